@@ -10,7 +10,7 @@ import numpy as np
 
 from onnx_workbench.exec.engine.plan import Plan, PlanStep
 from onnx_workbench.exec.engine.subgraph_breakpoints import SubgraphPosition
-from onnx_workbench.exec.inspect.nonfinite import NAN, Sought, beginning, kinds_of
+from onnx_workbench.exec.inspect.nonfinite import NAN, NonFiniteMode, kinds_of, originating_kinds
 from onnx_workbench.exec.inspect.statistics import describe
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.slot_map import Path
@@ -28,12 +28,12 @@ class Breakpoint:
 
     Conditions: ``non-finite``; ``above``: an element with |x| > `limit`; ``shape``: differs from the declared one;
     ``iteration``, for nodes too: the innermost enclosing loop is in iteration `limit`, from 0; and, for any value that
-    a node computes, ``beginnings`` and ``nan``: NaN or an infinity, or NaN alone, first appears there.
+    a node computes, ``origins`` and ``nan``: NaN or an infinity, or NaN alone, first appears there.
     """
 
     node: Node | None = None
     value: Value | None = None
-    condition: Literal["", "non-finite", "above", "shape", "iteration", "beginnings", "nan"] = ""
+    condition: Literal["", "non-finite", "above", "shape", "iteration", "origins", "nan"] = ""
     limit: float = 0.0
 
 
@@ -48,9 +48,9 @@ class Condition:
     declared: Mapping[int, Type | None]
 
     @property
-    def sought(self) -> Sought | None:
+    def non_finite_mode(self) -> NonFiniteMode | None:
         """Return the condition if it is about where non-finite values first appear."""
-        return "nan" if self.condition == "nan" else "beginnings" if self.condition == "beginnings" else None
+        return "nan" if self.condition == "nan" else "origins" if self.condition == "origins" else None
 
     def is_in(self, iterations: Sequence[int]) -> bool:
         """Check whether it may stop in these iterations of the enclosing loops."""
@@ -160,14 +160,14 @@ class Breakpoints:
         """Return why to stop after a step, or empty."""
         found = (
             condition.after(plan, step, slots, watched)
-            if condition.sought is None
-            else self._begins(plan, step, slots, condition.sought)
+            if condition.non_finite_mode is None
+            else self._check_origin(plan, step, slots, condition.non_finite_mode)
             for condition, watched in self.of(plan)
             if condition.is_in(iterations)
         )
         return next(filter(None, found), "")
 
-    def _begins(self, plan: Plan, step: PlanStep, slots: Sequence[RuntimeValue], sought: Sought) -> str:
+    def _check_origin(self, plan: Plan, step: PlanStep, slots: Sequence[RuntimeValue], mode: NonFiniteMode) -> str:
         """Return why to stop at a step where non-finite values first appear, or empty; bodies are checked inside."""
         given = gives = 0
         for slot in step.outs:
@@ -183,7 +183,7 @@ class Breakpoints:
                 given |= kinds_of(self.constant(plan.constants[slot]))
             else:  # released since
                 given |= self._kinds.get((id(plan), slot), 0)
-        begins = beginning(step.node.op_type, given, gives, sought)
+        begins = originating_kinds(step.node.op_type, given, gives, mode)
         what = "NaN" if begins & NAN else "an infinity"
         return f"{AFTER} {step.node.title!r}: {what} begins" if begins else ""
 

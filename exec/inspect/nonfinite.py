@@ -26,7 +26,7 @@ from onnx_workbench.model.schemas import traits
 NAN, PLUS, MINUS = 1, 2, 4
 
 #: What to search for: every non-finite value, origins of NaN or infinities, or NaN alone.
-Sought = Literal["all", "beginnings", "nan"]
+NonFiniteMode = Literal["all", "origins", "nan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +83,12 @@ def kinds_of(value: RuntimeValue) -> int:
     return kinds
 
 
-def beginning(operator: str, given: int, gives: int, sought: Sought) -> int:
+def originating_kinds(operator: str, given: int, gives: int, mode: NonFiniteMode) -> int:
     """Return the sought kinds that originate at a node, from the kinds in its inputs and in its output."""
-    if sought == "all":
+    if mode == "all":
         return gives
     begins = gives & ~given
-    return begins & NAN if sought == "nan" or traits.find(operator).value_attributes else begins
+    return begins & NAN if mode == "nan" or traits.find(operator).value_attributes else begins
 
 
 #: Reasons why operators return NaN, and infinities, for finite inputs.
@@ -120,7 +120,7 @@ def cause_of(operator: str, number: float, element_type: ElementType | int | Non
     return f"{'sum' if is_sum else 'result'} exceeds {largest}"
 
 
-def non_finite_values(result: RunResult, most: int = 1000, sought: Sought = "all") -> NonFiniteSearch:
+def non_finite_values(result: RunResult, most: int = 1000, mode: NonFiniteMode = "all") -> NonFiniteSearch:
     """Search kept values for non-finite elements: of the main graph in run order, then of subgraphs.
 
     Stops after `most` findings. Reads every element, except of arrays found finite before.
@@ -129,7 +129,7 @@ def non_finite_values(result: RunResult, most: int = 1000, sought: Sought = "all
     bodied = {slot for step in steps if step.has_bodies for slot in step.outs if slot}
     inside = [(path, number) for path, values in result.bodies.items() for number in values]
     inside = [key for key in inside if key not in slots]  # and no captured value
-    sieve = _Filter(result, sought)
+    sieve = _Filter(result, mode)
     found: list[NonFiniteValue] = []
     unkept, has_bodies, passed = 0, False, None
     for key in chain(value_keys(result), inside):
@@ -143,7 +143,7 @@ def non_finite_values(result: RunResult, most: int = 1000, sought: Sought = "all
         if not kinds:
             continue
         if sieve.accepts(key, kinds):
-            bad = _finding(key, value, sought)
+            bad = _finding(key, value, mode)
             found.append(bad if unkept else sieve.explained(bad, info.element_type))
             if len(found) >= most:
                 break
@@ -152,21 +152,21 @@ def non_finite_values(result: RunResult, most: int = 1000, sought: Sought = "all
     return NonFiniteSearch(tuple(found), unkept, has_bodies, passed)
 
 
-def first_of(result: RunResult, keys: list[ValueKey], sought: Sought) -> NonFiniteValue | None:
+def first_of(result: RunResult, keys: list[ValueKey], mode: NonFiniteMode) -> NonFiniteValue | None:
     """Return the first of some values with a sought kind, regardless of where it originated."""
     for key in keys:
         kinds = kinds_of(result.find(key))
-        if kinds & NAN or (kinds and sought != "nan"):
-            return _finding(key, result.find(key), sought)
+        if kinds & NAN or (kinds and mode != "nan"):
+            return _finding(key, result.find(key), mode)
     return None
 
 
 class _Filter:
     """Filter for sought values. Must be called in run order."""
 
-    def __init__(self, result: RunResult, sought: Sought) -> None:
+    def __init__(self, result: RunResult, mode: NonFiniteMode) -> None:
         self._result = result
-        self._wanted = sought
+        self._wanted = mode
         self._kinds: dict[int, int] = {}  # by slot
         self._inside: dict[Any, int] = {}  # kinds seen in subgraphs, whose inputs are unknown, by path
         self._makers: dict[int, StepLayout] | None = None  # by slot
@@ -180,7 +180,7 @@ class _Filter:
         if slot is None:
             given = self._inside.setdefault(key[0], self._all_kinds())
             self._inside[key[0]] |= kinds
-            return bool(beginning("", given, kinds, self._wanted))
+            return bool(originating_kinds("", given, kinds, self._wanted))
         self._kinds[slot] = kinds
         if self._makers is None:
             self._makers = {out: step for step in self._result.layout.steps for out in step.outs}
@@ -191,8 +191,8 @@ class _Filter:
         for read in maker.reads:
             given |= self._kinds.get(read, 0)
         # The operator is looked up last, as few nodes get here.
-        begins = beginning("", given, kinds, self._wanted)
-        return bool(begins and beginning(self._operator(maker), given, kinds, self._wanted))
+        begins = originating_kinds("", given, kinds, self._wanted)
+        return bool(begins and originating_kinds(self._operator(maker), given, kinds, self._wanted))
 
     def explained(self, found: NonFiniteValue, element_type: ElementType | int | None) -> NonFiniteValue:
         """Return a finding with the operator that computed it, and with the cause if all its inputs are finite."""
@@ -247,13 +247,13 @@ def _numbers(array: Array) -> Array:
     return array if array.dtype.kind == "f" else array.astype(np.float32)
 
 
-def _finding(key: ValueKey, value: RuntimeValue, sought: Sought) -> NonFiniteValue:
+def _finding(key: ValueKey, value: RuntimeValue, mode: NonFiniteMode) -> NonFiniteValue:
     """Return the first matching element of a value, and the count."""
     first: tuple[tuple[int, ...], float] | None = None
     count = 0
     for array in _arrays(value):
         numbers = _numbers(array)
-        bad = np.isnan(numbers) if sought == "nan" else ~np.isfinite(numbers)
+        bad = np.isnan(numbers) if mode == "nan" else ~np.isfinite(numbers)
         if bad.any():
             at = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), numbers.shape))
             first = first or (at if value is array else (), float(numbers[at]))

@@ -60,7 +60,7 @@ def changed_values(result: RunResult, before: RunResult) -> list[int]:
 
 def _available_value(result: RunResult, key: ValueKey) -> RuntimeValue:
     """Return a value from this process or a worker; MISSING if it would have to be computed in this process."""
-    return result.find(key) if result.elsewhere is None else result.value(key)
+    return result.find(key) if result.remote is None else result.value(key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, repeat
 from operator import is_not
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +83,18 @@ Iterate = Callable[["RunResult", Mapping[LoopKey, int], Progress], "RunResult"]
 Fetch = Callable[[ValueKey, Progress], RuntimeValue]
 
 
+class RemoteRun(Protocol):
+    """The run in the worker process that holds the values of a result."""
+
+    def apply(self, function: Callable[..., Any], arguments: Sequence[Any], progress: Progress) -> Any:
+        """Return `function(result, *arguments)`, computed in the worker; see RunResult.apply."""
+        ...
+
+    def measure(self, key: ValueKey) -> Statistics | None:
+        """Return statistics of a value, computed in the worker; None if it cannot."""
+        ...
+
+
 @dataclass(eq=False, repr=False)
 class RunResult:
     """Values, times, memory and errors of one run; does not change afterwards.
@@ -97,8 +109,7 @@ class RunResult:
     build_nodes: Callable[[], NodeTable]
     summaries: Mapping[int, Summary] = field(default_factory=dict)  # by slot
     fetch: Fetch | None = None
-    measure: Callable[[ValueKey], Statistics | None] | None = None
-    elsewhere: Callable[[Callable[..., Any], Sequence[Any], Progress], Any] | None = None  # see apply
+    remote: RemoteRun | None = None  # None: the values are in this process
     caller_progress: Progress = SILENT  # of the caller of the function that uses this result: see apply
     state: int = 0
     seed: int = 0
@@ -308,10 +319,10 @@ class RunResult:
         if found is not MISSING:
             return statistics(found) if describe(found).kind == "tensor" else None
         summary = self._summary(value, path)
-        if summary is None or summary.statistics is not None or self.measure is None:
+        if summary is None or summary.statistics is not None or self.remote is None:
             return summary.statistics if summary is not None else None
         key = self.key(value, path)
-        return None if key is None else self.measure(key)
+        return None if key is None else self.remote.measure(key)
 
     def apply(self, function: Callable[..., T], *arguments: Any, progress: Progress = SILENT) -> T:
         """Return `function(self, *arguments)`, computed in the worker if the values are there.
@@ -321,9 +332,9 @@ class RunResult:
         `progress` is cancelled, reading a value raises Cancelled; a function that computes long between reads may poll
         `caller_progress`, and report its progress there.
         """
-        if self.elsewhere is None or any(isinstance(a, RunResult) and a.elsewhere is None for a in arguments):
+        if self.remote is None or any(isinstance(a, RunResult) and a.remote is None for a in arguments):
             return function(*(_with_progress(a, progress) for a in (self, *arguments)))
-        answer: T = self.elsewhere(function, arguments, progress)
+        answer: T = self.remote.apply(function, arguments, progress)
         return answer
 
     def _summary(self, value: Value | str | ValueKey, path: Path) -> Summary | None:

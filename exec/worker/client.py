@@ -411,7 +411,7 @@ class RemoteStepper:
         )
 
     def _attach_fetcher(self, result: RunResult) -> None:
-        _Fetcher(self, result, self._run).serve(result)
+        _WorkerRun(self, result, self._run).serve(result)
         if self.done:
             result.iterate = self._in_iterations
 
@@ -423,7 +423,7 @@ class RemoteStepper:
         except (WorkerDied, ModelError) as error:
             raise _lost_value(error) from error
         found = result.with_bodies(_missing(summaries), summaries, iterations)
-        fetcher = _Fetcher(self, found, run)
+        fetcher = _WorkerRun(self, found, run)
         fetcher.serve(found)
         weakref.finalize(fetcher, _drop, process, run)
         return found
@@ -500,8 +500,8 @@ class _Titles:
         return replace(table, label=label)
 
 
-class _Fetcher:
-    """Fetches values from the worker into a result, each once."""
+class _WorkerRun:
+    """The run in the worker that holds the values of a result; fetched ones are kept in the result."""
 
     def __init__(self, stepper: RemoteStepper, result: RunResult, run: int) -> None:
         self._stepper = stepper  # keeps the run in the worker: it drops the run when the stepper is deleted
@@ -512,7 +512,7 @@ class _Fetcher:
 
     def serve(self, result: RunResult) -> None:
         """Make a result fetch its values from here."""
-        result.fetch, result.measure, result.elsewhere = self.fetch, self.measure, self.apply
+        result.fetch, result.remote = self.fetch, self
 
     def fetch(self, key: ValueKey, progress: Progress) -> RuntimeValue:
         """Return the value; LookupError when the worker does not have it and cannot compute it."""
@@ -540,8 +540,8 @@ class _Fetcher:
             raise LookupError(msg) from error
 
     def _run_of(self, result: RunResult) -> RunNumber:
-        other = getattr(result.elsewhere, "__self__", None)
-        if not isinstance(other, _Fetcher) or other._stepper._process is not self._stepper._process:
+        other = result.remote
+        if not isinstance(other, _WorkerRun) or other._stepper._process is not self._stepper._process:
             msg = "the runs belong to different processes"
             raise LookupError(msg)
         return RunNumber(other._run)

@@ -239,7 +239,7 @@ def _first_non_finite(result: RunResult) -> dict[str, Any] | None:
     from onnx_workbench.exec.inspect.nonfinite import first_of, non_finite_values
     from onnx_workbench.exec.inspect.nonfinite_cause import cause_of
 
-    search = non_finite_values(result, 1, "beginnings")
+    search = non_finite_values(result, 1, "origins")
     if search.unkept:
         print_message("note", f"{plural(search.unkept, 'value')} did not fit into memory and were not examined")
     found = search.found[0] if search.found else first_of(result, result.output_keys(), "all")

@@ -115,7 +115,7 @@ class RunController(QObject):
     @property
     def is_searching(self) -> bool:
         """Whether a run of `search_non_finite` is paused at an origin of non-finite values."""
-        return self.is_paused and self._run is not None and bool(self._run.options.sought)
+        return self.is_paused and self._run is not None and bool(self._run.options.search_mode)
 
     @property
     def live(self) -> bool:
@@ -143,12 +143,12 @@ class RunController(QObject):
         self._start(RunRequest(until=node))
         self._ran_to = node
 
-    def search_non_finite(self, sought: Literal["beginnings", "nan"]) -> None:
+    def search_non_finite(self, search_mode: Literal["origins", "nan"]) -> None:
         """Run to the first origin of NaN (or infinities), also inside bodies, and pause after it; else to the end.
 
         `search_stopped` follows; `resume` continues to the next such node.
         """
-        self._start(RunRequest(fresh=True, sought=sought))
+        self._start(RunRequest(fresh=True, search_mode=search_mode))
 
     def step(self, how: Literal["step", "into", "out"] = "step") -> None:
         """Compute the next node of a paused run, or start a run paused before its first node.
@@ -157,7 +157,7 @@ class RunController(QObject):
         "out": compute the rest of the current body or call of a function.
         """
         if self._run is not None and self._run.is_waiting:
-            self._run.options = replace(self._run.options, sought="")
+            self._run.options = replace(self._run.options, search_mode="")
             self._resume(self._run, how)
         elif not self.is_running:
             behind = None if self._ran_to is None else position_of(self._ran_to, self.inputs.graph)[1]
@@ -287,7 +287,7 @@ class RunController(QObject):
                 self._show_pause(run, result)
             else:
                 self._reporter.ended(result, live=self.live)
-            if run.options.sought:
+            if run.options.search_mode:
                 self.search_stopped.emit()
             self._workspace.suggest_panel("tensor")
         else:
@@ -304,7 +304,7 @@ class RunController(QObject):
         calls = [call for number in stopped_in if (call := self.run_session.node(number)) is not None]
         self._reporter.paused(result, reason, node, calls, live=self.live)
         self._workspace.results.show_call(path or path_behind)
-        if node is not None and not run.options.sought:
+        if node is not None and not run.options.search_mode:
             self._workspace.navigation.reveal(node)
 
     def _fail(self, run: RunTask, error: BaseException) -> None:

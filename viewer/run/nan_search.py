@@ -14,7 +14,7 @@ from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.run.nonfinite_warning import non_finite, sought_in, unseen
+from onnx_workbench.viewer.run.nonfinite_warning import non_finite, search_mode, unseen
 from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.style.labels import name_of
 
@@ -46,7 +46,7 @@ class NonFiniteNavigator(QObject):
         self._runs = runs
         self._found: Found = lambda _value, _index: None
         self._shown: ValueKey | None = None  # the finding shown last; None: start with the first
-        self._run_sought: Literal["beginnings", "nan"] = "beginnings"  # of the run that was started for it
+        self._run_mode: Literal["origins", "nan"] = "origins"  # of the run that was started for it
         runs.search_stopped.connect(self._on_run_stopped)
 
     def first(self, found: Found) -> None:
@@ -60,7 +60,7 @@ class NonFiniteNavigator(QObject):
     def following(self, found: Found) -> None:
         """Select the value after the last one, or the first; show a message if there is none."""
         self._found = found
-        if self._runs.is_searching and self._run_sought == sought_in(self._workspace):
+        if self._runs.is_searching and self._run_mode == search_mode(self._workspace):
             self._runs.resume()
         elif self._shown is None or self._runs.is_searching:
             self.first(found)
@@ -70,13 +70,13 @@ class NonFiniteNavigator(QObject):
     # -- in the values that the last run kept ----------------------------------------------------------------
 
     def _search(self, most: int, show: Callable[[RunRecord, NonFiniteSearch], object]) -> None:
-        record, sought = self._workspace.results.current, sought_in(self._workspace)
+        record, mode = self._workspace.results.current, search_mode(self._workspace)
         if record is None:
             return
 
         def work(_progress: Progress) -> NonFiniteSearch:
             with _values_needed():
-                return non_finite(record, most, sought)
+                return non_finite(record, most, mode)
 
         self._start(work, partial(show, record))
 
@@ -111,12 +111,12 @@ class NonFiniteNavigator(QObject):
 
     def _run(self) -> None:
         self._shown = None
-        self._run_sought = "nan" if sought_in(self._workspace) == "nan" else "beginnings"
-        self._runs.search_non_finite(self._run_sought)
+        self._run_mode = "nan" if search_mode(self._workspace) == "nan" else "origins"
+        self._runs.search_non_finite(self._run_mode)
 
     def _on_run_stopped(self) -> None:
         """Show the origin at which the run has paused; if it has ended, search its values, or report the end."""
-        record, sought = self._workspace.results.current, self._run_sought
+        record, mode = self._workspace.results.current, self._run_mode
         last = self._runs.last_node if self._runs.is_searching else None
         if record is None:
             return
@@ -131,7 +131,7 @@ class NonFiniteNavigator(QObject):
 
         def work(_progress: Progress) -> NonFiniteValue | None:
             with _values_needed():
-                return record.result.apply(first_of, keys, sought)
+                return record.result.apply(first_of, keys, mode)
 
         self._start(work, self._show)
 
@@ -148,7 +148,7 @@ class NonFiniteNavigator(QObject):
 
     def _show_end(self) -> None:
         self._shown = None
-        what = "NaN" if sought_in(self._workspace) == "nan" else "NaN or infinity"
+        what = "NaN" if search_mode(self._workspace) == "nan" else "NaN or infinity"
         detail = "Next starts again with the first."
         self._workspace.messages.show("info", f"No further {what} in the last run", detail, topic=_TOPIC)
 
@@ -158,7 +158,7 @@ class NonFiniteNavigator(QObject):
             self._show(search.found[0])
             return
         run = "what the run has computed so far" if record.unfinished else "the last run"
-        is_nan = sought_in(workspace) == "nan"
+        is_nan = search_mode(workspace) == "nan"
         passed = search.passed and workspace.results.value_by_number(search.passed.key[1])
         if not search.is_complete:
             title = "No NaN was found" if is_nan else "No NaN and no infinity was found"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from onnx_workbench.exec.inspect.nonfinite import NonFiniteSearch, Sought, non_finite_values
+from onnx_workbench.exec.inspect.nonfinite import NonFiniteMode, NonFiniteSearch, non_finite_values
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.viewer.core.settings import NAN_ALONE
 from onnx_workbench.viewer.run.results import RunRecord
@@ -49,9 +49,9 @@ class NonFiniteWarning(QObject):
         record = self._searched = self._workspace.results.current
         if record is None:
             return
-        sought = sought_in(self._workspace)
+        mode = search_mode(self._workspace)
         self._workspace.tasks.start(
-            "", lambda _progress: _first(record, sought), done=lambda search: self._show(record, search), lane="count",
+            "", lambda _progress: _first(record, mode), done=lambda search: self._show(record, search), lane="count",
             supersede=_TOPIC,
         )  # fmt: skip
 
@@ -72,20 +72,20 @@ class NonFiniteWarning(QObject):
             made = f"{bad.operator} {display(maker.name, 60)}".rstrip() if maker is not None else bad.operator
             cause = f"{made}: {bad.cause}. " if bad.cause else ""
             detail = (
-                f"{cause}{plural(bad.count, 'element')}, the first at [{at}]. {passed(search, sought_in(workspace))}."
+                f"{cause}{plural(bad.count, 'element')}, the first at [{at}]. {passed(search, search_mode(workspace))}."
             )
             show = ("Show", lambda: workspace.trigger("run.first_non_finite"))
             workspace.messages.show("warning", f"{what} in {name_of(value)}", detail, choices=(show,), topic=_TOPIC)
 
 
-def sought_in(workspace: Workspace) -> Sought:
+def search_mode(workspace: Workspace) -> NonFiniteMode:
     """Return the condition to search for: origins of NaN, or also of infinities."""
-    return "nan" if workspace.settings.get(NAN_ALONE) else "beginnings"
+    return "nan" if workspace.settings.get(NAN_ALONE) else "origins"
 
 
-def passed(search: NonFiniteSearch, sought: Sought) -> str:
+def passed(search: NonFiniteSearch, mode: NonFiniteMode) -> str:
     """Describe the values before the first one found."""
-    if sought == "nan":
+    if mode == "nan":
         so_far = "No NaN before it"
     elif search.passed is not None:
         so_far = "Everything before it is finite"
@@ -102,17 +102,17 @@ def unseen(search: NonFiniteSearch) -> str:
     return f"{' and '.join(parts)} were not searched"
 
 
-def non_finite(record: RunRecord, most: int, sought: Sought) -> NonFiniteSearch:
+def non_finite(record: RunRecord, most: int, mode: NonFiniteMode) -> NonFiniteSearch:
     """Search a run for origins of non-finite values. Off the GUI thread. LookupError if the values are lost.
 
     A run of `search_non_finite` that has paused or ended has checked everything itself.
     """
-    search = record.result.apply(non_finite_values, most, sought)
+    search = record.result.apply(non_finite_values, most, mode)
     return replace(search, unkept=0, has_bodies=False) if record.was_watched and not record.was_continued else search
 
 
-def _first(record: RunRecord, sought: Sought) -> NonFiniteSearch:
+def _first(record: RunRecord, mode: NonFiniteMode) -> NonFiniteSearch:
     try:
-        return non_finite(record, 1, sought)
+        return non_finite(record, 1, mode)
     except LookupError:
         return NonFiniteSearch((), 0, False)  # the worker with the values has ended

@@ -136,7 +136,7 @@ class Results(QObject):
         self._log: list[tuple[int, set[Thing]]] = []  # revision, and changed objects
         self._stale = StaleValues()  # replaced, never changed
         self._search = ModelReader(self)  # search for stale values
-        self._sought: frozenset[Thing] = frozenset()  # changed objects from which the search started
+        self._search_seeds: frozenset[Thing] = frozenset()  # changed objects from which the search started
         self._inputs: object = None
         self._iterating: tuple[Mapping[LoopKey, int], Task[RunResult]] | None = None
         self._fetching: dict[tuple[RunRecord, ValueKey], tuple[Value, Task[None]]] = {}
@@ -411,7 +411,7 @@ class Results(QObject):
             self._show(record)
         elif not found <= self.stale or rewires(change):
             # While typing in one field, this runs once, not with every key.
-            self._search_from(found | (self._sought if self.is_searching else set()), self.stale)
+            self._search_from(found | (self._search_seeds if self.is_searching else set()), self.stale)
             self.changed.emit(None)
 
     def _search_from(self, things: AbstractSet[Thing], known: AbstractSet[Thing]) -> None:
@@ -422,7 +422,7 @@ class Results(QObject):
             return
         changed = [thing for thing in things if isinstance(thing, Node) and thing not in self.stale]
         self._stale = StaleValues(self.stale | things, [*self.stale_nodes, *changed])
-        self._sought = frozenset(things)
+        self._search_seeds = frozenset(things)
 
         def found(stale: StaleValues) -> None:
             self._stale = stale
@@ -526,10 +526,10 @@ class Results(QObject):
         self._nodes = None
         if record.state == self._document.current.id:
             self._search.stop()
-            self._stale, self._sought = StaleValues(), frozenset()
+            self._stale, self._search_seeds = StaleValues(), frozenset()
         else:
             seeds = frozenset(thing for revision, found in self._log if revision > record.revision for thing in found)
-            if seeds != self._sought:
+            if seeds != self._search_seeds:
                 self._search_from(seeds, frozenset())
 
     def _forget_old(self) -> None:
@@ -552,7 +552,7 @@ class Results(QObject):
         self._records.clear()
         self._log.clear()
         self._search.stop()
-        self._stale, self._sought = StaleValues(), frozenset()
+        self._stale, self._search_seeds = StaleValues(), frozenset()
         self.current = self.previous = self._nodes = self._reference = None
         self._untaken = None, frozenset()
         self._before_run = None, None

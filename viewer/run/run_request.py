@@ -28,7 +28,7 @@ def make_request(run: RunTask, document: Document, progress: Progress) -> Reques
     session.prepare(progress)
     run.revision = document.revision
     path, last = ((), None) if until is None else position_of(until, session.graph)
-    stops = (Breakpoint(condition=options.sought),) if options.sought else run.breakpoints
+    stops = (Breakpoint(condition=options.search_mode),) if options.search_mode else run.breakpoints
     if options.behind is not None:
         stops += tuple(Breakpoint(value=value) for value in options.behind.outputs[:1] if value is not None)
     is_whole = until is None and not stops and not options.stepping

@@ -50,7 +50,7 @@ class ProgressRelay(Progress):
 
 @dataclass(frozen=True)
 class RunRequest:
-    """Options of a run. `sought`: it pauses at origins of non-finite values, also inside bodies.
+    """Options of a run. `search_mode`: it pauses at origins of non-finite values, also inside bodies.
 
     `stepping`: it pauses before the first node, or after the node that follows `behind`, or (`into`) in its body.
     """
@@ -60,7 +60,7 @@ class RunRequest:
     stepping: bool = False
     behind: Node | None = None
     into: bool = False
-    sought: Literal["", "beginnings", "nan"] = ""
+    search_mode: Literal["", "origins", "nan"] = ""
 
 
 @dataclass(eq=False)
@@ -128,7 +128,7 @@ class RunTask:
             is_complete=self.options.until is None and not unfinished and result_is_whole(result),
             unfinished=unfinished,
             run=self.identity,
-            was_watched=bool(self.options.sought) and result.stopped not in _CUT_OFF,
+            was_watched=bool(self.options.search_mode) and result.stopped not in _CUT_OFF,
             was_continued=self.was_resumed,
         )
 

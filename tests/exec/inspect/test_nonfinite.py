@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onnx_workbench.exec.engine.breakpoints import Breakpoint
-from onnx_workbench.exec.inspect.nonfinite import Sought, kinds_of, non_finite_values
+from onnx_workbench.exec.inspect.nonfinite import NonFiniteMode, kinds_of, non_finite_values
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.history.steps import SetAttribute, SetInitializer
 from onnx_workbench.model.ir.attributes import make_attribute
@@ -36,13 +36,13 @@ def masked() -> Session:
     return session
 
 
-def found(session: Session, feeds: Any, sought: Sought) -> list[str]:
+def found(session: Session, feeds: Any, mode: NonFiniteMode) -> list[str]:
     result = session.run(feeds)
-    return [result.layout.name(bad.key[1]) for bad in non_finite_values(result, sought=sought).found]
+    return [result.layout.name(bad.key[1]) for bad in non_finite_values(result, mode=mode).found]
 
 
 def test_the_cause_is_told_where_the_inputs_are_finite() -> None:
-    found = non_finite_values(masked().run(GIVEN), sought="beginnings").found
+    found = non_finite_values(masked().run(GIVEN), mode="origins").found
     assert [(bad.operator, bad.cause) for bad in found] == [("Softmax", ""), ("Log", "logarithm of 0")]
 
 
@@ -58,20 +58,20 @@ def test_the_cause_is_told_where_the_inputs_are_finite() -> None:
 )
 def test_causes(text: str, x: float, cause: str) -> None:
     session = Session(parse(f"g (float16[2,2] x) => (float16[2,2] y) {{ {text} }}"))
-    (bad,) = non_finite_values(session.run({"x": np.full((2, 2), x, np.float16)}), sought="beginnings").found
+    (bad,) = non_finite_values(session.run({"x": np.full((2, 2), x, np.float16)}), mode="origins").found
     assert bad.cause == cause
 
 
 @pytest.mark.parametrize(
-    ("sought", "expected"),
+    ("mode", "expected"),
     [
         ("all", ["low", "mask", "scores", "weights", "y", "log"]),
-        ("beginnings", ["weights", "log"]),
+        ("origins", ["weights", "log"]),
         ("nan", ["weights"]),
     ],
 )
-def test_a_mask_is_passed_on_and_what_it_makes_begins(sought: Sought, expected: list[str]) -> None:
-    assert found(masked(), GIVEN, sought) == expected
+def test_a_mask_is_passed_on_and_what_it_makes_begins(mode: NonFiniteMode, expected: list[str]) -> None:
+    assert found(masked(), GIVEN, mode) == expected
 
 
 def stops(session: Session, feeds: Any, condition: Any) -> list[str]:
@@ -85,7 +85,7 @@ def stops(session: Session, feeds: Any, condition: Any) -> list[str]:
 
 
 def test_a_run_stops_where_something_begins() -> None:
-    assert stops(masked(), GIVEN, "beginnings") == ["weights", "log"]
+    assert stops(masked(), GIVEN, "origins") == ["weights", "log"]
     assert stops(masked(), GIVEN, "nan") == ["weights"]
     assert stops(masked(), GIVEN, "non-finite")[:2] == ["mask", "scores"]
 
@@ -93,7 +93,7 @@ def test_a_run_stops_where_something_begins() -> None:
 def test_a_run_of_small_memory_knows_what_it_let_go() -> None:
     model = masked().model
     session = Session(model, budget=8)
-    assert stops(session, GIVEN, "beginnings") == ["weights", "log"]
+    assert stops(session, GIVEN, "origins") == ["weights", "log"]
 
 
 TURNS = """g (float[2] x) => (float[2] last, float[2] y) <int64 n = {3}, bool go = {1}, float one = {1.0}> {
@@ -107,9 +107,9 @@ TURNS = """g (float[2] x) => (float[2] last, float[2] y) <int64 n = {3}, bool go
 def test_each_turn_of_a_body_that_makes_some_is_a_stop_of_its_own() -> None:
     session = Session(parse(TURNS))
     feeds = {"x": np.array([1.5, 9], np.float32)}
-    assert stops(session, feeds, "beginnings") == ["l", "l"]
+    assert stops(session, feeds, "origins") == ["l", "l"]
     assert stops(session, {"x": np.array([1, 9], np.float32)}, "nan") == ["l", "l"]
-    assert stops(session, {"x": np.array([1, 9], np.float32)}, "beginnings") == ["l", "l", "l"]
+    assert stops(session, {"x": np.array([1, 9], np.float32)}, "origins") == ["l", "l", "l"]
 
 
 @pytest.mark.parametrize(
@@ -123,9 +123,9 @@ def test_infinities_of_attributes_are_meant(constant: str) -> None:
     feeds = {"shape": np.array([1]), "x": np.ones(1, np.float32)}
     session = Session(model)
     assert found(session, feeds, "all") == ["c", "y"]
-    assert found(session, feeds, "beginnings") == []
-    assert stops(session, feeds, "beginnings") == []
-    search = non_finite_values(session.run(feeds), 1, "beginnings")
+    assert found(session, feeds, "origins") == []
+    assert stops(session, feeds, "origins") == []
+    search = non_finite_values(session.run(feeds), 1, "origins")
     assert search.passed is not None
     assert search.passed.value == -np.inf
 
@@ -133,14 +133,14 @@ def test_infinities_of_attributes_are_meant(constant: str) -> None:
 def test_a_nan_that_is_given_begins_there_and_an_infinity_is_meant() -> None:
     session = Session(parse("g (float[2] x) => (float[2] y) { y = Neg (x) }"))
     assert found(session, {"x": np.array([np.nan, 1], np.float32)}, "nan") == ["x"]
-    assert found(session, {"x": np.array([np.inf, 1], np.float32)}, "beginnings") == ["y"]  # -inf begins
+    assert found(session, {"x": np.array([np.inf, 1], np.float32)}, "origins") == ["y"]  # -inf begins
 
 
 def test_sequences_and_maps_are_looked_into() -> None:
     text = "g (seq(float[2]) s) => (float[2] y) <int64 i = {1}> { y = SequenceAt (s, i) }"
     session = Session(parse(text))
     bad = [np.ones(2, np.float32), np.array([1, np.nan], np.float32)]
-    (one,) = non_finite_values(session.run({"s": bad}), sought="nan").found
+    (one,) = non_finite_values(session.run({"s": bad}), mode="nan").found
     assert (one.index, one.count) == ((), 1)
     assert np.isnan(one.value)
     assert kinds_of([{"a": 1.0, "b": np.float32(np.inf)}])
