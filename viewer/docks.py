@@ -65,7 +65,7 @@ class PanelDock(QDockWidget):
         self.hide()
         self.closed_by_person.emit(self.info.id)
 
-    def follow(self, workspace: Workspace | None) -> None:
+    def set_workspace(self, workspace: Workspace | None) -> None:
         """Show the panel of another document, unless the shown one also serves it."""
         shown = self.panel
         if shown is not None and workspace is not None and shown.serves(workspace):
@@ -197,11 +197,11 @@ class Docks(QObject):
             if now is not None and dock.isAncestorOf(now) and dock.visibleRegion().isEmpty():
                 dock.raise_()
 
-    def follow(self, workspace: Workspace | None) -> None:
+    def set_workspace(self, workspace: Workspace | None) -> None:
         """Show the panels of another document."""
         self._workspace = workspace
         for dock in self._docks.values():
-            dock.follow(workspace)
+            dock.set_workspace(workspace)
 
     def forget(self, workspace: Workspace) -> None:
         """Drop the panels of a closed document."""

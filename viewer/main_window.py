@@ -163,8 +163,8 @@ class MainWindow(QMainWindow):
 
     def _on_tab_removed(self, tab: DocumentTab) -> None:
         self.status.work.forget(tab.workspace.tasks)
-        if self.status.follows(tab.workspace):
-            self.status.follow(None)
+        if self.status.shows(tab.workspace):
+            self.status.set_workspace(None)
         self.docks.forget(tab.workspace)
 
     def _on_view_added(self, view: GraphView) -> None:
@@ -192,8 +192,8 @@ class MainWindow(QMainWindow):
         if tab is not None and tab.path is not None:  # file dialogs start in the folder of the model
             self.settings.set(LAST_FOLDER, str(tab.path.parent))
         self.docks.set_shown(shown=tab is not None or self.files.is_waiting)
-        self.docks.follow(workspace)
-        self.status.follow(workspace)
+        self.docks.set_workspace(workspace)
+        self.status.set_workspace(workspace)
         self.status.show_zoom(None if tab is None else tab.canvas.zoom)
         self._show_title()
         self.actions_binding.refresh_soon()

@@ -234,11 +234,11 @@ class SnapshotCache:
         token = _progress.set(progress)
         try:
             with no_collection():
-                return self._take(state)
+                return self._snapshot(state)
         finally:
             _progress.reset(token)
 
-    def _take(self, state: int) -> ModelSnapshot:
+    def _snapshot(self, state: int) -> ModelSnapshot:
         model = self.model
         root = self.graph if self.graph is not None else model.graph
         functions = {f.key: self._function(f) for f in model.functions}

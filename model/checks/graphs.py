@@ -79,14 +79,14 @@ def check_name(graph: Graph, name: str) -> Iterator[Problem]:
     around = _NamesAround(graph)
     own = [value for value in NameIndex.of(graph).values(name) if value.graph is graph and value.is_defined]
     if len(own) > 1:
-        own.sort(key=partial(_place, graph))
+        own.sort(key=partial(_definition_order, graph))
     for value in own:
         problem = _name_problem(graph, value, own[0], around)
         if problem is not None:
             yield problem
 
 
-def _place(graph: Graph, value: Value) -> tuple[int, int, int]:
+def _definition_order(graph: Graph, value: Value) -> tuple[int, int, int]:
     """Return the position of a value's definition, as a sort key."""
     if value in graph.inputs:
         return 0, graph.inputs.index(value), 0

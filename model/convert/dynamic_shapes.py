@@ -41,7 +41,7 @@ def free_dimensions(
     """
     freeing = _Freeing(edit, graph, type_of)
     freeing.name_inputs(wanted)
-    freeing.follow()
+    freeing.propagate_sizes()
     freeing.declare()
     return freeing.report
 
@@ -102,7 +102,7 @@ class _Freeing:
 
     # -- propagation -----------------------------------------------------------------------------------------------
 
-    def follow(self) -> None:
+    def propagate_sizes(self) -> None:
         """Go through the nodes in topological order, adapt constant shapes, and compute the new output sizes."""
         facts = self._facts
         held = {v: v.initializer for v in self._graph.initializers if not v.is_input}

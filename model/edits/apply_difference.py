@@ -141,7 +141,7 @@ class _TakeOver:
                 cloner.values[theirs] = mine
         (copy,) = cloner.nodes([there])
         copy.outputs = tuple(outputs)
-        self._edit.do(InsertNode(graph, copy, self._place(there, graph)))
+        self._edit.do(InsertNode(graph, copy, self._insertion_point(there, graph)))
         self._pair(copy, there)
         for mine, theirs in zip(outputs, there.outputs, strict=True):
             if mine is not None:
@@ -170,7 +170,7 @@ class _TakeOver:
             raise ModelError(f"The name {value.name} is taken", "Rename the value that has it, or remove it first.")
         return cloner.value(value)
 
-    def _place(self, there: Node, graph: Graph) -> Node | None:
+    def _insertion_point(self, there: Node, graph: Graph) -> Node | None:
         """Return the node to insert before: the counterpart of the original's successor, if there is one."""
         following = there.next
         while following is not None:
@@ -275,7 +275,7 @@ class _TakeOver:
 
     def _move(self, here: Node, there: Node) -> None:
         assert here.graph is not None
-        move_before(self._edit, here, self._place(there, here.graph))
+        move_before(self._edit, here, self._insertion_point(there, here.graph))
 
     def _graph_inputs(self, here: Graph, there: Graph) -> None:
         inputs = []

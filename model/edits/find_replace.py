@@ -10,7 +10,7 @@ from typing import Any, Literal
 from onnx_workbench.model.analysis.scoping import values_named
 from onnx_workbench.model.edits.attributes import rename_attribute
 from onnx_workbench.model.edits.nodes import change_operator
-from onnx_workbench.model.edits.values import follow_names
+from onnx_workbench.model.edits.values import update_name_references
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetAttribute, SetField
@@ -123,7 +123,7 @@ def replace_all(edit: Transaction, replacements: Iterable[Replacement], progress
             rename_attribute(edit, target, item.before, item.after)
         else:
             edit.do(SetAttribute(target, item.field, _changed(target, item)))
-    follow_names(edit, before)
+    update_name_references(edit, before)
 
 
 def _changed(node: Node, item: Replacement) -> Attribute:

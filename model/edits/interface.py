@@ -15,7 +15,7 @@ from onnx_workbench.model.edits.subgraph_interface import (
     remove_body_inputs,
     remove_body_outputs,
 )
-from onnx_workbench.model.edits.values import disconnect_inputs, follow_in_sharding, set_type, set_types
+from onnx_workbench.model.edits.values import disconnect_inputs, set_type, set_types, update_sharding_names
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
@@ -160,7 +160,7 @@ def redirect_output(edit: Transaction, graph: Graph, index: int, value: Value) -
         before = {old: old.name, value: value.name}
         edit.do(SetField(old, "name", unique_name(old.name, names_taken(graph))))
         edit.do(SetField(value, "name", before[old]))
-        follow_in_sharding(edit, before)
+        update_sharding_names(edit, before)
         if value.type is None:
             edit.do(SetField(value, "type", old.type))
 

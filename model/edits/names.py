@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from onnx_workbench.model.analysis.node_subset import is_used
 from onnx_workbench.model.analysis.scoping import TakenNames, names_taken, node_names, unique_name
-from onnx_workbench.model.edits.values import follow_names
+from onnx_workbench.model.edits.values import update_name_references
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
@@ -73,7 +73,7 @@ def regenerate_value_names(
                     if value.name != wanted and wanted not in taken:
                         before[value] = value.name
                         edit.do(SetField(value, "name", wanted))
-    follow_names(edit, before)
+    update_name_references(edit, before)
     return len(before)
 
 
@@ -99,7 +99,7 @@ def regenerate_initializer_names(
                 taken.add(name)
                 before[value] = value.name
                 edit.do(SetField(value, "name", name))
-    follow_names(edit, before)
+    update_name_references(edit, before)
     return len(before)
 
 

@@ -10,7 +10,7 @@ from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.call_graph import functions_used
 from onnx_workbench.model.analysis.scoping import names_taken, node_names, run_order, unique_name
 from onnx_workbench.model.edits.fresh_names import FreshNames
-from onnx_workbench.model.edits.values import ensure_order, follow_in_sharding
+from onnx_workbench.model.edits.values import ensure_order, update_sharding_names
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import (
@@ -206,7 +206,7 @@ def _replace(edit: Transaction, old: Value, new: Value) -> None:
     if returns and internal and sum(isinstance(user, Graph) for user, _ in new.uses) == 1:
         called = new.name
         edit.do(SetField(new, "name", old.name))
-        follow_in_sharding(edit, {new: called})
+        update_sharding_names(edit, {new: called})
         if new.type is None:
             edit.do(SetField(new, "type", old.type))  # an output of the main graph must have one
 
@@ -355,7 +355,7 @@ def insert_on_edge(
         name = value.name
         edit.do(SetField(value, "name", unique_name(name, names_taken(graph))))
         edit.do(SetField(output, "name", name))
-        follow_in_sharding(edit, {value: name})
+        update_sharding_names(edit, {value: name})
         edit.do(SetField(output, "type", value.type))
     return node
 

@@ -103,7 +103,7 @@ def rename_value(edit: Transaction, value: Value, name: str) -> None:
                 other,
             )
     edit.do(SetField(value, "name", name))
-    follow_names(edit, {value: old})
+    update_name_references(edit, {value: old})
 
 
 def _where(value: Value) -> str:
@@ -112,16 +112,16 @@ def _where(value: Value) -> str:
     return "An initializer" if value.initializer is not None else "A graph input"
 
 
-def follow_names(edit: Transaction, before: Mapping[Value, str]) -> None:
+def update_name_references(edit: Transaction, before: Mapping[Value, str]) -> None:
     """Update texts that name values (bindings, sharding) after renames; `before` maps values to their old names.
 
     In one call, because values may swap names. Linear in the number of values and of their uses.
     """
-    follow_in_sharding(edit, before)
-    _follow_in_bindings(edit, before)
+    update_sharding_names(edit, before)
+    _update_binding_names(edit, before)
 
 
-def follow_in_sharding(edit: Transaction, before: Mapping[Value, str]) -> None:
+def update_sharding_names(edit: Transaction, before: Mapping[Value, str]) -> None:
     """Update the names in the shardings of nodes."""
     renamed: dict[Node, dict[str, str]] = {}
     for value, old in before.items():
@@ -135,7 +135,7 @@ def follow_in_sharding(edit: Transaction, before: Mapping[Value, str]) -> None:
             edit.do(SetField(node, "device_configurations", configurations))
 
 
-def _follow_in_bindings(edit: Transaction, before: Mapping[Value, str]) -> None:
+def _update_binding_names(edit: Transaction, before: Mapping[Value, str]) -> None:
     model = edit.model
     renamed: dict[Graph | None, dict[str, str]] = {}
     for value, old in before.items():

@@ -464,7 +464,7 @@ class SetInitializer(BaseStep):
         graph, value = self.graph, self.value
         old, index = value.initializer, None
         if old is not None:
-            index = _place(graph, value)
+            index = _initializer_index(graph, value)
             if self.tensor is None:
                 del graph.initializers[index]
         elif self.tensor is not None:
@@ -668,7 +668,7 @@ def _training_graphs(target: Model | TrainingInfo, field: str) -> list[Graph]:
 _DRIFT = 128
 
 
-def _place(graph: Graph, value: Value) -> int:
+def _initializer_index(graph: Graph, value: Value) -> int:
     """Return the index of an initializer in its list, searched around its cached index.
 
     Searching the whole list for each would make removing 20,000 of them quadratic.

@@ -262,16 +262,16 @@ def test_the_palette_finds_and_runs_an_action(window, qtbot, write_model):
     tab.view.zoom_to(0.25)
     run(window, "help.palette")
     palette = window.palette_popup
-    assert len(palette.shown()) >= len([one for one in actions() if one.label is None])
+    assert len(palette.matching()) >= len([one for one in actions() if one.label is None])
     qtbot.keyClicks(palette.field, "actual")
-    assert palette.shown()[0].title == "Actual Size"
+    assert palette.matching()[0].title == "Actual Size"
     qtbot.keyClick(palette.field, Qt.Key.Key_Return)
     assert not palette.isVisible()
     assert tab.view.zoom == pytest.approx(1.0)
     run(window, "help.palette")
-    assert palette.shown()[0].title == "Actual Size", "what was used last stands first"
+    assert palette.matching()[0].title == "Actual Size", "what was used last stands first"
     qtbot.keyClicks(palette.field, "qqqq")
-    assert palette.shown() == []
+    assert palette.matching() == []
     qtbot.keyClick(palette.field, Qt.Key.Key_Return)
     palette.close()
 
@@ -293,14 +293,17 @@ def test_the_palette_runs_before_it_shows_the_panel_of_that_name(window, qtbot, 
     run(window, "help.palette")
     palette = window.palette_popup
     qtbot.keyClicks(palette.field, "run")
-    assert [(entry.title, entry.where) for entry in palette.shown()[:2]] == [("Run", "Run"), ("Run", "View › Panels")]
+    assert [(entry.title, entry.where) for entry in palette.matching()[:2]] == [
+        ("Run", "Run"),
+        ("Run", "View › Panels"),
+    ]
     palette.close()
 
 
 def test_disabled_actions_stand_last_in_the_palette_and_do_nothing(window, qtbot):
     run(window, "help.palette")
     palette = window.palette_popup
-    shown = palette.shown()
+    shown = palette.matching()
     assert [entry.enabled for entry in shown] == sorted((entry.enabled for entry in shown), reverse=True)
     qtbot.keyClicks(palette.field, "undo")
     qtbot.keyClick(palette.field, Qt.Key.Key_Return)

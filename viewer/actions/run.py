@@ -135,7 +135,7 @@ def _first_non_finite(context: MenuContext) -> None:
 
 
 def _next_non_finite(context: MenuContext) -> None:
-    context.opened.runs.non_finite_navigator.following(_go_to_bad(context))
+    context.opened.runs.non_finite_navigator.select_next(_go_to_bad(context))
 
 
 def _searches_nan_alone(context: MenuContext) -> bool:

@@ -46,9 +46,9 @@ class RenameField(QLineEdit):
         self.setText(item.name)
         self._shown = self.text()  # a line edit replaces line breaks in a name
         self._wanted = self.fontMetrics().horizontalAdvance(display(self.text(), _LONGEST_SHOWN)) + _MARGINS
-        self.setGeometry(_place(view, drawn, self._wanted))
+        self.setGeometry(_field_rect(view, drawn, self._wanted))
         self.selectAll()
-        view.viewport_changed.connect(self._follow)
+        view.viewport_changed.connect(self._reposition)
         view.workspace.navigation.graph_shown.connect(self.close_field)
         self.returnPressed.connect(self.commit)
         self.textEdited.connect(self.error.hide)
@@ -88,8 +88,8 @@ class RenameField(QLineEdit):
         self.error.show()
         self.error.raise_()
 
-    def _follow(self) -> None:
-        self.setGeometry(_place(self._view, self._drawn, self._wanted))
+    def _reposition(self) -> None:
+        self.setGeometry(_field_rect(self._view, self._drawn, self._wanted))
         self.error.hide()
 
     def close_field(self, _graph: object = None) -> None:
@@ -97,7 +97,7 @@ class RenameField(QLineEdit):
         if self._left:
             return
         self._left = True
-        self._view.viewport_changed.disconnect(self._follow)
+        self._view.viewport_changed.disconnect(self._reposition)
         self._view.workspace.navigation.graph_shown.disconnect(self.close_field)
         self.error.hide()
         had_focus = self.hasFocus()
@@ -127,7 +127,7 @@ class RenameField(QLineEdit):
         self.close_field()
 
 
-def _place(view: GraphView, item: Node | Value, wanted: int) -> QRect:
+def _field_rect(view: GraphView, item: Node | Value, wanted: int) -> QRect:
     """Return the field's rectangle: over the drawn name, the middle of an edge, or the middle of the view.
 
     Its width is `wanted`, limited to the view.

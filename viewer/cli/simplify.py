@@ -81,7 +81,7 @@ def _facts(simplified: Simplified) -> dict[str, object]:
         "before": _counts(report.before),
         "after": _counts(report.after),
         "applied": report.applied,
-        "refused": [{"pass": r.pass_id, "place": _place(r.place), "reason": r.reason} for r in report.refusals],
+        "refused": [{"pass": r.pass_id, "place": _place_name(r.place), "reason": r.reason} for r in report.refusals],
         "failed": report.failed,
         "check": asdict(simplified.agreement),
     }
@@ -94,7 +94,7 @@ def _counts(figures: ModelFigures) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _place(place: object) -> str:
+def _place_name(place: object) -> str:
     return place.title if isinstance(place, Node) else str(getattr(place, "name", ""))
 
 

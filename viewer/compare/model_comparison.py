@@ -53,7 +53,7 @@ class ModelComparison(QObject):
         self.hidden: frozenset[str] = frozenset()  # kinds that are neither listed nor marked
         self.chosen: tuple[Difference, ...] = ()  # differences to copy; the last one is in view
         self._about: dict[object, list[Difference]] = {}  # shown differences, by the objects of either side
-        self._following = False
+        self._is_syncing = False
         self._choosing = False
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.refresh)
@@ -67,8 +67,8 @@ class ModelComparison(QObject):
             workspace.closed.connect(self.close)
             workspace.highlights.set_overlay(None)  # an overlay replaces the marks of differences
             self._endings.append(workspace.document.subscribe(lambda _change: self._delay.start()))
-        old.selection.changed.connect(self._follow_old)
-        new.selection.changed.connect(self._follow_new)
+        old.selection.changed.connect(self._sync_from_old)
+        new.selection.changed.connect(self._sync_from_new)
         self.refresh()
 
     def close(self) -> None:
@@ -79,8 +79,8 @@ class ModelComparison(QObject):
         for end in self._endings:
             end()
         self._endings.clear()
-        self.old.selection.changed.disconnect(self._follow_old)
-        self.new.selection.changed.disconnect(self._follow_new)
+        self.old.selection.changed.disconnect(self._sync_from_old)
+        self.new.selection.changed.disconnect(self._sync_from_new)
         for workspace in (self.old, self.new):
             workspace.highlights.set_groups(None)
             for sign in SIGNS.values():
@@ -227,23 +227,23 @@ class ModelComparison(QObject):
 
     # -- synchronized navigation ---------------------------------------------------------------------------------
 
-    def _follow_old(self) -> None:
-        self._follow(self.old, self.new)
+    def _sync_from_old(self) -> None:
+        self._sync_selection(self.old, self.new)
 
-    def _follow_new(self) -> None:
-        self._follow(self.new, self.old)
+    def _sync_from_new(self) -> None:
+        self._sync_selection(self.new, self.old)
 
-    def _follow(self, leader: Workspace, follower: Workspace) -> None:
-        if self._following or self.result is None:
+    def _sync_selection(self, leader: Workspace, follower: Workspace) -> None:
+        if self._is_syncing or self.result is None:
             return
         partners: list[Any] = [self.result.partner(item) for item in leader.selection.items]
         found = [p for p in partners if isinstance(p, (Node, Value, Graph, Function, Model))]
-        self._following = True
+        self._is_syncing = True
         try:
             if found:
                 follower.navigation.reveal_all(found)
         finally:
-            self._following = False
+            self._is_syncing = False
         if not self._choosing:
             self._choose_selected(leader)
 

@@ -93,12 +93,12 @@ class Tour(QFrame):
         self.next.setText("&Done" if is_last else "&Next")
         self.end.setVisible(not is_last)
         target = step.target()
-        self._place(target)
+        self._move_next_to(target)
         self.show()
         self.raise_()
         self.next.setFocus(Qt.FocusReason.OtherFocusReason)
 
-    def _place(self, target: QWidget | None) -> None:
+    def _move_next_to(self, target: QWidget | None) -> None:
         """Outline a part of the window and place the card next to it, or over its lower edge if there is no room."""
         self._outline.setVisible(target is not None)
         room, size = self._window.rect(), QSize(self.width(), self.heightForWidth(self.width()))
@@ -112,7 +112,7 @@ class Tour(QFrame):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if watched is self._window and event.type() == QEvent.Type.Resize and self.isVisible():
-            self._place(self._steps[self._index].target())
+            self._move_next_to(self._steps[self._index].target())
         return super().eventFilter(watched, event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

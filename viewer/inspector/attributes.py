@@ -159,11 +159,11 @@ def _absent(workspace: Workspace, node: Node, known: AttributeSchema, schema: Sc
     row.actions = referring(workspace, node, known.name)
     if row.field is None:
         row.note = kind_text(known.kind)
-        row.actions = (*_beginning(workspace, node, known), *row.actions)
+        row.actions = (*_empty_value_actions(workspace, node, known), *row.actions)
     return row
 
 
-def _beginning(workspace: Workspace, node: Node, known: AttributeSchema) -> tuple[RowAction, ...]:
+def _empty_value_actions(workspace: Workspace, node: Node, known: AttributeSchema) -> tuple[RowAction, ...]:
     """Return the actions that create a value without a text form: an empty graph, a default tensor, an empty list."""
     title = f"Set {of_node(node, known.name)}"
 

@@ -127,8 +127,8 @@ class ListWindow(QDialog):
         box = close_button()
         box.rejected.connect(self.close)
         layout.addWidget(box)
-        workspace.changes.changed.connect(self._follow)
-        self._follow()
+        workspace.changes.changed.connect(self._refresh)
+        self._refresh()
 
     def _build_list(self, layout: QVBoxLayout) -> None:
         self.elements = ElementModel(self)
@@ -184,7 +184,7 @@ class ListWindow(QDialog):
         found = self._node.attributes.get(self._name) if is_in_model(self._node) else None
         return found if found is not None and found.kind is self.kind else None
 
-    def _follow(self, _change: object = None) -> None:
+    def _refresh(self, _change: object = None) -> None:
         attribute = self.attribute
         if attribute is None:
             self.close()

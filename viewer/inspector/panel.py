@@ -48,7 +48,7 @@ class InspectorPanel(Panel):
         self._back: list[tuple[Item, ...]] = []
         self._going_back = False
         self._stale = True
-        self._follows_runs = False
+        self._is_connected_to_runs = False
         self._problems: list[Problem] = []
         self._told: list[tuple[str, ...]] | None = None  # of run results
         self.numbers = TensorNumbers(workspace.tasks, self.refresh_soon)
@@ -86,15 +86,15 @@ class InspectorPanel(Panel):
         workspace.navigation.graph_shown.connect(self._on_selection)
         workspace.changes.changed.connect(self._on_change)
         workspace.types.changed.connect(self.refresh_soon)
-        workspace.run_state_changed.connect(self._follow_runs)
-        self._follow_runs()
+        workspace.run_state_changed.connect(self._connect_runs)
+        self._connect_runs()
         workspace.problems.changed.connect(self._on_problems)
         themes().themeChanged.connect(self._color)
 
-    def _follow_runs(self) -> None:
+    def _connect_runs(self) -> None:
         """Follow run results once a run was made; accessing them earlier would import the executor."""
-        if self.workspace.has_runs and not self._follows_runs:
-            self._follows_runs = True
+        if self.workspace.has_runs and not self._is_connected_to_runs:
+            self._is_connected_to_runs = True
             self.workspace.results.changed.connect(self._on_values)
             self.workspace.runs.edge_notes.statistics_read.connect(self._on_values)
 

@@ -83,8 +83,8 @@ class DifferencesPanel(Panel):
         self.filters = {kind: self._filter(kind) for kind in _KINDS}
         buttons = (self.to_left, self.to_right, self.end_button, self.choose_button)
         self.lay_out(self.table, self.summary, *self.filters.values(), *buttons)
-        workspace.comparison_changed.connect(self._follow)
-        self._follow()
+        workspace.comparison_changed.connect(self._show_comparison)
+        self._show_comparison()
 
     def _make_table(self) -> RowTable:
         table = RowTable(self.model, "Differences", self)
@@ -119,7 +119,7 @@ class DifferencesPanel(Panel):
 
     # -- the comparison ------------------------------------------------------------------------------------------
 
-    def _follow(self) -> None:
+    def _show_comparison(self) -> None:
         if self._comparing is not None:
             self._comparing.changed.disconnect(self._show)
             self._comparing.chosen_changed.disconnect(self._select_chosen)

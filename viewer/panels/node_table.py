@@ -85,7 +85,7 @@ class NodeTablePanel(Panel):
         super().showEvent(event)
         if self._stale:
             self.refresh()
-        self._follow()
+        self._show_selection()
 
     def _table(self) -> RowTable:
         table = RowTable(self.model, "Nodes", self)
@@ -137,7 +137,7 @@ class NodeTablePanel(Panel):
         changes = self.workspace.changes
         changes.nodes_changed.connect(self._on_nodes)
         changes.structure_changed.connect(self._on_structure)
-        self.workspace.selection.changed.connect(self._follow)
+        self.workspace.selection.changed.connect(self._show_selection)
 
     # -- rows and columns ------------------------------------------------------------------------------------
 
@@ -210,7 +210,7 @@ class NodeTablePanel(Panel):
         if self._chosen:
             self._select(self._chosen)
         else:
-            self._follow()
+            self._show_selection()
         self._chosen = set()
         self.status.setText(plural(len(self.model.rows), "node"))
 
@@ -253,7 +253,7 @@ class NodeTablePanel(Panel):
         if self.table.hasFocus() and cells:
             self.workspace.navigation.reveal_all(self._selected_nodes())
 
-    def _follow(self) -> None:
+    def _show_selection(self) -> None:
         """Mirror the selection made elsewhere."""
         if not self.isVisible() or self.table.hasFocus():
             return

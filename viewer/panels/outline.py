@@ -83,7 +83,7 @@ class OutlinePanel(Panel):
         self.tree.doubleClicked.connect(self._on_opened)
         self.tree.customContextMenuRequested.connect(self._on_menu)
         self.tree.setContextMenuPolicy(self.contextMenuPolicy().CustomContextMenu)
-        workspace.selection.changed.connect(self._follow)
+        workspace.selection.changed.connect(self._show_selection)
         workspace.changes.nodes_changed.connect(self._on_nodes)
         workspace.changes.values_changed.connect(self._on_values)
         workspace.changes.model_changed.connect(self._on_model)
@@ -91,7 +91,7 @@ class OutlinePanel(Panel):
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         self._widen()
-        self._follow()
+        self._show_selection()
 
     def _widen(self) -> None:
         """Widen the column for the longest row, which can be scrolled to sideways."""
@@ -122,17 +122,17 @@ class OutlinePanel(Panel):
 
     def _on_filled(self) -> None:
         self._widen()
-        self._follow()
+        self._show_selection()
 
     def _on_nodes(self, nodes: set[Node]) -> None:
         if self.workspace.changes.touched.is_inside:
             return
         self._following = True  # Qt chooses another current row when it is removed
-        self.model.follow(nodes)
+        self.model.update_nodes(nodes)
         if self.workspace.selection.current is None:
             self.tree.clearSelection()
         self._following = False
-        self._follow()
+        self._show_selection()
         advance = self.tree.fontMetrics().horizontalAdvance
         names = (f"{node.op_type}  {node.name}" for node in islice(nodes, _MEASURED))
         needed = _MARGINS + max(map(advance, names), default=0)
@@ -151,7 +151,7 @@ class OutlinePanel(Panel):
         else:
             self.model.retitle()
 
-    def _follow(self) -> None:
+    def _show_selection(self) -> None:
         """Mirror the selection made elsewhere."""
         self._whole.clear()
         if self._following or not self.isVisible():

@@ -289,7 +289,7 @@ class ProfilePanel(Panel):
         return NumberRow(
             node,
             (
-                NumberCell(self._place(node, result), tip=display(node.name, 500)),
+                NumberCell(self._qualified_name(node, result), tip=display(node.name, 500)),
                 NumberCell(display(result.operator, 60)),
                 NumberCell(duration_text(seconds), seconds) if spent else NumberCell(""),
                 *(NumberCell(duration_text(time), time) for time in times),
@@ -306,7 +306,7 @@ class ProfilePanel(Panel):
         """Return the time of a node; constant-folded ones have none and sort last."""
         return "" if one[1].state is State.CONSTANT else self._seconds(one)
 
-    def _place(self, node: Node, result: NodeResult) -> str:
+    def _qualified_name(self, node: Node, result: NodeResult) -> str:
         """Return a node's name after those of its function and of the nodes around it."""
         around: list[object] = [self.workspace.results.node_by_number(number) for number in result.inside]
         if node.graph is not None and isinstance(function := node.graph.root.owner, Function):

@@ -162,14 +162,14 @@ class ProvenancePanel(Panel):
         """Select the suspect element of the current input."""
         origin = self._origin()
         if origin is not None:
-            self._follow(origin, origin.suspect)
+            self._trace_origin(origin, origin.suspect)
 
     def _go_to_element(self, index: tuple[int, ...]) -> None:
         origin = self._origin()
         if origin is not None:
-            self._follow(origin, index)
+            self._trace_origin(origin, index)
 
-    def _follow(self, origin: TraceOrigin, index: tuple[int, ...]) -> None:
+    def _trace_origin(self, origin: TraceOrigin, index: tuple[int, ...]) -> None:
         value = self.workspace.results.value_by_number(origin.key[1])
         if value is None or self.traced is None:
             return

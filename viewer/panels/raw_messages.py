@@ -81,7 +81,7 @@ class RawMessagesPanel(Panel):
         self.model.edited.connect(self._edit)
         self.tree.selectionModel().currentChanged.connect(self._on_current)
         workspace.changes.changed.connect(self._on_change)
-        workspace.selection.changed.connect(self._follow)
+        workspace.selection.changed.connect(self._show_selection)
 
     def _lay_out(self) -> None:
         layout = QVBoxLayout(self)
@@ -150,7 +150,7 @@ class RawMessagesPanel(Panel):
             self.tree.verticalScrollBar().setValue(scrolled)
         self._following = False
         self.status.setText(f"{bytes_text(contents.size)} if the model were saved now")
-        self._follow()
+        self._show_selection()
 
     def _open_again(self) -> None:
         """Expand the branches that were expanded before reading, if they still exist."""
@@ -181,7 +181,7 @@ class RawMessagesPanel(Panel):
             self.tree.setCurrentIndex(index)
             self.tree.scrollTo(index)
 
-    def _follow(self) -> None:
+    def _show_selection(self) -> None:
         current = self.workspace.selection.current
         if self._following or self._stale or current is None or not self.isVisible():
             return

@@ -155,7 +155,7 @@ class MatrixView(QWidget):
 
     def visible_part(self) -> Part:
         """Return the visible part of the picture."""
-        place, seen = self._place(), self._place().intersected(self._frame())
+        place, seen = self.layer_rect(), self.layer_rect().intersected(self._frame())
         if place.isEmpty():
             return 0.0, 0.0, 1.0, 1.0
         left, top = (seen.left() - place.left()) / place.width(), (seen.top() - place.top()) / place.height()
@@ -205,7 +205,7 @@ class MatrixView(QWidget):
     def _legend_font(self) -> QFont:
         return monospace(max(self.font().pointSizeF() - 1, 8))
 
-    def _place(self, number: int = 0) -> QRectF:
+    def layer_rect(self, number: int = 0) -> QRectF:
         """Return the rectangle of a layer on the screen; may reach beyond the frame."""
         frame = self._frame()
         if not self._layers or self._layers[0].image.isNull() or frame.width() < 1 or frame.height() < 1:
@@ -222,20 +222,20 @@ class MatrixView(QWidget):
 
     def _cell_size(self, number: int = 0) -> tuple[float, float]:
         """Width and height of a cell of a layer on the screen."""
-        place, image = self._place(number), self._layers[number].image
+        place, image = self.layer_rect(number), self._layers[number].image
         return place.width() / image.width(), place.height() / image.height()
 
     def _rect_of(self, cell: tuple[int, int, int]) -> QRectF:
         """Return the rectangle of a cell on the screen; may reach beyond the frame."""
         number, row, column = cell
-        (across, down), place = self._cell_size(number), self._place(number)
+        (across, down), place = self._cell_size(number), self.layer_rect(number)
         return QRectF(place.left() + column * across, place.top() + row * down, across, down)
 
     def _cell_at(self, point: QPointF) -> tuple[int, int, int] | None:
         if not self._frame().contains(point):
             return None
         for number in reversed(range(len(self._layers))):
-            place, image = self._place(number), self._layers[number].image
+            place, image = self.layer_rect(number), self._layers[number].image
             if image.isNull() or not place.contains(point):
                 continue
             across, down = self._cell_size(number)
@@ -256,18 +256,18 @@ class MatrixView(QWidget):
     def zoom_by(self, factor: float, around: QPointF | None = None) -> None:
         """Zoom, keeping a point of the widget fixed."""
         point = around or self._frame().center()
-        place = self._place()
+        place = self.layer_rect()
         if place.width() <= 0 or place.height() <= 0:
             return
         part = QPointF((point.x() - place.left()) / place.width(), (point.y() - place.top()) / place.height())
         self._zoom = min(max(self._zoom * factor, 1.0), self._most_zoom)
-        after = self._place()
+        after = self.layer_rect()
         moved = QPointF(after.left() + part.x() * after.width(), after.top() + part.y() * after.height()) - point
         self._centre += QPointF(moved.x() / after.width(), moved.y() / after.height())
         self._moved()
 
     def _pan(self, across: float, down: float) -> None:
-        place = self._place()
+        place = self.layer_rect()
         self._centre -= QPointF(across / max(place.width(), 1), down / max(place.height(), 1))
         self._moved()
 
@@ -338,7 +338,7 @@ class MatrixView(QWidget):
     def _walk(self, across: int, down: int) -> None:
         """Select a neighbouring cell, at first the upper left one of those in view."""
         if self._cell is None:
-            self._cell = self._cell_at(self._place().intersected(self._frame()).topLeft())
+            self._cell = self._cell_at(self.layer_rect().intersected(self._frame()).topLeft())
         else:
             number, row, column = self._cell
             image = self._layers[number].image
@@ -401,7 +401,7 @@ class MatrixView(QWidget):
         for number, layer in enumerate(self._layers):
             across, down = self._cell_size(number)
             painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, across < 1 or down < 1)
-            painter.drawImage(self._place(number), layer.image)
+            painter.drawImage(self.layer_rect(number), layer.image)
         self._paint_numbers(painter, len(self._layers) - 1)
         self._paint_labels(painter, picture)
         if self._cell is not None:
@@ -423,7 +423,7 @@ class MatrixView(QWidget):
 
     def _paint_numbers(self, painter: QPainter, number: int) -> None:
         """The numbers themselves where cells of a layer are large enough to hold them."""
-        picture, image, place = self._layers[number].picture, self._layers[number].image, self._place(number)
+        picture, image, place = self._layers[number].picture, self._layers[number].image, self.layer_rect(number)
         across, down = self._cell_size(number)
         if picture.text is None or across < 52 or down < 18:
             return
@@ -448,7 +448,7 @@ class MatrixView(QWidget):
         if not picture.labels:
             return
         font = monospace(max(self.font().pointSizeF() - 2, 7))
-        metrics, (across, down), place = QFontMetricsF(font), self._cell_size(), self._place()
+        metrics, (across, down), place = QFontMetricsF(font), self._cell_size(), self.layer_rect()
         columns = sorted({column for _, column, _ in picture.labels})
         rows = sorted({row for row, _, _ in picture.labels})
         room = across * (columns[1] - columns[0] if len(columns) > 1 else self.image.width())
@@ -471,7 +471,7 @@ class MatrixView(QWidget):
 
     def _paint_axes(self, painter: QPainter, axes: tuple[range, range], names: tuple[str, str]) -> None:
         """Round numbers of rows and columns, and the names of the axes."""
-        frame, place, (across, down) = self._frame(), self._place(), self._cell_size()
+        frame, place, (across, down) = self._frame(), self.layer_rect(), self._cell_size()
         painter.setFont(self._legend_font())
         painter.setPen(theme().muted)
         metrics = QFontMetricsF(painter.font())

@@ -83,7 +83,7 @@ class ChoicePopup(FilterPopup):
         self.nothing.setText(nothing)
         self.show_at(at)
 
-    def shown(self) -> list[Choice]:
+    def matching(self) -> list[Choice]:
         """Return the matching choices, best first."""
         return self.model.rows
 

@@ -90,7 +90,7 @@ class CommandPalette(FilterPopup):
         if self.isVisible():
             self.model.refresh()
 
-    def shown(self) -> list[PaletteEntry]:
+    def matching(self) -> list[PaletteEntry]:
         """Return the matching entries, best first."""
         return self.model.rows
 

@@ -65,11 +65,11 @@ class PropertyModel(TreeModel):
             if self.row_of(item.items[position]).key not in keys:
                 self._remove(item, position, position)
         for position, row in enumerate(rows):
-            if self._place(item, position, row):
+            if self._place_row(item, position, row):
                 child = item.items[position]
                 self.dataChanged.emit(self._index_of(child), self._index_of(child, 1))
 
-    def _place(self, item: _Item, position: int, row: PropertyRow) -> bool:
+    def _place_row(self, item: _Item, position: int, row: PropertyRow) -> bool:
         """Move or insert a row at `position` among the children; return whether it looks different."""
         items = item.items
         assert items is not None

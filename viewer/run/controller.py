@@ -197,7 +197,7 @@ class RunController(QObject):
         self._drop_run()
         self._live.cancel()  # its inputs requested a run, which would replace it
         self._workspace.results.set_result(record)
-        self._reporter.shown(record, text)
+        self._reporter.show_loaded(record, text)
         self.state_changed.emit()
         self._workspace.suggest_panel("tensor")
 
@@ -357,10 +357,10 @@ class RunController(QObject):
             self._run = None  # it belongs to the model before the edit
             self.state_changed.emit()
         if not self._live.on_edit():  # a new run reports its state itself
-            self._reporter.follow()
+            self._reporter.refresh()
 
     def _on_inputs(self) -> None:
         self._ran_to = None
         is_known = self._workspace.results.recall(self.inputs.recipe().signature)
         if not self._live.on_edit(is_known=is_known):
-            self._reporter.follow(inputs_changed=not is_known)
+            self._reporter.refresh(inputs_changed=not is_known)

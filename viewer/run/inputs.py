@@ -68,7 +68,7 @@ class RunInputs(QObject):
         self._given_stamp = 0
         self._made: dict[str, int] = {}  # sizes of symbols in the values made last; cleared by a choice
         self._read()
-        workspace.changes.changed.connect(self._follow)
+        workspace.changes.changed.connect(self._keep_renamed)
 
     @property
     def graph(self) -> Graph:
@@ -167,7 +167,7 @@ class RunInputs(QObject):
         self.seed = seed
         self._notify()
 
-    def _follow(self, change: Change) -> None:
+    def _keep_renamed(self, change: Change) -> None:
         """Keep the source or saved value of renamed inputs."""
         if not any(isinstance(step, SetField) and step.field == "name" for step in change.steps):
             return

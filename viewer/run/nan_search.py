@@ -57,7 +57,7 @@ class NonFiniteNavigator(QObject):
         else:
             self._search(1, self._show_first)
 
-    def following(self, found: Found) -> None:
+    def select_next(self, found: Found) -> None:
         """Select the value after the last one, or the first; show a message if there is none."""
         self._found = found
         if self._runs.is_searching and self._run_mode == search_mode(self._workspace):

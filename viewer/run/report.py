@@ -33,7 +33,7 @@ class RunReporter:
         self._contradictions: list[str] = []
         self._shown: RunRecord | None = None  # run whose failures the message bar shows
 
-    def follow(self, *, inputs_changed: bool = False) -> None:
+    def refresh(self, *, inputs_changed: bool = False) -> None:
         """Update the report after the model or its inputs changed: state whether the last run is up to date."""
         results = self._workspace.results
         current = results.current
@@ -78,7 +78,7 @@ class RunReporter:
                 self._workspace.messages.report(error, _TOPIC)
             self._last_failure = text
 
-    def shown(self, record: RunRecord, text: str) -> None:
+    def show_loaded(self, record: RunRecord, text: str) -> None:
         """Report a run that was loaded, not made here."""
         self._last_state = record, text
         self._shown = record

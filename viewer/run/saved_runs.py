@@ -95,7 +95,7 @@ def restore_run(workspace: Workspace, path: Path) -> None:
         if not saved.is_run:
             detail = f"{path.name} does not say which of its arrays are inputs. Use Compare to show them beside a run."
             raise ModelError("The file was not saved as a run", detail)
-        loaded = read_model(partial(_place, workspace, saved), progress)
+        loaded = read_model(partial(_match, workspace, saved), progress)
         if loaded is None:
             detail = f"{path.name} names {', '.join(' > '.join(a) for a in list(saved.values)[:5]) or 'no values'}"
             raise ModelError("The file has no values of this model", detail)
@@ -118,7 +118,7 @@ def restore_run(workspace: Workspace, path: Path) -> None:
     workspace.tasks.start("Reading a run", load, done=show, supersede="load")
 
 
-def _place(workspace: Workspace, saved: SavedRun, progress: Progress) -> _LoadedRun | None:
+def _match(workspace: Workspace, saved: SavedRun, progress: Progress) -> _LoadedRun | None:
     """Match the values of a saved run with the current model; None if none matches. Reads the model."""
     workspace.runs.session.prepare(progress)
     known = addresses_in(workspace)

@@ -96,7 +96,7 @@ class OutlineModel(TreeModel):
 
     # -- following edits -------------------------------------------------------------------------------------------
 
-    def follow(self, nodes: set[Node]) -> None:
+    def update_nodes(self, nodes: set[Node]) -> None:
         """Update the rows of nodes that were added, removed, moved or renamed, or got other bodies. Costs those
         rows.
 
@@ -106,7 +106,7 @@ class OutlineModel(TreeModel):
         self._open_first(nodes)
         if len(nodes) > _MOST_SINGLY:
             for row in self._built():
-                self._follow_many(row, nodes)
+                self._rebuild_branch(row, nodes)
             return
         for row in self._built():
             self._remove_deleted(row, nodes)
@@ -114,10 +114,10 @@ class OutlineModel(TreeModel):
             pass  # after a removal, a remaining neighbour may be at a wrong position
         for row in self._built():  # after all that went: places are compared among nodes that are there
             for node in nodes:
-                self._follow_in(row, node)
+                self._add_to_branch(row, node)
         self._update_counts()
 
-    def _follow_many(self, row: OutlineRow, nodes: set[Node]) -> None:
+    def _rebuild_branch(self, row: OutlineRow, nodes: set[Node]) -> None:
         """Rebuild the branch of a graph if any of these is or was in it."""
         graph = row.subject
         assert isinstance(graph, Graph)
@@ -169,17 +169,17 @@ class OutlineModel(TreeModel):
         self._remove_node(row, scope, node)
         return True
 
-    def _follow_in(self, row: OutlineRow, node: Node) -> None:
+    def _add_to_branch(self, row: OutlineRow, node: Node) -> None:
         """Insert a node into the branch of its graph."""
         if node.graph is not row.subject or row.children is None or row.scopes is None:
             return
         if self._holder(row, node) is None:
             self._insert_node(row, node)
         elif (shown := self._find(node, build=False)) is not None:
-            self._follow_bodies(shown, node)
+            self._update_bodies(shown, node)
             self._update_texts(shown)
 
-    def _follow_bodies(self, row: OutlineRow, node: Node) -> None:
+    def _update_bodies(self, row: OutlineRow, node: Node) -> None:
         bodies = list(node.bodies)
         if [child.subject for child in row.children or ()] != bodies:
             self._set_children(row, bodies)
@@ -258,7 +258,7 @@ class OutlineModel(TreeModel):
             self._remove_row(gone)
 
     def _remove_row(self, gone: OutlineRow) -> None:
-        row, index = gone.parent, self._place(gone)
+        row, index = gone.parent, self._index_in_parent(gone)
         assert row is not None
         assert row.children is not None
         self.beginRemoveRows(self._index(row), index, index)
@@ -367,9 +367,9 @@ class OutlineModel(TreeModel):
         return above.child(subject)
 
     def _index(self, row: OutlineRow) -> QModelIndex:
-        return QModelIndex() if row is self._root else self.createIndex(self._place(row), 0, row)
+        return QModelIndex() if row is self._root else self.createIndex(self._index_in_parent(row), 0, row)
 
-    def _place(self, row: OutlineRow) -> int:
+    def _index_in_parent(self, row: OutlineRow) -> int:
         """Return the index of a row among its siblings; searches them if it is not at its last index."""
         siblings = row.parent.children if row.parent is not None else None
         assert siblings is not None

@@ -37,14 +37,14 @@ class TensorPanel(Panel):
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(_IDLE_MS)
-        self._timer.timeout.connect(self._follow)
+        self._timer.timeout.connect(self._show_selection)
         workspace.selection.changed.connect(self._timer.start)
         workspace.changes.changed.connect(self._refresh)
         self._soon = Debounce(self._catch_up, self)  # a run emits several signals at once
         workspace.results.changed.connect(self._soon.request)
         workspace.results.reference_changed.connect(self._soon.request)
         workspace.run_state_changed.connect(self._soon.request)
-        self._follow()
+        self._show_selection()
 
     def activate(self) -> None:
         """Focus the numbers in the current view; an image in preparation takes the focus later."""
@@ -63,7 +63,7 @@ class TensorPanel(Panel):
         self.splitter.addWidget(pane)
         return pane
 
-    def _follow(self) -> None:
+    def _show_selection(self) -> None:
         """Show the selected value; without one, keep the last tensor."""
         self.workspace.results.allow_refetch()
         self._on_run_reached()

@@ -84,7 +84,7 @@ class FlowLayout(QLayout):
         for line in lines:
             high = max((size.height() for _, size in line), default=0)
             if apply:
-                self._place(line, QRect(area.left(), top, area.width(), high))
+                self._place_line(line, QRect(area.left(), top, area.width(), high))
             top += high + self.spacing() // 2
         bottom = top - (self.spacing() // 2 if lines else 0)
         return bottom - rect.top() + self.contentsMargins().bottom()
@@ -99,7 +99,7 @@ class FlowLayout(QLayout):
             size.setHeight(item.heightForWidth(size.width()))
         return size
 
-    def _place(self, line: list[tuple[QLayoutItem, QSize]], area: QRect) -> None:
+    def _place_line(self, line: list[tuple[QLayoutItem, QSize]], area: QRect) -> None:
         """Place the items of a line next to each other, vertically centred."""
         spare = area.width() - sum(size.width() for _, size in line) - self.spacing() * (len(line) - 1)
         left = area.left()

@@ -30,9 +30,9 @@ class ScopeBox(QComboBox):
         self._is_display_only = False
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.addItems(["Whole model", ""])
-        self._follow_selection()
+        self._update_selection()
         self.currentIndexChanged.connect(lambda _: self.changed.emit())
-        workspace.selection.changed.connect(self._follow_selection)
+        workspace.selection.changed.connect(self._update_selection)
 
     @property
     def nodes(self) -> tuple[Node, ...] | None:
@@ -48,7 +48,7 @@ class ScopeBox(QComboBox):
         finally:
             self._is_display_only = False
 
-    def _follow_selection(self) -> None:
+    def _update_selection(self) -> None:
         nodes = self._workspace.selection.nodes
         if self._is_display_only or (not nodes and self._nodes):
             return

@@ -49,7 +49,7 @@ class StatusLine(QStatusBar):
             self.addPermanentWidget(label)
         themes().themeChanged.connect(self._show_problems)
 
-    def follow(self, workspace: DocumentContext | None) -> None:
+    def set_workspace(self, workspace: DocumentContext | None) -> None:
         """Show the state of another document, or of none."""
         if self._workspace is not None:
             for signal, slot in self._connections(self._workspace):
@@ -73,7 +73,7 @@ class StatusLine(QStatusBar):
             (workspace.problems.changed, self._show_problems),
         )
 
-    def follows(self, workspace: DocumentContext) -> bool:
+    def shows(self, workspace: DocumentContext) -> bool:
         """Return whether it shows the state of this document."""
         return self._workspace is workspace
 

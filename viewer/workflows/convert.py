@@ -206,7 +206,7 @@ class _Conversions:
         places: dict[tuple[str, int], str] = {}
         for name in (text.strip() for text in given if "=" not in text):
             places |= dict.fromkeys(batch_places(inputs, type_of), name)
-        places |= dict(_place(text) for text in given if "=" in text)
+        places |= dict(_parse_dimension(text) for text in given if "=" in text)
         foreign = next((name for name, _ in places if name not in known), "")
         if self.part is not None and (foreign or not places):
             there = ", ".join(display(name, 60) for name in list(known)[:10]) or "none"
@@ -330,7 +330,7 @@ def _of_the_whole_model(report: ConversionReport, part: Collection[Node], after:
     return ModelError("The opset applies to the whole model", f"{text} Convert the whole model for that.")
 
 
-def _place(text: str) -> tuple[tuple[str, int], str]:
+def _parse_dimension(text: str) -> tuple[tuple[str, int], str]:
     """Parse ``x:2=width``: an input, its axis, and the name of its size."""
     place, _, name = text.rpartition("=")
     value, _, axis = place.rpartition(":")

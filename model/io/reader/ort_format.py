@@ -68,21 +68,21 @@ class _Table:
 
     def text(self, place: int) -> str:
         at = self._field(place)
-        return self._buffer.text(self._buffer.follow(at)) if at else ""
+        return self._buffer.text(self._buffer.target_of(at)) if at else ""
 
     def table(self, place: int) -> _Table | None:
         at = self._field(place)
-        return _Table(self._buffer, self._buffer.follow(at)) if at else None
+        return _Table(self._buffer, self._buffer.target_of(at)) if at else None
 
     def tables(self, place: int) -> Iterator[_Table]:
         start, count = self._vector(place)
         for number in range(count):
-            yield _Table(self._buffer, self._buffer.follow(start + 4 * number))
+            yield _Table(self._buffer, self._buffer.target_of(start + 4 * number))
 
     def texts(self, place: int) -> list[str]:
         start, count = self._vector(place)
         self._buffer.count(count)
-        return [self._buffer.text(self._buffer.follow(start + 4 * number)) for number in range(count)]
+        return [self._buffer.text(self._buffer.target_of(start + 4 * number)) for number in range(count)]
 
     def numbers(self, place: int, form: str) -> tuple[Any, ...]:
         start, count = self._vector(place)
@@ -98,7 +98,7 @@ class _Table:
         at = self._field(place)
         if not at:
             return 0, 0
-        start = self._buffer.follow(at)
+        start = self._buffer.target_of(at)
         return start + 4, self._buffer.unpack("<I", start)
 
 
@@ -128,7 +128,7 @@ class _Buffer:
             raise _Damaged(f"the list at byte {at:,} claims {count:,} entries")
         return struct.unpack_from(f"<{count}{form}", self._data, at)
 
-    def follow(self, at: int) -> int:
+    def target_of(self, at: int) -> int:
         """Return the target of the offset stored at a position."""
         target: int = at + self.unpack("<I", at)
         return target
@@ -163,7 +163,7 @@ class _OrtReader:
         self._buffer = _Buffer(data, progress)
 
     def model(self) -> ModelProto:
-        session = _Table(self._buffer, self._buffer.follow(0))
+        session = _Table(self._buffer, self._buffer.target_of(0))
         table = session.table(1)
         if table is None:
             raise _Damaged("it holds no model")

@@ -363,14 +363,14 @@ class _Scanner:
     def _truncated(self, start: int, reason: str) -> None:
         if not self._truncation:
             self._truncation = (
-                f"The file ends at byte {self._size:,}, inside the field at {self._place(start)}: {reason}. "
+                f"The file ends at byte {self._size:,}, inside the field at {self._format_location(start)}: {reason}. "
                 "What comes before was read."
             )
 
     def _damaged(self, start: int, reason: str) -> NoReturn:
-        raise ModelError("The file is damaged", f"{reason[0].upper()}{reason[1:]}.", place=self._place(start))
+        raise ModelError("The file is damaged", f"{reason[0].upper()}{reason[1:]}.", place=self._format_location(start))
 
-    def _place(self, start: int) -> str:
+    def _format_location(self, start: int) -> str:
         """Format ``byte 123 in model.graph.node[4]``; rescans the enclosing messages to count, once per error."""
         names = [self._stack[0].schema.name.removesuffix("Proto").lower()]
         for outer, inner in zip(self._stack, self._stack[1:], strict=False):

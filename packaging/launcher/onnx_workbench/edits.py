@@ -140,11 +140,11 @@ from onnx_workbench.model.edits.values import (
     disconnect,
     disconnect_inputs,
     ensure_order,
-    follow_in_sharding,
-    follow_names,
     rename_value,
     set_type,
     set_types,
+    update_name_references,
+    update_sharding_names,
 )
 
 __all__ = [
@@ -180,8 +180,6 @@ __all__ = [
     "duplicate",
     "ensure_order",
     "extract_function",
-    "follow_in_sharding",
-    "follow_names",
     "import_operators",
     "initializer_to_constant",
     "initializer_to_input",
@@ -257,4 +255,6 @@ __all__ = [
     "sort_nodes",
     "substitute_dimensions",
     "take_all",
+    "update_name_references",
+    "update_sharding_names",
 ]

@@ -29,13 +29,13 @@ def test_near_values_are_listed_and_far_ones_found_by_name(desk):
     desk.open(chain(2500))
     node = desk.node("n2000")
     popup = choose_value(desk.window, desk.workspace, node, 0)
-    assert titles(popup.shown())[:3] == ["v1998", "v1997", "v1996"]
+    assert titles(popup.matching())[:3] == ["v1998", "v1997", "v1996"]
     assert "x" in [choice.title for choice in popup._choices]
     later = next(choice for choice in popup._choices if choice.title == "v2001")
     assert "cycle" in later.reason
-    assert "v17" not in titles(popup.shown())
+    assert "v17" not in titles(popup.matching())
     desk.qtbot.keyClicks(popup.field, "v17")
-    assert "v17" in titles(popup.shown())
+    assert "v17" in titles(popup.matching())
     popup.field.clear()
     desk.qtbot.keyClicks(popup.field, "v1000")
     desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
@@ -46,7 +46,7 @@ def test_far_ones_that_would_be_a_cycle_say_so(desk):
     desk.open(chain(2500))
     popup = choose_value(desk.window, desk.workspace, desk.node("n10"), 0)
     desk.qtbot.keyClicks(popup.field, "v2400")
-    (found,) = [choice for choice in popup.shown() if choice.title == "v2400"]
+    (found,) = [choice for choice in popup.matching() if choice.title == "v2400"]
     assert "cycle" in found.reason
     popup.close()
 
@@ -56,7 +56,7 @@ def test_a_new_constant_is_written_where_a_value_is_chosen(desk):
     node = desk.node("n1")
     popup = choose_value(desk.window, desk.workspace, node, 0)
     desk.qtbot.keyClicks(popup.field, "w: float[2] = 0.5")
-    assert popup.shown()[-1].detail == "New constant"
+    assert popup.matching()[-1].detail == "New constant"
     desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
     assert (node.inputs[0].name, node.inputs[0].initializer.numpy().tolist()) == ("w", [0.5, 0.5])
     desk.run("edit.undo")
@@ -70,5 +70,5 @@ def test_inputs_that_are_missing_stand_first(desk):
     with desk.document.edit("Add") as edit:
         edit.do(InsertNode(desk.workspace.graph, node))
     popup = choose_input(desk.window, desk.workspace, node)
-    assert titles(popup.shown()) == ["B", "A"]
+    assert titles(popup.matching()) == ["B", "A"]
     popup.close()

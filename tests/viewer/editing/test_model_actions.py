@@ -555,5 +555,5 @@ def test_the_palette_finds_the_tools_by_the_names_of_their_commands(desk):
         ("infer", "Write Inferred Types"),
     ):
         palette.field.setText(command)
-        assert palette.shown()[0].title.startswith(title), (command, [e.title for e in palette.shown()[:3]])
+        assert palette.matching()[0].title.startswith(title), (command, [e.title for e in palette.matching()[:3]])
     palette.close()

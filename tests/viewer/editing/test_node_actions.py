@@ -288,7 +288,7 @@ def test_an_unknown_text_offers_nothing_when_it_is_no_name(desk):
     desk.run("node.add")
     popup = desk.child(OperatorPalette)
     popup.field.setText("two words")
-    assert popup.shown() == []
+    assert popup.matching() == []
     popup.close()
 
 
@@ -335,7 +335,7 @@ def test_an_operator_of_a_newer_opset_offers_to_convert_the_model(desk):
     desk.run("node.add")
     popup = desk.child(OperatorPalette)
     popup.field.setText("gelu")
-    first, *others = popup.shown()
+    first, *others = popup.matching()
     assert first.note == "ai.onnx 20"
     assert first.detail == "Needs opset 20; this model imports 18. Enter converts first."
     assert "com.microsoft 1" in [choice.note for choice in others]
@@ -434,7 +434,7 @@ def test_a_function_that_is_behind_its_model_is_offered_the_version_of_the_model
     desk.run("node.add")
     popup = desk.child(OperatorPalette)
     popup.field.setText("gelu")
-    assert popup.shown()[0].detail == "Needs opset 20; this function imports 18. Enter converts first."
+    assert popup.matching()[0].detail == "Needs opset 20; this function imports 18. Enter converts first."
     desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
     dialog = desk.child(ConvertDialog)
     assert dialog.opset.currentData() == 20
@@ -446,7 +446,7 @@ def test_an_operator_of_a_newer_version_of_another_domain_goes_to_the_imports(de
     desk.run("node.add")
     popup = desk.child(OperatorPalette)
     popup.field.setText("TreeEnsemble")
-    chosen = popup.shown()[0]
+    chosen = popup.matching()[0]
     assert chosen.detail == "Needs ai.onnx.ml 5; this model imports 3. Enter shows the imports."
     desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
     assert desk.workspace.selection.current is desk.workspace.model
@@ -458,8 +458,8 @@ def test_an_operator_that_is_there_already_is_offered_as_it_is(desk):
     desk.run("node.add")
     popup = desk.child(OperatorPalette)
     popup.field.setText("relu")
-    assert [choice.detail for choice in popup.shown() if "From operator set" in choice.detail] == []
-    assert len(popup.shown()) == len({(choice.title, choice.note.split()[0]) for choice in popup.shown()})
+    assert [choice.detail for choice in popup.matching() if "From operator set" in choice.detail] == []
+    assert len(popup.matching()) == len({(choice.title, choice.note.split()[0]) for choice in popup.matching()})
     popup.close()
 
 
@@ -501,11 +501,11 @@ def test_connect_by_keyboard(desk):
     desk.select(desk.node("third"))
     desk.run("node.connect")
     popup = desk.child(ChoicePopup)
-    assert [choice.title for choice in popup.shown()] == ["A", "B"]
+    assert [choice.title for choice in popup.matching()] == ["A", "B"]
     desk.qtbot.keyClicks(popup.field, "A")
     desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
     popup = desk.child(ChoicePopup)
-    by_title = {choice.title: choice for choice in popup.shown()}
+    by_title = {choice.title: choice for choice in popup.matching()}
     assert "cycle" in by_title["c"].reason
     assert "cycle" in by_title["y"].reason
     desk.qtbot.keyClicks(popup.field, "x")
@@ -518,7 +518,7 @@ def test_the_inputs_of_a_call_are_called_as_the_function_says(desk):
     desk.select(desk.node("call"))
     desk.run("node.connect")
     popup = desk.child(ChoicePopup)
-    assert [choice.title for choice in popup.shown()] == ["v"]
+    assert [choice.title for choice in popup.matching()] == ["v"]
     popup.close()
 
 

@@ -144,9 +144,9 @@ def test_dropped_in_the_open_the_palette_offers_what_fits(desk):
     drag(desk, output(desk, desk.node("second")), QPoint(4, desk.view.height() // 2))
     palette = desk.child(OperatorPalette)
     desk.qtbot.keyClicks(palette.field, "Softplus")
-    assert palette.shown()[0].title == "Softplus"
+    assert palette.matching()[0].title == "Softplus"
     palette.field.setText("BitwiseNot")
-    assert [choice.reason for choice in palette.shown()] == ["No input accepts float N×4."]
+    assert [choice.reason for choice in palette.matching()] == ["No input accepts float N×4."]
     palette.field.setText("Tanh")
     desk.qtbot.keyClick(palette.field, Qt.Key.Key_Return)
     node = desk.workspace.selection.nodes[0]

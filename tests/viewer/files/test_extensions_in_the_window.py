@@ -132,7 +132,7 @@ def test_its_actions_are_in_a_menu_and_the_palette_with_undo(window, qtbot, tmp_
     run(window, "edit.undo")
     assert split.name == ""
     window.open_palette()
-    (row,) = [row for row in window.palette_popup.shown() if row.where == "Extensions"]
+    (row,) = [row for row in window.palette_popup.matching() if row.where == "Extensions"]
     window.palette_popup.run(row, False)
     window.palette_popup.close()
     assert split.name == "SplitHalf_0"

@@ -24,8 +24,8 @@ def call(window, qtbot, title, where):
     window.open_palette()
     popup = window.palette_popup
     qtbot.keyClicks(popup.field, title)
-    qtbot.waitUntil(lambda: (title, where) in [(entry.title, entry.where) for entry in popup.shown()])
-    names = [(entry.title, entry.where) for entry in popup.shown()]
+    qtbot.waitUntil(lambda: (title, where) in [(entry.title, entry.where) for entry in popup.matching()])
+    names = [(entry.title, entry.where) for entry in popup.matching()]
     for _ in range(names.index((title, where)) - popup.list.currentIndex().row()):
         qtbot.keyClick(popup.field, Qt.Key.Key_Down)
     qtbot.keyClick(popup.field, Qt.Key.Key_Return)
@@ -120,7 +120,7 @@ def test_what_an_action_does_stands_once_and_what_is_off_is_shown_as_such(window
     window.docks.open("run")
     window.docks.open("watch")
     window.open_palette()
-    entries = window.palette_popup.shown()
+    entries = window.palette_popup.matching()
     window.palette_popup.close()
     assert sum(entry.title == "Step" for entry in entries) == 1
     assert [entry.enabled for entry in entries if (entry.title, entry.where) == ("Unpin", "Watch panel")] == [False]
@@ -130,7 +130,7 @@ def entry_of(window, title):
     """The entry as the palette has it now."""
     window.open_palette()
     popup = window.palette_popup
-    entry = next(entry for entry in popup.shown() if entry.title == title)
+    entry = next(entry for entry in popup.matching() if entry.title == title)
     popup.close()
     return entry
 
@@ -163,7 +163,7 @@ def test_what_becomes_possible_while_the_palette_is_open_can_be_chosen(window, q
     window.open_palette()
     popup = window.palette_popup
     qtbot.keyClicks(popup.field, "first non-finite")
-    assert not popup.shown()[0].enabled
+    assert not popup.matching()[0].enabled
     qtbot.keyClick(popup.field, Qt.Key.Key_Return)
     assert popup.isVisible(), "there is nothing to look through yet"
     run(qtbot, workspace)

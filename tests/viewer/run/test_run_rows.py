@@ -51,9 +51,9 @@ def test_what_else_a_panel_is_called_is_nearly_as_good_as_its_title(window, work
     popup = window.palette_popup
     for typed, title in (("lint", "Problems"), ("protobuf", "Raw Messages"), ("console", "Run")):
         popup.field.setText(typed)
-        assert popup.shown()[0].title == title
+        assert popup.matching()[0].title == title
     popup.field.setText("compare with")
-    assert "Compare with…" in [entry.title for entry in popup.shown()]
+    assert "Compare with…" in [entry.title for entry in popup.matching()]
     popup.close()
 
 
@@ -68,7 +68,7 @@ def test_the_palette_finds_panels_by_what_people_call_them(window, workspace, ty
     window.open_palette()
     popup = window.palette_popup
     popup.field.setText(typed)
-    assert title in [entry.title for entry in popup.shown()]
+    assert title in [entry.title for entry in popup.matching()]
     popup.close()
 
 
@@ -81,5 +81,5 @@ def test_a_title_that_begins_with_what_is_typed_comes_before_other_names(window,
         ("settings", "Preferences…"), ("rename", "Rename"), ("batch", "Set Batch Dimension…"), ("back", "Back"),
     ):  # fmt: skip
         popup.field.setText(typed)
-        assert popup.shown()[0].title == title
+        assert popup.matching()[0].title == title
     popup.close()

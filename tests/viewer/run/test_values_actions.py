@@ -215,7 +215,7 @@ def test_clicking_a_cell_of_a_picture_shows_what_reaches_it(window, qtbot, works
     do(qtbot, window, workspace, "Values as Feature maps")
     picture = panel.pane.picture
     qtbot.waitUntil(lambda: panel.pane.stack.currentWidget() is picture)
-    frame = picture._place()
+    frame = picture.layer_rect()
     across, down = picture._cell_size()
     spot = QPointF(frame.left() + 2.5 * across, frame.top() + 1.5 * down).toPoint()
     qtbot.mouseClick(picture, Qt.MouseButton.LeftButton, pos=spot)

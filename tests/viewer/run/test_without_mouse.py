@@ -43,7 +43,9 @@ class Keys:
         palette = self.window.palette_popup
         self.qtbot.waitUntil(palette.isVisible)
         self.type(title)
-        found = [entry.title.removesuffix("…") == title and entry.where.startswith(where) for entry in palette.shown()]
+        found = [
+            entry.title.removesuffix("…") == title and entry.where.startswith(where) for entry in palette.matching()
+        ]
         self.press(*["Down"] * found.index(True), "Return")
         self.qtbot.waitUntil(lambda: not palette.isVisible())
         self.window.activateWindow()  # as every window manager does

@@ -544,7 +544,7 @@ def test_the_value_under_the_pointer_and_zooming(qtbot, panel, chain):
     panel.pane.choose_view("Heat map")
     picture = panel.pane.picture
     qtbot.waitUntil(lambda: picture.picture is not None and panel.pane.stack.currentWidget() is picture)
-    place = picture._place()
+    place = picture.layer_rect()
     across, down = picture._cell_size()
     point = QPointF(place.left() + 2.5 * across, place.top() + 1.5 * down).toPoint()
     hover(picture, point)

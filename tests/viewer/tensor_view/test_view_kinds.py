@@ -192,7 +192,7 @@ def test_a_huge_heat_map_is_sampled_and_gets_finer_where_it_is_zoomed(qtbot, pan
     assert picture.detail.note == ""
     hover(picture, centre.toPoint())
     qtbot.waitUntil(lambda: bool(picture.cell_text))
-    place = picture._place()
+    place = picture.layer_rect()
     row = int((centre.y() - place.top()) / place.height() * 2502)
     index, _, number = picture.cell_text.partition(" = ")
     found = [int(part) for part in index.strip("[]").split(",")]
@@ -614,7 +614,7 @@ def test_a_heat_map_fills_its_room_and_numbers_rows_and_columns(qtbot, panel, ch
     select(qtbot, panel, put(chain, np.arange(3000, dtype=np.float32).reshape(30, 100)))
     look(qtbot, panel, "Heat map", panel.pane.picture)
     view = panel.pane.picture
-    assert view._place() == view._frame()
+    assert view.layer_rect() == view._frame()
     assert (view.picture.axes, view.picture.names) == ((range(30), range(100)), ("axis 0", "axis 1"))
     assert view._frame().left() > QFontMetricsF(view.font()).horizontalAdvance("30")
 

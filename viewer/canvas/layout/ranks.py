@@ -170,14 +170,14 @@ class _Rows:
 
     def find_room(self, rank: int, size: float, step: int) -> int:
         """Find room in this rank or in one below it, moving down `step` ranks at a time."""
-        rank = self._follow(rank)
+        rank = self._end_of_chain(rank)
         while self.used.get(rank, 0.0) + size > self.limit and self.used.get(rank):
             self.onward[rank] = rank + step
-            rank = self._follow(rank)
+            rank = self._end_of_chain(rank)
         self.used[rank] = self.used.get(rank, 0.0) + size
         return rank
 
-    def _follow(self, rank: int) -> int:
+    def _end_of_chain(self, rank: int) -> int:
         """Return the end of a chain of pointers; afterwards they point there directly (path compression)."""
         trail = []
         while rank in self.onward:
