@@ -15,6 +15,7 @@ from onnx_workbench.viewer.actions.action import (
     with_selection,
 )
 from onnx_workbench.viewer.core.settings import (
+    COLUMNS,
     DIRECTION,
     FOLD_NODES,
     FOLD_SHARED,
@@ -228,6 +229,15 @@ ACTIONS = (
     ),
     _switch("view.fold_shared", "Shared Constants Inside Nodes", FOLD_SHARED, "", "", "fold constants inline hide"),
     _switch("view.wheel", "&Mouse Wheel Zooms", WHEEL_ZOOMS, "Ctrl+M", "", "scroll"),
+    _switch(
+        "view.columns",
+        "&Wrap into Columns",
+        COLUMNS,
+        "",
+        "",
+        "fold tall deep long layout rows side by side newspaper",
+        tip=COLUMNS.help + ".",
+    ),
     Action(
         id="view.direction",
         title="Left to Right",

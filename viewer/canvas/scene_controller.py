@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
@@ -21,6 +22,7 @@ from onnx_workbench.viewer.canvas.scene_updater import SceneUpdater
 from onnx_workbench.viewer.canvas.view_state import Anchor, GraphViewState
 from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.core.settings import (
+    COLUMNS,
     DIRECTION,
     FOLD_NODES,
     FOLD_SHARED,
@@ -33,8 +35,9 @@ from onnx_workbench.viewer.core.settings import (
 #: Settings that change what is drawn.
 _DRAWN = frozenset(
     option.key
-    for option in (DIRECTION, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES, GROUPS, FOLD_SHARED, FOLD_NODES)
+    for option in (DIRECTION, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES, GROUPS, FOLD_SHARED, FOLD_NODES, COLUMNS)
 )
+_COLUMNS = 1200.0  # px of length from which a graph is wrapped into columns
 _GROUPS = {"large": None, "always": True, "never": False}
 
 
@@ -92,6 +95,7 @@ class SceneController(QObject):
             fold_nodes=get(FOLD_NODES),
             groups=self.state.groups if self.state.groups is not None else _GROUPS[get(GROUPS)],
             direction=direction,
+            columns=_COLUMNS if get(COLUMNS) else inf,
         )
 
     @property

@@ -51,6 +51,10 @@ FOLD_NODES = Option(
     "graph/fold-nodes", True, "Fold shape arithmetic",
     help="Nodes that only compute sizes or prepare constants are a tag on the node that uses them",
 )  # fmt: skip
+COLUMNS = Option(
+    "graph/columns", False, "Wrap long graphs into columns",
+    help="Graphs and open groups much longer than wide stand in columns side by side, or in rows",
+)  # fmt: skip
 EDGE_NOTES = Option(
     "graph/edge-notes", "range", "Values on edges after a run",
     choices=("none", "range", "magnitude", "mean", "zeros", "histogram"),
@@ -86,7 +90,7 @@ OPERATOR_SETS: Option[tuple[str, ...]] = Option("files/operator-sets", ())
 #: Options in the preferences, in order.
 PREFERENCES: tuple[Option[Any], ...] = (
     THEME, LANGUAGE, DIRECTION, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES, GROUPS, FOLD_NODES, FOLD_SHARED,
-    EDGE_NOTES,
+    COLUMNS, EDGE_NOTES,
     WHEEL_ZOOMS,
     RESTORE_VIEW, RELOAD_SILENTLY,
     RUN_IN_PROCESS, MEMORY_LIMIT,

@@ -26,7 +26,7 @@ _FILTERS = ("Image (*.png)", "Scalable image (*.svg)", "PDF page (*.pdf)")
 def export_picture(tab: DocumentTab, part: Part) -> None:
     """Show a file dialog and export a part of the graph as currently drawn, in a task."""
     from onnx_workbench.model.errors import ModelError
-    from onnx_workbench.viewer.canvas.paint.export import export_scene, part_of
+    from onnx_workbench.viewer.canvas.paint.export import export_scene, in_columns, part_of
     from onnx_workbench.viewer.core.edge_notes import no_note
     from onnx_workbench.viewer.style.theme import theme
 
@@ -47,8 +47,9 @@ def export_picture(tab: DocumentTab, part: Part) -> None:
         notes = {value: note for value in types if (note := note_of(value)) is not None}
 
         def work(progress: Progress) -> Exported:
+            drawn = in_columns(scene, progress) if which == "all" else scene
             return export_scene(
-                scene, path, colors, area=area, colouring=colouring,
+                drawn, path, colors, area=area, colouring=colouring,
                 type_of=types.get, note_of=notes.get, progress=progress,
             )  # fmt: skip
 

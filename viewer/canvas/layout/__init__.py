@@ -16,13 +16,15 @@ so that they are drawn as one line, or as two if many consumers in a rank are re
 The phases, one module each: ranks → layered (dummies, trunks) → ordering (crossings), fan_out → coordinates → lanes,
 routes. ranks uses networkx for cycles, components and topological order; later phases use numpy. component_stacking
 runs the phases up to the order, flat all of them for one nesting level (a problem), and compound does so for every
-level, where container_entries leads edges into a container past its title; packing places unconnected parts,
-incremental applies edits, resize_in_place changes sizes of nodes, previous_order provides previous positions.
+level, where container_entries leads edges into a container past its title; columns folds long parts if that is wanted,
+packing places unconnected parts, incremental applies edits, resize_in_place changes sizes of nodes, previous_order
+provides previous positions.
 """
 
 from __future__ import annotations
 
 from onnx_workbench.viewer.canvas.layout.api import Resized, layout, relayout, resize
+from onnx_workbench.viewer.canvas.layout.columns import is_slender
 from onnx_workbench.viewer.canvas.layout.request import Direction, Layout, LayoutRequest, Spacing
 
-__all__ = ["Direction", "Layout", "LayoutRequest", "Resized", "Spacing", "layout", "relayout", "resize"]
+__all__ = ["Direction", "Layout", "LayoutRequest", "Resized", "Spacing", "is_slender", "layout", "relayout", "resize"]

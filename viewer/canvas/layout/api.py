@@ -39,7 +39,7 @@ def layout(request: LayoutRequest, progress: Progress = SILENT, previous: Layout
         return _empty()
     graph = _oriented(request)
     before = None
-    if previous is not None and isinstance(previous.state, _State):
+    if previous is not None and isinstance(previous.state, _State) and not previous.state.placed.folded:
         before = _before(graph, previous.state, _match_nodes(previous.state.request, request))
     placed = compound.Nesting(graph, progress, before).solve()
     progress.report(10, 10)
@@ -65,7 +65,7 @@ def relayout(previous: Layout, request: LayoutRequest, progress: Progress = SILE
     changes = int((match.node < 0).sum()) + int((match.edge < 0).sum())
     if state.request.direction != request.direction or _is_depleted(state.graph, match.node):
         return layout(request, progress)
-    if nested or not same or changes > _FEW_CHANGES:
+    if nested or state.placed.folded or not same or changes > _FEW_CHANGES:
         return layout(request, progress, previous)
     try:
         placed = IncrementalLayout(state.placed, state.graph, graph, match, progress).solve()
@@ -99,7 +99,9 @@ def resize(
     which uses the ports [E]. Routes keep their number of points. Cost: a pass over all edges per node.
     """
     state = previous.state
-    if not isinstance(state, _State) or (len(nodes) > 1 and len(nodes) * len(state.request.edges) > _LOOKS):
+    if not isinstance(state, _State) or state.placed.folded:
+        return None
+    if len(nodes) > 1 and len(nodes) * len(state.request.edges) > _LOOKS:
         return None
     every = state.request.sizes.copy()
     every[nodes] = sizes
@@ -160,6 +162,7 @@ def _oriented(request: LayoutRequest) -> LayoutGraph:
         last=_mask(request.last, n),
         parent=parent,
         spacing=request.spacing,
+        columns=request.columns,
         # edges that come from the left meet no header
         titles=np.zeros((n, 2)) if request.titles is None or turned else request.titles.astype(np.float64),
         inset=(pad + header, pad, pad, pad) if turned else (pad, pad + header, pad, pad),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.canvas.layout import container_entries, flat, packing, routes
+from onnx_workbench.viewer.canvas.layout import columns, container_entries, flat, packing, routes
 from onnx_workbench.viewer.canvas.layout.arrays import Index, Real, dense, offsets, rank_within
 from onnx_workbench.viewer.canvas.layout.graph import LayoutGraph, PlacedGraph
 from onnx_workbench.viewer.canvas.layout.previous_order import PreviousOrder
@@ -74,6 +74,7 @@ class Nesting:
         self.x, self.y = np.zeros(n), np.zeros(n)
         self.rank = np.zeros(n, np.int64)
         self.nested = bool((graph.parent >= 0).any())
+        self.folded = False
         self.part = np.zeros(n, np.int64)
         self.bands: list[Real] = []
         self.homes: list[int] = []  # the container of each part
@@ -103,7 +104,7 @@ class Nesting:
         self.bands = [band + top[home] for band, home in zip(self.bands, self.homes, strict=True)]
         lines = self.pieces.joined(left, top, len(self.graph.source))
         return PlacedGraph(
-            self.x, self.y, self.width, self.height, self.rank, lines, self.part, self.bands, self.nested
+            self.x, self.y, self.width, self.height, self.rank, lines, self.part, self.bands, self.nested, self.folded
         )
 
     def _level(self, level: int, nodes: Index) -> None:
@@ -115,6 +116,7 @@ class Nesting:
         border = _Border(len(nodes), home, len(out), self.value[np.concatenate([out, into])])
         problem = self._problem(nodes, across, out, into, border)
         solution = flat.solve(problem, self.progress)
+        self.folded |= columns.fold(solution, problem, graph.columns)
         container = np.concatenate([graph.parent[nodes], border.home])
         self._make_room(border)
         self._adopt(level, nodes, solution, container, problem)

@@ -58,10 +58,12 @@ def rerouted(lines: Polylines, which: Index, x: Real, gaps: Real) -> Polylines:
     moved = []
     for line, place, (top, bottom) in zip(which.tolist(), x.tolist(), gaps.tolist(), strict=True):
         points = lines.points[lines.starts[line] : lines.starts[line + 1]]
-        onward = points[points[:, 1] >= bottom - 0.01]
+        is_below = np.append(points[:, 1] >= bottom - 0.01, True)
+        passed = int(is_below.argmax())  # a line may come back to this height, in another column
+        onward = points[passed:]
         start = np.array([[place, points[0, 1]], [place, top]])
         if not len(onward) or onward[0, 1] > bottom + 0.01:
-            start = np.concatenate([start, [[points[points[:, 1] < bottom - 0.01][-1, 0], bottom]]])
+            start = np.concatenate([start, [[points[passed - 1, 0], bottom]]])
         moved.append(np.concatenate([start, onward]))
     return lines.spliced(which, np.ones(len(which), bool), Polylines(np.concatenate(moved), _starts(moved)))
 

@@ -23,6 +23,7 @@ class LayoutGraph:
     last: Mask
     parent: Index
     spacing: Spacing
+    columns: float  # px of height from which slender parts are folded
     titles: Real  # [N, 2] px of a container's upper border, from the left and right, to keep free of entering edges
     inset: tuple[float, float, float, float]  # left, top, right, bottom, inside containers
 
@@ -40,3 +41,4 @@ class PlacedGraph:
     part: Index  # [N] the connected component of each node within its container; numbers are unique over containers
     bands: list[Real]  # per part [ranks, 2]: top and bottom of every rank
     nested: bool  # whether there are containers
+    folded: bool  # whether ranks stand in columns

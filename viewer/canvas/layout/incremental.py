@@ -89,8 +89,9 @@ class IncrementalLayout:
             self._connect(edge)
         self._redraw()
         return PlacedGraph(
-            self.x, self.y, self.width, self.height, self.rank, self.lines, self.part, self.bands, nested=False
-        )
+            self.x, self.y, self.width, self.height, self.rank, self.lines, self.part, self.bands,
+            nested=False, folded=False,
+        )  # fmt: skip
 
     # -- positions of new nodes --------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Literal
 
 import numpy as np
@@ -44,6 +45,7 @@ class LayoutRequest:
     parents: Ints | None = None  # [N] the expanded container of a node, -1 at top level
     titles: Floats | None = None  # [N, 2] px of a container's header, from left and right, to keep free of edges
     direction: Direction = "down"
+    columns: float = inf  # px of length from which parts much longer than wide are folded into columns, or rows
     spacing: Spacing = field(default_factory=Spacing)
     node_ids: NDArray[np.int64] | None = None  # [N] unique, stable over edits: `relayout` matches nodes by them
     edge_ids: NDArray[np.int64] | None = None  # [E] the same for edges; None: edges are matched by their ends

@@ -10,12 +10,11 @@ import io
 import os
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from PySide6.QtCore import QMarginsF, QRectF, QSaveFile, QSizeF, Qt
+from PySide6.QtCore import QMarginsF, QRectF, QSaveFile, QSizeF
 from PySide6.QtGui import QGuiApplication, QImage, QPageLayout, QPageSize, QPainter, QPdfWriter
 
 from onnx_workbench.model import schemas
@@ -26,7 +25,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.writer.atomic_file import replacing
 from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.viewer.canvas.layout import Direction, layout
+from onnx_workbench.viewer.canvas.layout import Direction, is_slender, layout
 from onnx_workbench.viewer.canvas.paint.batch_drawing import Area
 from onnx_workbench.viewer.canvas.paint.fonts import Fonts
 from onnx_workbench.viewer.canvas.paint.overlay import LEGEND_MARGIN, legend_size, paint_legend_at, paint_legend_frame
@@ -35,7 +34,7 @@ from onnx_workbench.viewer.canvas.paint.png import PngWriter
 from onnx_workbench.viewer.canvas.paint.svg import SvgWriter
 from onnx_workbench.viewer.canvas.scene.builder import build, initial_expansion
 from onnx_workbench.viewer.canvas.scene.coloring import Coloring, by_category
-from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions, Kind
+from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions
 from onnx_workbench.viewer.canvas.scene.edge_labels import MARGIN as REACH
 from onnx_workbench.viewer.canvas.scene.edge_labels import EdgeLabels
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
@@ -57,12 +56,7 @@ READABLE = 0.5
 SUFFIXES = (".png", ".svg", ".pdf")
 
 _MANY = 2000  # nodes up to which a picture shows nodes instead of groups, as groups cannot be opened in it
-#: A graph with at least this ratio of height to width, and taller than this, is broken into columns.
-_SLENDER = 6.0
-_TALL = 4000.0
-_ASPECT = 1.4  # height to width of a picture in columns
-_COLUMN_GAP = 48.0
-_ABOVE_BOX = 12.0  # px between the end of a column and the next box, for an arrowhead
+_COLUMNS = 4000.0  # px of length from which graphs much longer than wide are folded into columns
 _BAND_PIXELS = 8_000_000
 _SHARP_PIXELS = 30_000_000  # images below this are drawn at twice the size
 _POINTS = 0.75  # per px at 96 dpi
@@ -108,7 +102,7 @@ def render_graph(
     """
     application = QGuiApplication.instance() or QGuiApplication(["onnx-workbench"])
     schemas.preload()
-    options = DrawingOptions(direction=direction, groups=groups, many=_MANY, fold_nodes=not unfold)
+    options = DrawingOptions(direction=direction, groups=groups, many=_MANY, fold_nodes=not unfold, columns=_COLUMNS)
     expanded: set[Hashable] = set()
     tree = ScopeTree(Scope((), ""), {})
     if options.are_grouped(graph):
@@ -158,6 +152,16 @@ def export_scene(
             raise ModelError(f"Cannot draw into {target.name}", f"The name ends with one of {', '.join(SUFFIXES)}.")
 
 
+def in_columns(scene: Scene, progress: Progress = SILENT) -> Scene:
+    """Return a scene that is much longer than wide laid out in columns, or rows; others unchanged."""
+    options = scene.drawing.options
+    long, wide = (scene.height, scene.width) if options.direction == "down" else (scene.width, scene.height)
+    if long <= _COLUMNS or not is_slender(wide, long):
+        return scene
+    drawing = replace(scene.drawing, options=replace(options, columns=_COLUMNS))
+    return Scene(drawing, layout(request(drawing), progress))
+
+
 def part_of(
     surface: Surface, which: Literal["all", "view", "selection"], selected: Iterable[object] = ()
 ) -> tuple[Scene, Area | None, Coloring | None]:
@@ -191,42 +195,6 @@ def _with_labels(bounds: Area, labels: EdgeLabels) -> Area:
     return left, top, max([right, *(rect[0] + rect[2] for rect in rects)]), bottom
 
 
-@dataclass(frozen=True, slots=True)
-class PageColumn:
-    """A strip of a scene, and its shift right and up in the picture."""
-
-    top: float
-    bottom: float
-    right: float
-    up: float
-
-
-def columns(scene: Scene, area: Area) -> list[PageColumn]:
-    """Break a slender graph into columns of similar height, between its boxes; one column for other graphs."""
-    left, top, right, bottom = area
-    wide, high = max(right - left, 1.0), bottom - top
-    count = 1
-    if scene.drawing.options.direction == "down" and high > _TALL and high > _SLENDER * wide:
-        count = max(round((high / (_ASPECT * (wide + _COLUMN_GAP))) ** 0.5), 1)
-    cuts = [_gap_near(scene, top + high * number / count, high / count / 2) for number in range(1, count)]
-    ends = [top, *cuts, bottom]
-    return [
-        PageColumn(start, end, number * (wide + _COLUMN_GAP), start - top)
-        for number, (start, end) in enumerate(pairwise(ends))
-    ]
-
-
-def _gap_near(scene: Scene, wanted: float, reach: float) -> float:
-    """Return a y near the wanted one at which no box is cut, if there is one."""
-    spans = scene.corners[scene.kinds != Kind.CONTAINER][:, (1, 3)]
-    near = spans[(spans[:, 1] > wanted - reach) & (spans[:, 0] < wanted + reach)]
-    near = near[np.argsort(near[:, 0])]
-    lowest = np.maximum.accumulate(near[:, 1])
-    starts, ends = lowest[:-1], near[1:, 0]
-    cuts = np.maximum(ends - _ABOVE_BOX, (starts + ends) / 2)[ends > starts]
-    return float(cuts[np.abs(cuts - wanted).argmin()]) if len(cuts) else wanted
-
-
 class _Picture:
     def __init__(
         self,
@@ -242,13 +210,7 @@ class _Picture:
         self._fonts = fonts
         self._legend = colouring.legend
         self._progress = progress
-        self._area = whole = _with_labels(scene.bounds, labels) if area is None else area
-        self._columns = columns(scene, whole) if area is None else [PageColumn(whole[1], whole[3], 0.0, 0.0)]
-        if len(self._columns) > 1:
-            last = self._columns[-1]
-            high = max(column.bottom - column.top for column in self._columns)
-            self._area = (*whole[:2], whole[2] + last.right, whole[1] + high)
-        self._column_width = whole[2] - whole[0]
+        self._area = _with_labels(scene.bounds, labels) if area is None else area
         self._margin = MARGIN if area is None else 0.0
         self._painter = ScenePainter(scene, fonts, theme, labels, colouring)
         self._svg = SvgWriter(scene, fonts, theme, labels, colouring)
@@ -270,37 +232,19 @@ class _Picture:
     def _paint(self, painter: QPainter, area: Area, scale: float, progress: Progress = SILENT) -> None:
         """Paint the scene, and the legend in the strip below it."""
         if self._legend is None:
-            self._paint_columns(painter, area, scale, progress)
+            self._painter.paint(painter, area, scale, progress)
             return
         left, top, right, _ = self._outer
         bottom = self._area[3]
         if area[1] < bottom:
             painter.save()
             painter.setClipRect(QRectF(left, top, right - left, bottom - top))
-            self._paint_columns(painter, (*area[:3], min(area[3], bottom)), scale, progress)
+            self._painter.paint(painter, (*area[:3], min(area[3], bottom)), scale, progress)
             painter.restore()
         (left, top), colors = self._legend_place, self._theme
         frame = QRectF(left, top, *legend_size(self._legend, self._fonts))
         paint_legend_frame(painter, frame, colors.panel, colors.border)
         paint_legend_at(painter, left, top, self._legend, self._fonts, colors)
-
-    def _paint_columns(self, painter: QPainter, area: Area, scale: float, progress: Progress) -> None:
-        if len(self._columns) == 1:
-            self._painter.paint(painter, area, scale, progress)
-            return
-        left, top = self._area[0] - _COLUMN_GAP / 2, self._area[1]
-        for number, column in enumerate(self._columns):
-            progress.report(number, len(self._columns), "Drawing")
-            shown = QRectF(left + column.right, top, self._column_width + _COLUMN_GAP, column.bottom - column.top)
-            part = shown & QRectF(area[0], area[1], area[2] - area[0], area[3] - area[1])
-            if part.isEmpty():
-                continue
-            painter.save()
-            painter.setClipRect(part, Qt.ClipOperation.IntersectClip)
-            painter.translate(column.right, -column.up)
-            seen = part.translated(-column.right, column.up)
-            self._painter.paint(painter, (seen.left(), seen.top(), seen.right(), seen.bottom()), scale, progress)
-            painter.restore()
 
     @property
     def _size(self) -> tuple[float, float]:
@@ -343,14 +287,9 @@ class _Picture:
 
     def svg(self, path: Path) -> Exported:
         """Write an SVG at full size."""
-        strips = []
-        if len(self._columns) > 1:
-            left = self._area[0] - _COLUMN_GAP / 2
-            right = left + self._column_width + _COLUMN_GAP
-            strips = [((left, one.top, right, one.bottom), one.right, one.up) for one in self._columns]
         with replacing(path) as file:
             text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="\n")
-            self._svg.write(text, self._outer, self._legend_place, strips, self._progress)
+            self._svg.write(text, self._outer, self._legend_place, self._progress)
             text.detach()
         wide, high = self._size
         return Exported(path, round(wide), round(high), 1.0)

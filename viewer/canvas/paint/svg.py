@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from html import escape
 from typing import TextIO
 
@@ -46,18 +46,8 @@ class SvgWriter:
         self._colouring = colouring
         self._rise = {style: fonts.ascent(style) - fonts.height(style) / 2 for style in Style}
 
-    def write(
-        self,
-        file: TextIO,
-        area: Area,
-        legend_at: tuple[float, float],
-        strips: Sequence[tuple[Area, float, float]] = (),
-        progress: Progress = SILENT,
-    ) -> None:
-        """Write the scene; `area` is the part that the image shows, including the space for the legend.
-
-        `strips`, if any, are the columns of the image, each with its shift right and up.
-        """
+    def write(self, file: TextIO, area: Area, legend_at: tuple[float, float], progress: Progress = SILENT) -> None:
+        """Write the scene; `area` is the part that the image shows, including the space for the legend."""
         left, top, right, bottom = area
         wide, high = right - left, bottom - top
         file.write(
@@ -67,8 +57,7 @@ class SvgWriter:
         )
         total = len(self._scene.boxes) + len(self._scene.drawing.edges)
         done = 0
-        parts = [self._strip(number, *strip) for number, strip in enumerate(strips)] or [self._parts(area)]
-        for part in (*parts, self._legend(area, *legend_at)):
+        for part in (self._parts(area), self._legend(area, *legend_at)):
             lines: list[str] = []
             for line in part:
                 lines.append(line)
@@ -91,14 +80,6 @@ class SvgWriter:
         yield from self._frame_titles(frames)
         yield from self._boxes(boxes)
         yield from self._label_texts(*area)
-
-    def _strip(self, number: int, area: Area, right: float, up: float) -> Iterator[str]:
-        left, top, end, bottom = area
-        shape = f'<rect x="{left:.0f}" y="{top:g}" width="{end - left:.0f}" height="{bottom - top:g}"/>'
-        yield f'<clipPath id="strip{number}">{shape}</clipPath>'
-        yield f'<g transform="translate({right:g} {-up:g})" clip-path="url(#strip{number})">'
-        yield from self._parts(area)
-        yield "</g>"
 
     def _styles(self) -> str:
         """Return a CSS class for each style; elements have only one, as simple readers support no more."""

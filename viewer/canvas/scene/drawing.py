@@ -10,6 +10,7 @@ import enum
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from math import inf
 from typing import Literal, Protocol
 
 import numpy as np
@@ -104,6 +105,7 @@ class DrawingOptions:
     groups: bool | None = None
     many: int = 100
     direction: Direction = "down"
+    columns: float = inf  # px of length from which graphs much longer than wide are folded into columns
 
     def are_grouped(self, graph: Graph) -> bool:
         """Return whether a graph is drawn with groups."""

@@ -82,6 +82,7 @@ def request(drawing: Drawing, *, labels: bool = True) -> LayoutRequest:
         parents=drawing.parents,
         titles=_titles(drawing, kinds) if (kinds == Kind.CONTAINER).any() else None,
         direction=direction,
+        columns=drawing.options.columns,
         spacing=Spacing(rank=rank, header=header),
         node_ids=drawing.box_ids,
     )

@@ -13,7 +13,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import Cancelled, Progress
 from onnx_workbench.viewer.canvas.layout import layout
 from onnx_workbench.viewer.canvas.paint import export
-from onnx_workbench.viewer.canvas.paint.export import columns, export_scene, part_of, render_graph
+from onnx_workbench.viewer.canvas.paint.export import export_scene, in_columns, part_of, render_graph
 from onnx_workbench.viewer.canvas.paint.painter import frame_colors
 from onnx_workbench.viewer.canvas.paint.png import PngWriter
 from onnx_workbench.viewer.canvas.scene.builder import build
@@ -144,7 +144,8 @@ def test_a_huge_graph_is_shrunk_to_the_cap(tmp_path, monkeypatch):
 def test_a_long_graph_is_whole_and_vectors_in_a_pdf(tmp_path):
     """Longer than a page may be: every box is drawn, none of it as an image."""
     path = tmp_path / "long.pdf"
-    result = render_graph(long_chain(700).model().graph, path, direction="right")
+    scene = scene_of(long_chain(700).model().graph, DrawingOptions(direction="right"))
+    result = export_scene(scene, path, load_theme("light"))
     assert result.scale < 1
     assert "zooming in" in result.loss
     streams = re.findall(rb"stream\r?\n(.*?)endstream", path.read_bytes(), re.DOTALL)
@@ -289,18 +290,18 @@ def test_labels_wider_than_the_boxes_are_whole(tmp_path):
     assert (drawn[:, -4:] == ground).all()
 
 
-def test_a_slender_graph_is_broken_into_columns_between_its_boxes():
+def test_the_whole_of_a_slender_graph_is_exported_in_columns():
     scene = scene_of(long_chain(200).model().graph)
-    found = columns(scene, scene.bounds)
-    assert len(found) > 3
-    assert [found[0].top, *(column.bottom for column in found)] == [*(column.top for column in found), scene.bounds[3]]
-    for column in found[1:]:
-        cut = (scene.corners[:, 1] < column.top) & (scene.corners[:, 3] > column.top)
-        assert not cut.any()
-    heights = [column.bottom - column.top for column in found]
-    assert max(heights) < 1.3 * min(heights)
-    assert len({column.right for column in found}) == len(found)
-    assert len(columns(scene_of(residual(2).model().graph), (0.0, 0.0, 300.0, 900.0))) == 1
+    folded = in_columns(scene)
+    assert folded.width > 3 * scene.width
+    assert folded.height < scene.height / 3
+    assert [box.key for box in folded.boxes] == [box.key for box in scene.boxes]
+    assert len(np.unique(folded.rects[:, :2], axis=0)) == len(scene.boxes)
+    assert in_columns(folded) is folded
+    short = scene_of(residual(2).model().graph)
+    assert in_columns(short) is short
+    across = scene_of(long_chain(200).model().graph, DrawingOptions(direction="right"))
+    assert in_columns(across).width < across.width / 3
 
 
 def test_a_picture_of_a_slender_graph_can_be_read_and_has_every_box(tmp_path):
@@ -317,19 +318,11 @@ def test_a_picture_of_a_slender_graph_can_be_read_and_has_every_box(tmp_path):
     assert boxes == pytest.approx(200, rel=0.25)  # the titles are of another colour
 
 
-def test_an_svg_of_a_slender_graph_stands_in_columns_with_each_box_in_one(tmp_path):
-    graph = long_chain(300).model().graph
-    scene = scene_of(graph)
+def test_an_svg_of_a_slender_graph_has_each_box_once_and_each_edge_in_one_piece(tmp_path):
+    scene = in_columns(scene_of(long_chain(300).model().graph))
     whole = export_scene(scene, tmp_path / "graph.svg", load_theme("light"))
     picture = export_scene(scene, tmp_path / "graph.pdf", load_theme("light"))
-    assert whole.height < scene.bounds[3] / 3
     assert whole.width / whole.height == pytest.approx(picture.width / picture.height, rel=0.02)
     root = ET.parse(tmp_path / "graph.svg").getroot()
-    parts = root.findall(f"{SVG}g")
-    assert len(parts) == len(columns(scene, scene.bounds))
-    clips = [part.get("clip-path") for part in parts]
-    assert clips == [f"url(#{clip.get('id')})" for clip in root.findall(f"{SVG}clipPath")]
-    shown = [text.text for part in parts for text in part.iter(f"{SVG}text")]
-    once = texts(tmp_path / "graph.svg")
-    export_scene(scene, tmp_path / "area.svg", load_theme("light"), area=scene.bounds)
-    assert sorted(shown) == sorted(once) == sorted(texts(tmp_path / "area.svg")), "nothing is lost or there twice"
+    assert sum(text == "Relu" for text in texts(tmp_path / "graph.svg")) == 300
+    assert len([path for path in root.iter(f"{SVG}path") if path.get("class") == "e"]) == len(scene.drawing.edges)
