@@ -181,7 +181,8 @@ class SceneController(QObject):
 
     def _request(self, previous: Layout | None) -> SceneRequest:
         state = self.state
-        return SceneRequest(self._graph, self.options, frozenset(state.expanded), state.is_new, previous)
+        around = self._surface.middle if self._surface.scene is not None else None
+        return SceneRequest(self._graph, self.options, frozenset(state.expanded), state.is_new, previous, around=around)
 
     # -- the position in a new scene -------------------------------------------------------------------------
 

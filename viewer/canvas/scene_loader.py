@@ -56,6 +56,7 @@ class SceneRequest:
     is_new: bool
     previous: Layout | None = None  # start of the layout
     keeps_ranks: bool = True
+    around: tuple[float, float] | None = None  # where new nodes without edges are wanted, in the previous layout
 
 
 class SceneLoader(QObject):
@@ -106,7 +107,7 @@ class SceneLoader(QObject):
         builder = run_in_chunks(self._draw(request, expanded, cards), progress)
         drawing = builder.drawing
         progress.report(0, 0, f"Laying out {plural(len(drawing.boxes), 'node')} …")
-        return place(drawing, request.previous, progress, keeps_ranks=request.keeps_ranks)
+        return place(drawing, request.previous, progress, request.around, keeps_ranks=request.keeps_ranks)
 
     def _find_groups(self, request: SceneRequest, progress: Progress) -> frozenset[Hashable]:
         """Find the groups and folded nodes of a graph, and return the open groups. Reads the model."""
@@ -137,14 +138,19 @@ class SceneLoader(QObject):
         yield from builder.steps()
         return builder
 
-    def load_drawing(self, drawing: Drawing, previous: Layout, resized: int = 0) -> None:
+    def load_drawing(
+        self, drawing: Drawing, previous: Layout, resized: int = 0, around: tuple[float, float] | None = None
+    ) -> None:
         """Lay out an existing drawing; `scene_ready` follows, synchronously for a small change.
 
+        `around`: see `SceneRequest`.
         `resized` is the number of boxes whose size may differ from the previous layout.
         """
         boxes = len(drawing.boxes)
         is_small = boxes <= AT_ONCE or (resized <= _FEW_RESIZED and _is_small_step(previous, boxes))
-        self._start(partial(place, drawing, previous), f"Laying out {plural(boxes, 'node')} …", at_once=is_small)
+        self._start(
+            partial(place, drawing, previous, around=around), f"Laying out {plural(boxes, 'node')} …", at_once=is_small
+        )
 
     def load_patched(self, scene: Scene, change: DrawingPatch) -> None:
         """Lay out the drawing of a scene with replaced boxes; `scene_ready` follows, at once for a small change."""
@@ -223,7 +229,12 @@ class SceneLoader(QObject):
 
 
 def place(
-    drawing: Drawing, previous: Layout | None = None, progress: Progress = SILENT, *, keeps_ranks: bool = True
+    drawing: Drawing,
+    previous: Layout | None = None,
+    progress: Progress = SILENT,
+    around: tuple[float, float] | None = None,
+    *,
+    keeps_ranks: bool = True,
 ) -> Scene:
     """Lay out a drawing, from scratch or from a previous layout. Any thread, while the model is unchanged.
 
@@ -233,7 +244,7 @@ def place(
     if previous is None or not keeps_ranks:
         placed = layout(wanted, progress, previous)
     else:
-        placed = relayout(previous, wanted, progress)
+        placed = relayout(previous, wanted, progress, around)
     scene = Scene(drawing, placed)
     if len(scene.boxes) > _LARGE:
         scene.prepare()

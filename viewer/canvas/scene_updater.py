@@ -89,7 +89,7 @@ class SceneUpdater(QObject):
             drawing = self._loader.restructured(scene.drawing, touched, self._scenes.options)
             if drawing is not None:
                 self._scenes.pin_position()
-                self._loader.load_drawing(drawing, scene.layout)
+                self._loader.load_drawing(drawing, scene.layout, around=self._surface.middle)
                 return
         self._scenes.reload()
 

@@ -655,3 +655,33 @@ def test_going_up_from_a_body_shows_the_graph_where_and_as_it_was(show, qtbot, b
     wait(qtbot, view)
     assert (view.viewport.position, {box.key: view.scene.rect(i) for i, box in enumerate(view.scene.boxes)}) == before
     assert view.workspace.selection.items == (branch,)
+
+
+@pytest.mark.parametrize("scopes", [0, 3])
+def test_an_operator_added_to_nothing_comes_into_view_and_stays(show, qtbot, scopes):
+    def corner(node):
+        (box,) = view.scene.drawing.boxes_of(node)
+        return view.scene.rects[box, :2]
+
+    g = long_chain(60, scopes=scopes)
+    view = show(g.model())
+    if scopes:
+        view.expansion.set_grouped(True)
+        wait(qtbot, view)
+        view.expansion.expand_all()
+        wait(qtbot, view)
+    document, near = view.workspace.document, g.values["v30"].producer
+    view.centre_at(1.0, *corner(near).tolist())
+    seen = view.viewport.area
+    with document.edit("Add Tanh") as edit:
+        added = node_edits.add_node(edit, view.workspace.graph, "Tanh", [])
+    wait(qtbot, view)
+    x, y = corner(added).tolist()
+    assert seen[0] < x < seen[2]
+    assert seen[1] < y < seen[3]
+    assert view.scene.boxes[view.scene.hit(x + 3, y + 3).box].subject is added
+    beside = corner(added) - corner(near)
+    with document.edit("Delete") as edit:
+        node_edits.delete_and_bridge(edit, [g.values["v50"].producer])
+    wait(qtbot, view)
+    assert abs(corner(added) - corner(near) - beside).max() < 100

@@ -17,8 +17,8 @@ The phases, one module each: ranks → layered (dummies, trunks) → ordering (c
 routes. ranks uses networkx for cycles, components and topological order; later phases use numpy. component_stacking
 runs the phases up to the order, flat all of them for one nesting level (a problem), and compound does so for every
 level, where container_entries leads edges into a container past its title; columns folds long parts if that is wanted,
-packing places unconnected parts, incremental applies edits, resize_in_place changes sizes of nodes, previous_order
-provides previous positions.
+packing places unconnected parts, incremental applies edits, floating keeps unconnected nodes beside the others,
+resize_in_place changes sizes of nodes, previous_order provides previous positions.
 """
 
 from __future__ import annotations

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.viewer.canvas.layout import compound, routes
+from onnx_workbench.viewer.canvas.layout import compound, floating, routes
 from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, extremes, rank_within, spans
+from onnx_workbench.viewer.canvas.layout.floating import Floating, Point
 from onnx_workbench.viewer.canvas.layout.graph import LayoutGraph, PlacedGraph
 from onnx_workbench.viewer.canvas.layout.incremental import IncrementalLayout, LayoutMatching, Unfit
 from onnx_workbench.viewer.canvas.layout.previous_order import PreviousOrder
@@ -24,9 +26,10 @@ _LOOKS = 1 << 20  # limit for nodes × edges when nodes are resized in place: ab
 class _State:
     """Data that `relayout` continues from."""
 
-    request: LayoutRequest
+    request: LayoutRequest  # without floating nodes, as the others
     graph: LayoutGraph
     placed: PlacedGraph
+    floating: Floating | None = None
 
 
 def layout(request: LayoutRequest, progress: Progress = SILENT, previous: Layout | None = None) -> Layout:
@@ -35,28 +38,78 @@ def layout(request: LayoutRequest, progress: Progress = SILENT, previous: Layout
     About 0.1 ms a node. Any thread; raises `Cancelled` soon after `progress.cancel()`. Nodes that are also in
     `previous`, a layout of a similar graph, by `node_ids`, keep their order and position along the ranks.
     """
+    state = previous.state if previous is not None else None
+    if not isinstance(state, _State) or not len(request.sizes):
+        return _from_scratch(request, progress)
+    return _beside_floating(_from_scratch, request, progress, state, None)
+
+
+def _from_scratch(request: LayoutRequest, progress: Progress, state: _State | None = None) -> Layout:
+    """Lay out a graph, in the order of the previous layout with this state, if it has one."""
     if not len(request.sizes):
         return _empty()
     graph = _oriented(request)
     before = None
-    if previous is not None and isinstance(previous.state, _State) and not previous.state.placed.folded:
-        before = _before(graph, previous.state, _match_nodes(previous.state.request, request))
+    if state is not None and not state.placed.folded:
+        before = _before(graph, state, _match_nodes(state.request, request))
     placed = compound.Nesting(graph, progress, before).solve()
     progress.report(10, 10)
     return _finished(request, graph, placed, settle=True)
 
 
-def relayout(previous: Layout, request: LayoutRequest, progress: Progress = SILENT) -> Layout:
+def relayout(
+    previous: Layout, request: LayoutRequest, progress: Progress = SILENT, around: Point | None = None
+) -> Layout:
     """Lay out the graph after an edit; nodes that the edit did not touch keep their positions in `previous`.
+
+    New nodes without edges are placed near the point `around` of the previous layout and stay there until they are
+    connected; without it they come behind everything else.
+    """
+    state = previous.state
+    if not isinstance(state, _State) or not len(request.sizes):
+        return layout(request, progress)
+    return _beside_floating(_relayout, request, progress, state, around)
+
+
+def _beside_floating(
+    solve: Callable[[LayoutRequest, Progress, _State], Layout],
+    request: LayoutRequest,
+    progress: Progress,
+    state: _State,
+    around: Point | None,
+) -> Layout:
+    """Lay out a graph by a function that gets it without its floating nodes; then place these."""
+    nodes = floating.find(request, state.floating, state.request, around)
+    if not len(nodes):
+        return solve(request, progress, state)
+    assert request.node_ids is not None
+    found = solve(floating.without(request, nodes), progress, state)
+    ids = request.node_ids[nodes]
+    wanted = floating.wishes(ids, state.floating, _middles(state), _middles(found.state), around or (0.0, 0.0))
+    whole = floating.added(found, request, nodes, wanted)
+    middles = (whole.positions + whole.sizes / 2)[nodes].astype(np.float64)
+    return replace(whole, state=replace(found.state, floating=Floating(ids, middles)))
+
+
+def _middles(state: _State) -> tuple[Index, Real]:
+    """Return the ids and middles of all nodes but containers, in the orientation of the request."""
+    placed, request = state.placed, state.request
+    middles = np.stack([placed.x + placed.width / 2, placed.y + placed.height / 2], 1)
+    plain = np.ones(len(middles), bool)
+    if request.parents is not None:
+        plain[request.parents[request.parents >= 0]] = False
+    assert request.node_ids is not None
+    return request.node_ids[plain], _turned(middles, request)[plain]
+
+
+def _relayout(request: LayoutRequest, progress: Progress, state: _State) -> Layout:
+    """Lay out a graph without floating nodes after an edit.
 
     New nodes are placed in free space, or in a new rank, below which everything moves down equally;
     milliseconds for 10,000 nodes. If that is impossible, for many changes at once and with expanded containers,
     the ranks are recomputed and everything stays as near as possible to its old position. A graph from which many
     nodes were removed is laid out from scratch. Nodes are matched by `node_ids`; bounds then need not begin at 0, 0.
     """
-    state = previous.state
-    if not isinstance(state, _State) or not len(request.sizes):
-        return layout(request, progress)
     graph = _oriented(request)
     nested = state.placed.nested or bool((graph.parent >= 0).any())
     same = state.request.direction == request.direction and state.request.spacing == request.spacing
@@ -66,11 +119,11 @@ def relayout(previous: Layout, request: LayoutRequest, progress: Progress = SILE
     if state.request.direction != request.direction or _is_depleted(state.graph, match.node):
         return layout(request, progress)
     if nested or state.placed.folded or not same or changes > _FEW_CHANGES:
-        return layout(request, progress, previous)
+        return _from_scratch(request, progress, state)
     try:
         placed = IncrementalLayout(state.placed, state.graph, graph, match, progress).solve()
     except Unfit:
-        return layout(request, progress, previous)
+        return _from_scratch(request, progress, state)
     return _finished(request, graph, placed, settle=False)
 
 
@@ -99,7 +152,7 @@ def resize(
     which uses the ports [E]. Routes keep their number of points. Cost: a pass over all edges per node.
     """
     state = previous.state
-    if not isinstance(state, _State) or state.placed.folded:
+    if not isinstance(state, _State) or state.placed.folded or state.floating is not None:
         return None
     if len(nodes) > 1 and len(nodes) * len(state.request.edges) > _LOOKS:
         return None
