@@ -168,7 +168,7 @@ def _execute(source: str) -> None:
         return
     path = Path(source)
     if not path.is_file():
-        raise ModelError("The file does not exist", source)
+        raise ModelError("This is not a regular file" if path.exists() else "The file does not exist", source)
     module_name = f"onnx_workbench_extension_{sha256(source.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None:

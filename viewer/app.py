@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QApplication, QStyleFactory
 
 from onnx_workbench.model import extensions
 from onnx_workbench.viewer.core import crash_report, language
-from onnx_workbench.viewer.core.garbage_collection import Collector
+from onnx_workbench.viewer.core.garbage_collection import Collector, use_one_heap
 from onnx_workbench.viewer.core.settings import EXTENSIONS, THEME, Settings
 from onnx_workbench.viewer.core.threads import wait_for_end
 from onnx_workbench.viewer.files.read_model import STANDARD_INPUT
@@ -36,6 +36,7 @@ class Application(QApplication):
     """The one application; on macOS files arrive as events rather than as arguments."""
 
     def __init__(self, arguments: Sequence[str] = ()) -> None:
+        use_one_heap()
         # Else Qt splits large fills among its own threads and waits for them: on a busy machine, as during a run,
         # longer than it takes to paint them.
         os.environ.setdefault("QT_NO_GUI_THREADPOOL", "1")

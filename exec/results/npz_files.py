@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import tokenize
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 
 from onnx_workbench.exec.kernels.allocation import Array, SparseArray
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.model.budget import made_limit
+from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.writer.atomic_file import replacing
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.progress import SILENT, Progress
@@ -159,13 +162,28 @@ def stored_value(arrays: Mapping[str, Array], stored: Stored, depth: int = 0) ->
 
 @contextlib.contextmanager
 def writing(path: Path, *, compress: bool = False, progress: Progress = SILENT) -> Iterator[NpzArchive]:
-    """Open an .npz file for adding values one by one; it is created at the end, and not at all after an exception."""
+    """Open an .npz file for adding values one by one; it is created at the end, and not at all after an exception.
+
+    Into a pipe or device, such as /dev/stdout, they are written directly.
+    """
     is_special = path.exists() and not path.is_file() and not path.is_dir()  # a pipe or device
     with (
-        path.open("wb") if is_special else replacing(path) as content,
+        _opened(path) if is_special else replacing(path) as content,
         zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED) as file,
     ):
         yield NpzArchive(file, progress)
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a pipe or device for writing; ModelError for a pipe that no one reads from, which would wait."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        no_reader = error.errno == errno.ENXIO
+        reason = "it is a pipe or socket that no one reads from" if no_reader else error.strerror or str(error)
+        raise ModelError(f"{path.name} cannot be written", f"{path}: {reason}.", str(path)) from error
+    os.set_blocking(descriptor, True)
+    return open(descriptor, "wb")
 
 
 def write_npz(path: Path, values: Iterable[tuple[str, RuntimeValue]], progress: Progress = SILENT) -> list[str]:

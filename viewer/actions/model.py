@@ -206,8 +206,10 @@ def _replay_script(context: MenuContext) -> None:
 
 def replay_script(context: MenuContext, path: Path) -> None:
     """Replay the edits of a script, each as one history entry; all or nothing."""
+    from onnx_workbench.model.io.reader.source import require_regular
     from onnx_workbench.model.scripts.edit_script import replay, text_of
 
+    require_regular(path)
     try:
         if path.stat().st_size > _LONGEST_SCRIPT:
             raise ModelError(f"{path.name} is too long for an edit script", f"At most {_LONGEST_SCRIPT:,} bytes.")

@@ -112,6 +112,7 @@ def _some(names: Sequence[str]) -> str:
 
 def _source(text: str, image: ImageOptions) -> InputSource:
     from onnx_workbench.exec.inputs.sources import Constant, File, Random, Range
+    from onnx_workbench.model.io.reader.source import require_regular
 
     with suppress(OSError):  # numbers may be too many for the name of a file
         if Path(text).is_file():
@@ -126,5 +127,7 @@ def _source(text: str, image: ImageOptions) -> InputSource:
     try:
         return Constant(json.loads(text))
     except (ValueError, RecursionError):
+        with suppress(OSError):
+            require_regular(Path(text))
         detail = "Expected an existing file, numbers such as [[1, 2.5]], or normal, uniform or range."
         raise ModelError(f"{text!r} is not a value", detail) from None

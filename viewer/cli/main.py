@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _command_meant(models: Sequence[str]) -> str:
     """Return the command that the first word was meant for, when it is like one and no file; nothing otherwise."""
-    if not models or Path(models[0]).suffix or Path(models[0]).exists():
+    if not models or Path(models[0]).suffix or os.access(models[0], os.F_OK):
         return ""
     from difflib import get_close_matches
 
@@ -79,7 +79,7 @@ def _open_windows(models: list[str], *, goto: str, load: list[str], sample: bool
         from onnx_workbench.model.errors import ModelError
         from onnx_workbench.viewer.files.single_instance import send_to_running_instance
 
-        missing = [name for name in models if not Path(name).exists()]
+        missing = [name for name in models if not os.access(name, os.F_OK)]
         if missing == models or send_to_running_instance([name for name in models if name not in missing], goto):
             for name in missing:
                 print_error(ModelError("The file does not exist", name))

@@ -110,7 +110,7 @@ def error_lines(error: ModelError) -> list[str]:
         lines.append(f"  {error.detail}")
     if place:
         lines.append(f"  at {place}")
-    return [display(line, _LONGEST_MESSAGE, elide="end", keep_lines=True) for line in lines]
+    return [display(line, _LONGEST_MESSAGE, keep_lines=True) for line in lines]
 
 
 def print_json(facts: Any) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QFileInfo, QObject, QTimer, Signal
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
@@ -69,7 +69,7 @@ class Documents(QObject):
     def open(self, paths: Iterable[Path]) -> None:
         """Open each file in a new tab, or activate the tab that has it; files that are being read are skipped."""
         for path in paths:
-            if path.is_dir():
+            if QFileInfo(path).isDir():  # Path raises for names that are too long
                 self._open_folder(path)
             elif tabs := self.tabs_of(path) or self._tabs_read_from(path):
                 self.area.activate(tabs[0])
@@ -249,7 +249,7 @@ class Documents(QObject):
             if len(self._unopened) <= _MOST_TOLD:
                 title = f"{request.title}: {error.title}"
                 self.area.show_message(Message("error", title, error.detail, error.place))
-        if path is not None and not path.exists():
+        if path is not None and not QFileInfo.exists(str(path)):
             self._settings.remove_recent_file(path)
 
     def open_operator_set(self, path: Path) -> None:

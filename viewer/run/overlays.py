@@ -19,6 +19,7 @@ from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.model.analysis import macs
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.reader.source import require_regular
 from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.readers import ModelReader
@@ -305,6 +306,7 @@ def read_numbers(path: Path) -> OverlayFile:
     """
     expected = "a name and a number in each line were expected"
     try:
+        require_regular(path)
         if path.stat().st_size > _LARGEST_FILE:
             raise ModelError("The file is too large", f"{path.name} has more than {_LARGEST_FILE >> 20} MB", str(path))
         text = path.read_text("utf-8-sig")

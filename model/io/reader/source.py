@@ -6,7 +6,9 @@ read, which can be reported, where a map kills the process.
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import stat
 import sys
 import tempfile
@@ -210,10 +212,16 @@ def readers_of(path: Path) -> list[FileSource]:
 
 
 def require_regular(path: Path) -> None:
-    """Raise ModelError for a folder, a device or a pipe, which might be read for ever. A missing file passes."""
-    with suppress(FileNotFoundError, NotADirectoryError):
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise ModelError("This is not a regular file", f"{path} is a folder, a device or a pipe.", str(path))
+    """Raise ModelError for a folder, a device or a pipe, which might be read for ever.
+
+    A missing file passes, and a name that no file can have.
+    """
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return
+    if not stat.S_ISREG(mode):
+        raise ModelError("This is not a regular file", f"{path} is a folder, a device or a pipe.", str(path))
 
 
 def open_file(path: str | os.PathLike[str], progress: Progress = SILENT) -> FileSource:
@@ -231,7 +239,9 @@ def open_file(path: str | os.PathLike[str], progress: Progress = SILENT) -> File
             raise ModelError("This is a folder, not a model file", name) from error
         raise ModelError("The file may not be read", f"{name}: {error.strerror}") from error
     except (OSError, ValueError) as error:
-        raise ModelError("The file cannot be opened", f"{name}: {error}") from error
+        if getattr(error, "errno", None) == errno.ENXIO:
+            raise ModelError("This is not a regular file", f"{name} is a socket.") from error
+        raise ModelError("The file cannot be opened", f"{name}: {getattr(error, 'strerror', None) or error}") from error
     try:
         return _checked(descriptor, name, progress)
     except BaseException:
@@ -255,11 +265,18 @@ def _checked(descriptor: int, name: str, progress: Progress) -> FileSource:
 
 
 def read_stream(stream: BinaryIO, name: str, progress: Progress = SILENT) -> FileSource:
-    """Copy a stream to a private, nameless temporary file and return that as the source."""
+    """Copy a stream to a private, nameless temporary file and return that as the source.
+
+    ModelError when it cannot be read, or would take more than half of the space there.
+    """
     try:
         with tempfile.TemporaryFile() as file:
-            copied = 0
+            folder = tempfile.gettempdir()
+            copied, most = 0, shutil.disk_usage(folder).free // 2
             while block := stream.read(_CHUNK):
+                if copied + len(block) > most:
+                    detail = f"{name} has more than {most:,} bytes, half of the space in {folder}."
+                    raise ModelError("The stream is too long", detail)
                 file.write(block)
                 copied += len(block)
                 progress.report(copied, copied + _CHUNK, f"Reading {name}")

@@ -20,6 +20,7 @@ import numpy as np
 from onnx_workbench.model.budget import made_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.protobuf import DecodeError, TensorProto, utf8
+from onnx_workbench.model.io.reader.source import require_regular
 from onnx_workbench.model.io.tensors.packing import pack, unpack
 from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor, TensorFiles
 from onnx_workbench.model.io.writer.atomic_file import replacing
@@ -66,6 +67,7 @@ def read_tensor(path: str | os.PathLike[str], like: Tensor | None = None, member
     """
     file = Path(path)
     suffix = file.suffix.lower()
+    require_regular(file)
     try:
         size = file.stat().st_size
         if size > _MOST_BYTES:
@@ -141,13 +143,15 @@ def _read_npy(data: bytes, file: Path) -> NDArray[Any]:
     except ModelError:
         raise
     except (ValueError, EOFError, OverflowError, TypeError) as error:
-        raise ModelError(f"{file.name} is damaged", f"Its header cannot be read: {error}.", str(file)) from error
+        reason = str(error).partition("\n")[0]  # numpy goes on with advice
+        raise ModelError(f"{file.name} is damaged", f"Its header cannot be read: {reason}", str(file)) from error
     return array
 
 
 def npz_members(path: str | os.PathLike[str]) -> list[str]:
     """Return the names of the arrays in an .npz file."""
     file = Path(path)
+    require_regular(file)
     try:
         _require_beginning(_first_bytes(file), ".npz", file)
         with zipfile.ZipFile(file) as archive:

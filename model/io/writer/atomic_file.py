@@ -49,14 +49,16 @@ _REASONS = {
 _IN_USE = (5, 32, 33)  # what Windows reports for an open file
 
 
-def save_error(path: Path, error: OSError, *, untouched: bool = True) -> ModelError:
+def save_error(
+    path: Path, error: OSError, *, untouched: bool = True, title: str = "The model could not be saved"
+) -> ModelError:
     """Return the ModelError for a failed write."""
     if getattr(error, "winerror", None) in _IN_USE and path.exists() and os.access(path, os.W_OK):
         reason = "another program has the file open"
     else:
         reason = _REASONS.get(error.errno or 0, error.strerror or str(error))
     kept = " The file that was there is as it was." if untouched and os.path.lexists(path) else ""
-    return ModelError("The model could not be saved", f"{path}: {reason}.{kept}")
+    return ModelError(title, f"{path}: {reason}.{kept}")
 
 
 class AtomicFile:
@@ -164,9 +166,9 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """Write a reproducible file, such as a picture or a table, that replaces `path` on success.
 
     On failure the old file stays. Links are followed, and nothing is synced to disk. ModelError when it cannot be
-    written.
+    written, or `path` is no regular file.
     """
-    target = Path(os.path.realpath(path))
+    target = target_of(path, f"{path.name} cannot be written")
     temporary = target.with_name(_temporary_name(target.name))
     try:
         with open(temporary, "xb") as file:
@@ -237,26 +239,24 @@ def write_pieces(file: AtomicFile, pieces: Pieces, progress: Progress = SILENT) 
             done += len(piece)
 
 
-def target_of(path: Path) -> Path:
+def target_of(path: Path, title: str = "The model could not be saved") -> Path:
     """Return the file to be replaced: links are resolved, so that a link stays a link.
 
-    ModelError when the target is not a regular file or not writable.
+    ModelError with this title when the target is not a regular file or not writable.
     """
     real = Path(os.path.realpath(path))
     try:
         status = real.stat()
-    except FileNotFoundError:
-        if not real.parent.is_dir():
-            raise save_error(path, FileNotFoundError(errno.ENOENT, "no such folder"), untouched=False) from None
-        return real
     except OSError as error:
-        raise save_error(path, error, untouched=False) from error
+        if isinstance(error, FileNotFoundError) and real.parent.is_dir():
+            return real
+        raise save_error(path, error, untouched=False, title=title) from error
     if stat.S_ISDIR(status.st_mode):
-        raise ModelError("The model could not be saved", f"{path} is a folder.")
+        raise ModelError(title, f"{path} is a folder.")
     if not stat.S_ISREG(status.st_mode):
-        raise ModelError("The model could not be saved", f"{path} is a device or a pipe, not a regular file.")
+        raise ModelError(title, f"{path} is a device or a pipe, not a regular file.")
     if not os.access(real, os.W_OK):
-        raise ModelError("The model could not be saved", f"{path} is read-only.")
+        raise ModelError(title, f"{path} is read-only.")
     return real
 
 

@@ -408,6 +408,8 @@ def test_why_a_constant_does_not_fit_is_told_in_plain_words(kind: str, constant:
     [
         ("garbage.npy", "it does not begin like an .npy file"),
         ("folder", "it is a folder"),
+        ("long.npy", "its header of 60000 bytes is longer than any that numpy writes"),
+        ("long.json", "a number has more than 4300 digits"),
         ("x.foo", "its suffix is .foo; expected one of .npy, "),
         ("x", "its suffix is missing; expected one of .npy, "),
     ],
@@ -415,6 +417,8 @@ def test_why_a_constant_does_not_fit_is_told_in_plain_words(kind: str, constant:
 def test_why_a_file_gives_no_value_is_told_in_plain_words(tmp_path: Path, name: str, reason: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "garbage.npy").write_bytes(b"no array at all")
+    (tmp_path / "long.npy").write_bytes(b"\x93NUMPY\x02\x00" + (60_000).to_bytes(4, "little") + b"(" * 60_000)
+    (tmp_path / "long.json").write_text("9" * 5000)
     with pytest.raises(ModelError) as found:
         read_value(tmp_path / name)
     assert found.value.detail.startswith(reason)

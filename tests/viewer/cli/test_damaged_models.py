@@ -178,7 +178,15 @@ def test_names_of_any_length_are_written(tmp_path, capsys):
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
 @pytest.mark.parametrize(
-    "command", ["run SAMPLE --inputs PIPE", "run SAMPLE --input image=PIPE", "edit SAMPLE PIPE -o x"]
+    "command",
+    [
+        "run SAMPLE --inputs PIPE",
+        "run SAMPLE --input image=PIPE",
+        "edit SAMPLE PIPE -o x",
+        "check SAMPLE --load PIPE",
+        "render SAMPLE --values PIPE -o x.png",
+        "compare SAMPLE PIPE",
+    ],
 )
 def test_what_may_never_end_is_not_read(tmp_path, capsys, command):
     pipe = tmp_path / "pipe.npy"
@@ -189,7 +197,7 @@ def test_what_may_never_end_is_not_read(tmp_path, capsys, command):
     thread.start()
     thread.join(60)
     assert status == [2]
-    assert capsys.readouterr().err.startswith("error: ")
+    assert "not a regular file" in capsys.readouterr().err
 
 
 def test_test_data_that_leads_elsewhere_is_not_read(tmp_path, capsys):
@@ -200,6 +208,14 @@ def test_test_data_that_leads_elsewhere_is_not_read(tmp_path, capsys):
     (folder / "test_data_set_0" / "input_0.pb").symlink_to(tmp_path / "secret")
     assert main(["test", str(folder)]) == 2
     assert "leads out of its folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["", "info", "check", "render -o x.png --values", "run -o x.npz --inputs"])
+def test_a_name_that_is_too_long_is_told(capsys, command):
+    name = "n" * 5000
+    sample = [str(SAMPLE)] if "--" in command else []
+    assert main([*command.split()[:1], *sample, *command.split()[1:], name]) == 2
+    assert capsys.readouterr().err.startswith("error: ")
 
 
 def test_a_file_that_is_missing_is_not_said_to_be_open(tmp_path, capsys, monkeypatch):

@@ -1,6 +1,9 @@
 """Cyclic garbage goes on the GUI thread alone, that of closed models too."""
 
+import ctypes
 import gc
+import subprocess
+import sys
 import threading
 import weakref
 
@@ -144,3 +147,36 @@ def test_memory_is_returned_after_a_model_was_closed(qtbot, collector, monkeypat
 
 def test_returning_memory_works_on_any_system():
     garbage_collection.return_memory()
+
+
+_THREADS_THAT_ALLOCATE = """
+import ctypes, sys, threading
+from onnx_workbench.viewer.core.garbage_collection import use_one_heap
+
+use_one_heap()
+together = threading.Barrier(8)
+
+def allocate():
+    together.wait()
+    kept = [bytes(50_000) for _ in range(10)]
+    together.wait()
+
+threads = [threading.Thread(target=allocate) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+library = ctypes.CDLL(None)
+library.fopen.restype = ctypes.c_void_p
+file = ctypes.c_void_p(library.fopen(sys.argv[1].encode(), b"w"))
+library.malloc_info(0, file)
+library.fclose(file)
+"""
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "malloc_info"), reason="only glibc tells about its heaps"
+)
+def test_threads_allocate_from_one_heap(tmp_path):
+    subprocess.run([sys.executable, "-c", _THREADS_THAT_ALLOCATE, tmp_path / "heaps.xml"], check=True)
+    assert (tmp_path / "heaps.xml").read_text(encoding="ascii").count("<heap nr=") == 1

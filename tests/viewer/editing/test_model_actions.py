@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import numpy as np
 import onnx
+import pytest
 from PySide6.QtCore import Qt
 from shiboken6 import isValid
 
@@ -15,6 +17,7 @@ from onnx_workbench.model.checks import Checker
 from onnx_workbench.model.edits import nodes
 from onnx_workbench.model.edits.constants import add_constant
 from onnx_workbench.model.edits.values import set_type
+from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import to_bytes
@@ -404,6 +407,13 @@ def test_a_script_replays_on_another_export(desk, tmp_path):
     replay_script(context, tmp_path / "edits.jsonl")
     assert [n.op_type for n in desk.workspace.graph.nodes] == ["Mul", "Add", "Softmax"]
     assert desk.document.undo_title == "Delete and bridge second"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_a_script_that_may_never_end_is_not_read(desk, tmp_path):
+    os.mkfifo(tmp_path / "edits.jsonl")
+    with pytest.raises(ModelError, match="not a regular file"):
+        replay_script(desk.window.actions_binding.context, tmp_path / "edits.jsonl")
 
 
 def test_an_operator_set_is_listed_and_offered(desk, tmp_path):

@@ -1,5 +1,7 @@
 """From the start page to a file and back: opening, closing, saving, and what other programs do to the file."""
 
+import os
+
 import onnx
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
@@ -141,6 +143,18 @@ def test_a_file_that_is_no_model_becomes_a_message_and_the_window_stays_usable(w
     opened(window, qtbot, write_model())
     assert window.area.close_message()
     assert not window.area.message_bar.messages
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+@pytest.mark.parametrize("name", ["pipe.onnx", "loop.onnx", "n" * 5000, "a/" * 2100, "\udcff.onnx"], ids=len)
+def test_what_cannot_be_a_file_becomes_a_message_and_the_next_file_opens(window, qtbot, tmp_path, write_model, name):
+    os.mkfifo(tmp_path / "pipe.onnx")
+    (tmp_path / "loop.onnx").symlink_to("loop.onnx")
+    window.files.open([tmp_path / name, write_model("good.onnx")])
+    qtbot.waitUntil(lambda: window.workspace is not None)
+    qtbot.waitUntil(lambda: bool(window.area.message_bar.messages))
+    (message,) = window.area.message_bar.messages
+    assert message.severity == "error"
 
 
 def test_a_recent_file_that_is_gone_is_forgotten(window, qtbot, tmp_path):

@@ -1,6 +1,7 @@
 """Files of numbers per node: the forms that people have, and what is said of others."""
 
 import json
+import os
 
 import pytest
 
@@ -93,3 +94,10 @@ def test_what_is_damaged_or_has_no_numbers_is_a_message(tmp_path, data, suffix):
     path.write_bytes(data)
     with pytest.raises(ModelError, match="has no numbers per node"):
         read_numbers(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_what_may_never_end_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / "numbers.csv")
+    with pytest.raises(ModelError, match="not a regular file"):
+        read_numbers(tmp_path / "numbers.csv")

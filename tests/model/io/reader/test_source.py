@@ -1,7 +1,9 @@
 import io
 import os
+import socket
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -79,6 +81,15 @@ def test_what_is_no_file_is_told(tmp_path):
         open_file(os.devnull)
 
 
+@pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="no sockets with names here")
+def test_a_socket_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # the address of a socket is short
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind("socket")
+        with pytest.raises(ModelError, match="not a regular file"):
+            open_file("socket")
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
 def test_a_pipe_with_a_name_is_refused_without_waiting(tmp_path):
     os.mkfifo(tmp_path / "pipe")
@@ -102,6 +113,13 @@ def test_a_stream_is_kept_in_a_file_of_its_own():
     source = read_stream(io.BytesIO(data), "stream")
     assert source.read(1 << 20, 100) == data[1 << 20 : (1 << 20) + 100]
     assert source.name == "stream"
+
+
+def test_a_stream_without_end_does_not_fill_the_disk(monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=10 << 20))
+    endless = SimpleNamespace(read=bytes)
+    with pytest.raises(ModelError, match="more than 5,242,880 bytes"):
+        read_stream(endless, "stream")
 
 
 def test_reading_a_stream_can_be_cancelled():

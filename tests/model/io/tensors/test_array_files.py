@@ -1,6 +1,7 @@
 """Tensors as files of their own."""
 
 import io
+import os
 import zipfile
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.tensors.array_files import (
+    SUFFIXES,
     is_stored_outside,
     npz_members,
     read_tensor,
@@ -246,6 +248,16 @@ def test_missing_files_and_folders(tmp_path):
         read_tensor(tmp_path / "none.npy")
     with pytest.raises(ModelError):
         write_array(tmp_path / "no" / "t.npy", sample(E.FLOAT))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_what_may_never_end_is_not_read(tmp_path, suffix):
+    os.mkfifo(tmp_path / f"pipe{suffix}")
+    with pytest.raises(ModelError, match="not a regular file"):
+        read_tensor(tmp_path / f"pipe{suffix}", sample(E.FLOAT))
+    with pytest.raises(ModelError, match="not a regular file"):
+        npz_members(tmp_path / f"pipe{suffix}")
 
 
 def test_where_values_are_to_be_stored():
