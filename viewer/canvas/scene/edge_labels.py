@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,8 @@ _AWAY = 20.0
 _BESIDE = 3.0  # px from the line to the label's box; its text is PADDING further
 _ABOVE = 1.0
 _TURN = 4.0  # px by which a line must turn more to one side for its label to be on the other
+_PLACES = 5  # number of places tried along an edge
+_STEP = 24.0  # px between the places tried along an edge that runs to the right
 _WIDEST = 190.0
 #: Labels without a note extend at most this far from the start of their edge: margin for searching an area.
 MARGIN = _WIDEST + 30
@@ -145,7 +147,7 @@ class EdgeLabels:
         edge, drawing = spot - self._count, self._scene.drawing
         note = self._note_of(drawing.values[edge]) if drawing.multiplicity[edge] == 1 else None
         text = self._text(edge, note)
-        points = self._scene.pieces[self._scene.pieces_of(edge)][::-1, ::-1]
+        points = _until_turn(self._scene.pieces[self._scene.pieces_of(edge)][::-1, ::-1], 1 if self._is_down else 0)
         if not text or not len(points):
             return None
         box = int(drawing.edges[edge, 1])
@@ -153,23 +155,43 @@ class EdgeLabels:
         return None if rect is None else EdgeLabel(spot, edge, box, text, rect)
 
     def _beside_others(self, edge: int, box: int, points: Real, width: float) -> Rect | None:
-        """Return the box of a label at the end of an edge, clear of other edges; None if these are on both sides."""
+        """Return the box of a label at the end of an edge, clear of other edges; None if there is no room."""
         layout, axis = self._scene.layout, 0 if self._is_down else 1
         ends = layout.route_points[layout.route_starts[self._scene.arrivals(box) + 1] - 1, axis]
         own = float(layout.route_points[layout.route_starts[edge + 1] - 1, axis])
         ends = ends[np.abs(ends - own) > 1]
-        before, after, is_after = self._boxes(points, width)
-        for rect in (after, before) if is_after else (before, after):
+        for number, (rect, _) in enumerate(self._candidates(points, width)):
             low, high = rect[axis], rect[axis] + rect[axis + 2]
-            if not ((ends > low - 2) & (ends < high + 2)).any():
+            is_at_end = number < 2
+            if is_at_end and ((ends > low - 2) & (ends < high + 2)).any():
+                continue  # there are arrowheads
+            if not self._cuts_others(edge, rect) and (is_at_end or not self._covers_box(rect)):
                 return rect
         return None
+
+    def _candidates(self, points: Real, width: float, lines: int = 1) -> Iterator[tuple[Rect, bool]]:
+        """Yield boxes of a label on both sides of its edge, further and further on, and whether they are behind it."""
+        axis = 1 if self._is_down else 0
+        start, end = points[0, 0].tolist(), float(points[-1, 3, axis])
+        sense = 1.0 if end >= start[axis] else -1.0
+        step = HEIGHT + 2 if self._is_down else _STEP
+        for shift in (number * step for number in range(_PLACES)):
+            before, after, is_after = self._boxes(points, width, lines, shift)
+            for rect, behind in ((after, True), (before, False)) if is_after else ((before, False), (after, True)):
+                low, high = rect[axis], rect[axis] + rect[axis + 2]
+                if shift:
+                    far = max(abs(low - start[axis]), abs(high - start[axis]))
+                    aside = max(abs(rect[1 - axis] - start[1 - axis]), abs(sum(rect[1 - axis :: 2]) - start[1 - axis]))
+                    is_beyond = (high - end if sense > 0 else end - low) > 0
+                    if is_beyond or far > MARGIN or aside > MARGIN:
+                        return
+                yield rect, behind
 
     def _place(self, edge: int) -> EdgeLabel | None:
         drawing = self._scene.drawing
         note = self._note_of(drawing.values[edge]) if drawing.multiplicity[edge] == 1 else None
         text = self._text(edge, note)
-        points = self._scene.pieces[self._scene.pieces_of(edge)]
+        points = _until_turn(self._scene.pieces[self._scene.pieces_of(edge)], 1 if self._is_down else 0)
         if not (text or note) or not len(points):
             return None
         width, box = self._measure.width(text, Style.LABEL), int(drawing.edges[edge, 0])
@@ -187,22 +209,29 @@ class EdgeLabels:
         return EdgeLabel(edge, edge, box, text, rect, note, stacked=True, short=short)
 
     def _clear_box(self, edge: int, points: Real, width: float, lines: int = 1) -> Rect:
-        """Return the box of a label; on the other side of its edge if it would cut a line and there is room."""
-        before, after, is_after = self._boxes(points, width, lines)
-        first, other = (after, before) if is_after else (before, after)
-        if self._cuts_others(edge, first) and self._has_room(edge, other, is_after=not is_after):
-            return other
-        return first
+        """Return the box of a label; it is moved along its edge or to its other side if that avoids cutting a line."""
+        candidates = self._candidates(points, width, lines)
+        first, _ = next(candidates)
+        if not self._cuts_others(edge, first):
+            return first
+        clear = (one for one in candidates if not self._covers_box(one[0]) and not self._cuts_others(edge, one[0]))
+        return next((rect for rect, is_after in clear if self._has_room(edge, rect, is_after=is_after)), first)
 
     def _has_room(self, edge: int, rect: Rect, *, is_after: bool) -> bool:
-        """Return whether a box beside an edge is clear of boxes, lines and the labels of the next line."""
+        """Return whether no other label, of at most the same size, can reach a box beside an edge."""
+        left, top, width, height = rect
+        if self._is_down:
+            left, around = left if is_after else left - width, 2 * _AWAY
+            spots = self._grid.in_rect(left, top - around, left + 2 * width, top + height + around)
+        else:
+            top = top if is_after else top - height
+            spots = self._grid.in_rect(left - width, top, left + 2 * width, top + 2 * height)
+        return bool((self._spots[spots] % self._count == edge).all())
+
+    def _covers_box(self, rect: Rect) -> bool:
         left, top, width, height = rect
         found = self._scene.box_grid.in_rect(left, top, left + width, top + height)
-        if (self._scene.kinds[found] != Kind.CONTAINER).any():
-            return False
-        if self._is_down:
-            return not self._cuts_others(edge, (left if is_after else left - width, top, 2 * width, height))
-        return not self._cuts_others(edge, (left, top if is_after else top - height, width, 2 * height))
+        return bool((self._scene.kinds[found] != Kind.CONTAINER).any())
 
     def _cuts_others(self, edge: int, rect: Rect) -> bool:
         """Return whether another edge runs through a box."""
@@ -219,19 +248,19 @@ class EdgeLabels:
         enters = np.maximum(np.minimum(near, far).max(1), 0.0)
         return bool((enters <= np.minimum(np.maximum(near, far).min(1), 1.0)).any())
 
-    def _boxes(self, points: Real, width: float, lines: int = 1) -> tuple[Rect, Rect, bool]:
-        """Return the boxes of a label of this width on both sides of an edge with these pieces.
+    def _boxes(self, points: Real, width: float, lines: int = 1, shift: float = 0.0) -> tuple[Rect, Rect, bool]:
+        """Return the boxes of a label of this width on both sides of an edge with these pieces, `shift` px further on.
 
         First left of or above the line, then right or below; and whether the line turns away from the second side.
         """
         width, height = width + 2 * PADDING, lines * HEIGHT
         if self._is_down:
-            x, y = _point_after(points, _AWAY, axis=1)
+            x, y = _point_after(points, _AWAY + shift, axis=1)
             low, high = _extent(points, 1, y - height / 2, y + height / 2)
             top = round(y - height / 2)
             before, after = round(low - _BESIDE - width), round(high + _BESIDE)
             return (before, top, width, height), (after, top, width, height), high - x <= x - low + _TURN
-        x, y = _point_after(points, width / 2 + 8.0, axis=0)
+        x, y = _point_after(points, width / 2 + 8.0 + shift, axis=0)
         low, high = _extent(points, 0, x - width / 2, x + width / 2)
         left = round(x - width / 2)
         above, below = round(low - height - _ABOVE), round(high + _ABOVE)
@@ -301,6 +330,13 @@ def _extent(pieces: Real, axis: int, low: float, high: float) -> tuple[float, fl
     inside = across[(along > low) & (along < high)]
     ends = np.interp([low, high], along, across)
     return float(min(*ends, *inside)), float(max(*ends, *inside))
+
+
+def _until_turn(pieces: Real, axis: int) -> Real:
+    """Return the first pieces of a route, up to where it turns back along an axis."""
+    ways = np.sign(pieces[:, 3, axis] - pieces[:, 0, axis])
+    turns = np.flatnonzero(ways != ways[:1])
+    return pieces[: turns[0]] if len(turns) and turns[0] else pieces
 
 
 def _point_after(pieces: Real, distance: float, axis: int) -> tuple[float, float]:

@@ -221,15 +221,35 @@ def crossing() -> Graphs:
 @pytest.mark.parametrize("note", [None, NOTE], ids=["types", "notes"])
 @pytest.mark.parametrize("direction", ["down", "right"])
 @pytest.mark.parametrize("graphs", [crossing, skipping, arriving], ids=["crossing", "skipping", "arriving"])
-def test_a_label_cuts_no_line_where_the_other_side_is_free(graphs, direction, note):
+def test_a_label_cuts_no_line_where_there_is_room_along_its_own(graphs, direction, note):
     scene = scene_of(graphs().model().graph, DrawingOptions(direction=direction))
     labels = labels_of(scene, note)
-    found = [label for label in labels.in_rect(*scene.bounds) if label.spot < len(scene.drawing.edges)]
-    assert found
+    found = labels.in_rect(*scene.bounds)
+    assert any(label.spot < len(scene.drawing.edges) for label in found)
     for label in found:
         if is_cut(scene, label.edge, label.rect):
+            assert label.spot < len(scene.drawing.edges), "at its end an edge is only labelled where nothing is cut"
             points = scene.pieces[scene.pieces_of(label.edge)]
             width, lines = label.rect[2] - 6, round(label.rect[3] / 16)
-            sides = labels._boxes(points, width, lines)[:2]
-            other = sides.index(label.rect) == 0
-            assert not labels._has_room(label.edge, sides[other], is_after=other)
+            boxes = scene.corners[scene.kinds != Kind.CONTAINER]
+            for rect, is_after in labels._candidates(points, width, lines):
+                low, high = np.array(rect[:2]), np.array(rect[:2]) + rect[2:]
+                is_taken = ((boxes[:, :2] <= high) & (boxes[:, 2:] >= low)).all(1).any()
+                if not is_taken and not is_cut(scene, label.edge, rect):
+                    assert not labels._has_room(label.edge, rect, is_after=is_after)
+
+
+def test_labels_of_edges_from_column_to_column_stand_at_their_ends():
+    g = long_chain(60)
+    g.node("Add", ["v5", "v59"], ["sum"])
+    for value in g.values.values():
+        SetField(value, "type", g.values["x"].type).apply()
+    scene = scene_of(g.model().graph, DrawingOptions(columns=1000))
+    labels = labels_of(scene).in_rect(*scene.bounds)
+    assert len(labels) > 55
+    points, starts = scene.layout.route_points, scene.layout.route_starts
+    for label in labels:
+        is_start = label.spot < len(scene.drawing.edges)
+        end = points[starts[label.edge] if is_start else starts[label.edge + 1] - 1]
+        low = np.array(label.rect[:2])
+        assert (np.maximum(low - end, end - low - label.rect[2:]) < 60).all()
