@@ -338,6 +338,8 @@ class Monkey:
         """Close every tab without asking, and note what is left when all has ended."""
         from PySide6.QtWidgets import QApplication, QDialog
 
+        from onnx_workbench.viewer.panel import Panel
+
         for dialog in [w for w in QApplication.topLevelWidgets() if isinstance(w, QDialog) and w.isVisible()]:
             dialog.reject()
         end = time.monotonic() + 20
@@ -348,6 +350,9 @@ class Monkey:
         self._wait(1.5)
         self._collector.collect()
         self.closed.append(held())
+        left = sorted({type(w).__name__ for w in QApplication.allWidgets() if isinstance(w, Panel)})
+        if left and not self.window.tabs():
+            self._fault(f"panels of closed documents are left: {', '.join(left)}")
 
     def judge(self) -> dict[str, Any]:
         """The figures; adds faults for what grew from the first to the last time that all tabs were closed."""

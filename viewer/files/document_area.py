@@ -135,6 +135,8 @@ class DocumentArea(QWidget):
     def remove_tab(self, tab: DocumentTab) -> None:
         """Remove a document from the window without asking."""
         _close_popups()
+        if tab.beside is not None:
+            tab.beside.comparing.close()  # first: it shows the document in front, and panels would be made for this one
         self.views.remember(tab)
         self.tab_removed.emit(tab)
         tab.close_workspace()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
 from onnx_workbench.model.edits import attributes, initializers, nodes
 from onnx_workbench.model.io.writer.save import save
@@ -11,6 +11,7 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.compare.registry import comparison_of
 from onnx_workbench.viewer.core.settings import COMPARE_MERGED
 from onnx_workbench.viewer.files.side_by_side import CompareBar
+from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.panels.run_comparison import RunComparisonPanel
 from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
 from tests.model import builders
@@ -336,3 +337,18 @@ def test_keys_go_through_all_tabs_from_either_side(compared, window, qtbot):
         assert window.area._tabs.currentWidget() is tab
         if tab.beside is not None:
             tab.beside.set_front(old)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_closing_a_compared_document_leaves_none_of_its_panels(compared, window, qtbot, side):
+    closed, kept = compared[side], compared[1 - side].workspace
+    window.docks.open("inspector")
+    closed.beside.set_front(closed)
+    window.docks.open("outline")
+    window.files.forget(closed)
+    qtbot.waitUntil(lambda: window.workspace is kept, timeout=20_000)
+    qtbot.waitUntil(lambda: {panel.workspace for panel in _panels()} == {kept}, timeout=20_000)
+
+
+def _panels():
+    return [widget for widget in QApplication.allWidgets() if isinstance(widget, Panel)]
