@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any, Final
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.step_codec import decode
-from onnx_workbench.model.io.reader.source import Source, open_file
+from onnx_workbench.model.io.reader.source import Source, open_file, require_regular
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.recovery.journal_files import SUFFIX, base_path, data_path, lone_files, remove, remove_files
@@ -76,7 +77,7 @@ def find_journals(folder: Path, tell: Callable[[Path, str], object] | None = Non
     for path in (*folder.glob(f"*{SUFFIX}"), *_cut_short(folder)):
         try:
             recoverable = _read_header(path)
-        except (ModelError, OSError, ValueError, LookupError, TypeError) as error:
+        except (ModelError, OSError, ArithmeticError, ValueError, LookupError, TypeError) as error:
             aside = None if _is_in_use(path) else _set_aside(path)
             if aside is not None and tell is not None:
                 tell(aside, _why(error))
@@ -99,11 +100,16 @@ def _of_the_files_there(found: Sequence[RecoverableJournal]) -> list[Recoverable
     gone = []
     for recoverable in found:
         before = named.get(recoverable.follows.partition(".")[0])
-        if before is not None:
+        if before is not None and not _follows(before, recoverable):  # else both follow each other
             gone.append(before if recoverable.fits else recoverable)
     for recoverable in gone:
         discard(recoverable)
     return [recoverable for recoverable in found if recoverable not in gone]
+
+
+def _follows(one: RecoverableJournal, other: RecoverableJournal) -> bool:
+    """Return whether the header of a journal names the other as the one in whose place it is."""
+    return one.follows.partition(".")[0] == other.path.name.partition(".")[0]
 
 
 def _is_in_use(path: Path) -> bool:
@@ -134,6 +140,7 @@ def _read_header(path: Path) -> RecoverableJournal | None:
             undone.append(titles.pop())
         elif "redo" in line and undone:
             titles.append(undone.pop())
+    datetime.fromtimestamp(header["time"])  # raises for what is no time that can be shown
     base = BaseFile(str(header["path"]), int(header["size"]), int(header["mtime_ns"]))
     return RecoverableJournal(
         path,
@@ -162,6 +169,7 @@ class Damage:
 
 def _lines(path: Path) -> Generator[dict[str, Any] | Damage]:
     """Yield the lines up to the first damaged one, then that Damage. An incomplete last line is ignored."""
+    require_regular(path)
     with open(path, "rb") as file:
         number = 0
         for number, text in enumerate(file, 1):

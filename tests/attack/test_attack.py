@@ -27,7 +27,7 @@ from onnx_workbench.model.sandbox import is_running
 from onnx_workbench.viewer.files.single_instance import OpenMessage
 from tests.attack.attack import Attack
 from tests.attack.faults import convert_on_small_disk, save_with_fault
-from tests.attack.hostile_files import HostileFile, endless, hostile_files
+from tests.attack.hostile_files import MAKERS, HostileFile, endless, hostile_files
 from tests.attack.journals import recover_damaged, write_journal
 from tests.attack.monkey import StuckMenus
 from tests.attack.mutations import mutated, mutated_bytes
@@ -61,7 +61,7 @@ def attacked(folder: Path, seed: int, files: int, mutants: int) -> Attack:
 
 
 def test_no_file_breaks_a_command(tmp_path: Path, seed: int) -> None:
-    attack = attacked(tmp_path / "files", seed, 10, 2)
+    attack = attacked(tmp_path / "files", seed, len(MAKERS), 4)
     assert not attack.figures.faults
     assert not attack.figures.unnamed
 

@@ -187,6 +187,9 @@ def test_a_changed_file_is_noticed(tmp_path, dead):
         b'{"pid": "x"}\n',
         header(pid=10**30, size="many"),
         header(pid=10**30, time=[]),
+        header(pid=10**30, time=float("inf")),
+        header(pid=10**30, time=1e300),
+        header(pid=10**30, size=float("inf")),
     ],
 )
 def test_damaged_journals_are_set_aside(tmp_path, dead, content):
@@ -199,6 +202,23 @@ def test_damaged_journals_are_set_aside(tmp_path, dead, content):
     assert list(find_journals(tmp_path)) == []
     assert all(re.fullmatch(r"[A-Z].* .*\.", why) for why in told)
     assert len(told) == bool(content)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_what_is_no_journal_keeps_none_from_being_found(tmp_path, dead):
+    os.mkfifo(tmp_path / "pipe.journal")
+    (tmp_path / "folder.journal").mkdir()
+    (tmp_path / "link.journal").symlink_to("/dev/zero")
+    (tmp_path / "right.journal").write_bytes(header(pid=10**30))
+    (right,) = find_journals(tmp_path)
+    assert right.path.name == "right.journal"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.journal.tried", "right.journal"]
+
+
+def test_journals_that_follow_each_other_in_a_circle_stay(tmp_path, dead):
+    for name, follows in (("a", "b"), ("b", "a"), ("c", "c")):
+        (tmp_path / f"{name}.journal").write_bytes(header(pid=10**30, follows=f"{follows}.journal"))
+    assert len(list(find_journals(tmp_path))) == 3
 
 
 def test_a_full_disk_stops_the_journal_not_the_work(tmp_path):
