@@ -450,6 +450,24 @@ def test_the_place_in_a_file_is_remembered_between_starts(qtbot, tmp_path):
     assert session(lambda _, tab: tab.workspace.graph is tab.workspace.model.graph)
 
 
+@pytest.mark.parametrize("moves", [False, True])
+def test_a_view_that_was_never_moved_shows_the_beginning_in_a_smaller_window_too(qtbot, write_model, moves):
+    path = write_model(nodes=60)
+    first, second = MainWindow(Settings()), MainWindow(Settings())
+    tops = []
+    for window, height in ((first, 900), (second, 500)):
+        window.resize(1000, height)
+        window.show()
+        tab = opened(window, qtbot, path)
+        settled(window, qtbot)
+        if moves and window is first:
+            tab.view.pan_by(0, 400)
+        tops.append(tab.view.viewport.to_widget(*tab.view.scene.rect(0)[:2])[1])
+        window.close()
+    assert tops[0] < 0 if moves else 0 < tops[0] < 60
+    assert tops[1] < 0 if moves else tops[1] == pytest.approx(tops[0], abs=2)
+
+
 def test_the_windows_size_is_remembered(qtbot):
     first = MainWindow(Settings())
     first.resize(613, 487)

@@ -27,12 +27,12 @@ class ViewStore:
 
         if tab.path is not None:
             view = tab.view
-            is_whole = view.is_fitted and view.zoom >= READABLE  # fitted again, in any window size
+            is_first = view.scenes.is_untouched or (view.is_fitted and view.zoom >= READABLE)  # in any window size
             views = self._load()
             views.pop(str(tab.path), None)
             views[str(tab.path)] = {
                 "graph": tab.graph_number(),
-                "view": {} if is_whole else view.scenes.view_state(),
+                "view": {} if is_first else view.scenes.view_state(),
                 "open": view.scenes.open_parts(),
                 "bookmarks": tab.workspace.bookmarks.state(),
             }

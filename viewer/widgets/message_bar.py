@@ -18,7 +18,7 @@ from onnx_workbench.viewer.style.theme import theme, themes
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
 
-_INFO_SECONDS = 8
+_INFO_SECONDS = 6
 _MOST = 3  # most messages shown; older ones are dropped
 _MOST_ASKED = 6  # of those with a question
 _TEXT_CHARACTERS = 40  # least width of the text next to the buttons
