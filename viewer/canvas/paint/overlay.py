@@ -9,9 +9,9 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QLinearGradient, QPainter, QPen
 
 from onnx_workbench.viewer.canvas.paint.fonts import Fonts
-from onnx_workbench.viewer.canvas.paint.painter import LEAST_NAME, ROWS_FROM
+from onnx_workbench.viewer.canvas.paint.painter import BLOCKS_BELOW, LEAST_NAME, ROWS_FROM
 from onnx_workbench.viewer.canvas.paint.viewport import Viewport
-from onnx_workbench.viewer.canvas.scene.coloring import Legend, heat_colors
+from onnx_workbench.viewer.canvas.scene.coloring import Coloring, Legend, heat_colors
 from onnx_workbench.viewer.canvas.scene.drawing import Kind, Style
 from onnx_workbench.viewer.canvas.scene.scene import Scene
 from onnx_workbench.viewer.style.theme import Theme
@@ -64,16 +64,25 @@ def group_names(scene: Scene, viewport: Viewport, fonts: Fonts) -> list[GroupNam
     return found
 
 
-def paint_group_names(painter: QPainter, scene: Scene, viewport: Viewport, fonts: Fonts, theme: Theme) -> None:
-    """Write the names of groups and containers whose titles cannot be read."""
+def paint_group_names(
+    painter: QPainter, scene: Scene, viewport: Viewport, fonts: Fonts, theme: Theme, colouring: Coloring
+) -> None:
+    """Write the names of groups and containers whose titles cannot be read.
+
+    They are on a plate, but on the blocks of one colour that closed groups are from afar, as the names of nodes.
+    """
     font = QFont(fonts.font(Style.NAME))
     back = QColor(theme.canvas)
     back.setAlpha(215)
+    are_blocks = viewport.device_scale < BLOCKS_BELOW
     for name in group_names(scene, viewport, fonts):
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(back)
-        painter.drawRoundedRect(name.rect, 3, 3)
-        painter.setPen(theme.text)
+        if are_blocks and scene.boxes[name.box].kind is Kind.GROUP:
+            painter.setPen(colouring.text[int(colouring.indices[name.box])])
+        else:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(back)
+            painter.drawRoundedRect(name.rect, 3, 3)
+            painter.setPen(theme.text)
         font.setPixelSize(round(fonts.font(Style.NAME).pixelSize() * name.factor))
         painter.setFont(font)
         baseline = name.rect.top() + fonts.ascent(Style.NAME) * name.factor

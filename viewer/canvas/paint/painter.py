@@ -81,9 +81,9 @@ class ScenePainter:
         self._fonts = fonts
         self._theme = theme
         self._labels = labels
-        self._colouring = colouring or by_category(scene, theme)
+        self.colouring = colouring or by_category(scene, theme)
         # Colour of less important texts on each colour.
-        self._muted = [_mixed(t, c, 0.22) for t, c in zip(self._colouring.text, self._colouring.palette, strict=True)]
+        self._muted = [_mixed(t, c, 0.22) for t, c in zip(self.colouring.text, self.colouring.palette, strict=True)]
         self._texts: dict[tuple[str, int], QStaticText] = {}
         self._arrows: dict[int, QPolygonF] = {}
         faint = _mixed(theme.edge, theme.canvas, 0.55)
@@ -145,9 +145,9 @@ class ScenePainter:
         else:
             painter.setBrush(self._theme.node)
             draw_rects(painter, rects)
-        colors = self._colouring.indices[boxes]
+        colors = self.colouring.indices[boxes]
         for number in np.unique(colors).tolist():
-            painter.setBrush(self._colouring.palette[number])
+            painter.setBrush(self.colouring.palette[number])
             draw_rects(painter, rects[colors == number])
         if scale >= MAP_BELOW:
             painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -180,7 +180,7 @@ class ScenePainter:
                 return
         x = left + (width - fonts.width(text, Style.HEADER) * factor) / 2
         y = top + (height - fonts.height(Style.HEADER) * factor) / 2
-        self._large_text(painter, x, y, factor, text, self._colouring.text[int(self._colouring.indices[index])])
+        self._large_text(painter, x, y, factor, text, self.colouring.text[int(self.colouring.indices[index])])
 
     def _magnified(self, scale: float) -> float:
         """Return the factor over 100 % at which a name is readable at a scale."""
@@ -291,8 +291,8 @@ class ScenePainter:
             case Kind.INPUT | Kind.OUTPUT | Kind.OUTER:
                 self._paint_pill(painter, index, box, QRectF(left + 0.5, top + 0.5, width - 1, height - 1), scale)
             case _:
-                number = int(self._colouring.indices[index])
-                color, text = self._colouring.palette[number], self._colouring.text[number]
+                number = int(self.colouring.indices[index])
+                color, text = self.colouring.palette[number], self.colouring.text[number]
                 if scale < ROWS_FROM:
                     painter.setPen(Qt.PenStyle.NoPen)
                     painter.setBrush(color)
@@ -331,7 +331,7 @@ class ScenePainter:
         painter.setBrush(theme.node)
         painter.drawRoundedRect(QRectF(left + 0.5, top + 0.5, width - 1, height - 1), RADIUS, RADIUS)
         painter.setPen(Qt.PenStyle.NoPen)
-        color = self._colouring.palette[int(self._colouring.indices[index])]
+        color = self.colouring.palette[int(self.colouring.indices[index])]
         if scale < ROWS_FROM:  # its name is written over it: see `group_names`
             painter.setBrush(color)
             painter.drawRect(QRectF(left + 1, top + RADIUS, STRIPE, height - 2 * RADIUS))

@@ -454,7 +454,8 @@ class Surface(QWidget):
             painter.scale(viewport.scale, viewport.scale)
             self.marks.paint(painter, colors, viewport.area, viewport.scale, lambda p: self._write_on(painter, p))
             painter.restore()
-        paint_group_names(painter, self.scene, viewport, self.fonts, colors)
+        if self._painter is not None:
+            paint_group_names(painter, self.scene, viewport, self.fonts, colors, self._painter.colouring)
         if not self.scene.boxes:
             self.paint_notice(painter, self.hint)
         if self._focus_by_key and self.hasFocus():

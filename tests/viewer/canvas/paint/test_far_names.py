@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QPointF, QRect
-from PySide6.QtGui import QImage
+from PySide6.QtGui import QColor, QImage
 
 from onnx_workbench.viewer.canvas.paint.overlay import group_names
 from onnx_workbench.viewer.canvas.scene.drawing import Kind
@@ -62,6 +62,31 @@ def test_the_name_of_a_group_can_be_clicked_wherever_it_is_written(show, qtbot):
     left, top, width, height = view.scene.rect(names[0].box)
     outside = QPointF(*view.viewport.to_widget(left + width + 500.0, top + height / 2))
     assert view.hit(outside) is None
+
+
+def test_the_name_of_a_closed_group_is_written_on_its_color(show, qtbot):
+    view = show(residual(12).model())
+    view.minimap.hide()
+    view.expansion.set_grouped(True)
+    wait(qtbot, view)
+    view.zoom_to(0.28)
+    settle(view)
+    (name, *_) = (n for n in group_names(view.scene, view.viewport, view.fonts) if is_closed(view, n.box))
+    (x, y, width, height) = view.scene.rect(name.box)
+    view.centre_at(0.28, x + width / 2, y + height / 2)
+    settle(view)
+    (name,) = (n for n in group_names(view.scene, view.viewport, view.fonts) if n.box == name.box)
+    colors = view._painter.colouring
+    number = int(colors.indices[name.box])
+    image = view.grab(name.rect.adjusted(1, 1, -1, -1).toRect()).toImage()
+    seen = [image.pixelColor(x, y).name() for x in range(image.width()) for y in range(image.height())]
+    assert seen.count(colors.palette[number].name()) > len(seen) / 3, "no plate covers the block"
+    lightest = max(QColor(color).lightness() for color in set(seen))
+    assert lightest > (colors.palette[number].lightness() + colors.text[number].lightness()) / 2, "white text"
+
+
+def is_closed(view, box) -> bool:
+    return view.scene.boxes[box].kind is Kind.GROUP
 
 
 def test_the_beginning_of_a_wide_graph_shows_what_fits_beside_the_first_input(show):
