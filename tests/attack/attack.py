@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -85,12 +86,7 @@ class Attack:
         figures = self.figures
         figures.tried += 1
         figures.categories[hostile.category] += 1
-        for path in self._folder.iterdir():
-            path.unlink()
-        name = f"hostile{hostile.suffix}"
-        (self._folder / name).write_bytes(hostile.content)
-        for beside, content in hostile.beside.items():
-            (self._folder / beside).write_bytes(content)
+        name = self._write(hostile)
         words = ["check", name, "--json"]
         answer = self._run(words, hostile)
         if hostile.broken:
@@ -99,6 +95,22 @@ class Attack:
                 figures.unnamed.append(self._told(words, hostile, answer))
         other = "run FILE --time-limit 2" if hostile.arguments else self._rng.choice(COMMANDS)
         self._run([*other.replace("FILE", name).split(), *hostile.arguments], hostile)
+
+    def try_commands(self, hostile: HostileFile, commands: Sequence[str]) -> None:
+        """Try these commands on a file."""
+        self.figures.tried += 1
+        name = self._write(hostile)
+        for command in commands:
+            self._run(command.replace("FILE", name).split(), hostile)
+
+    def _write(self, hostile: HostileFile) -> str:
+        for path in self._folder.iterdir():
+            path.unlink()
+        name = f"hostile{hostile.suffix}"
+        (self._folder / name).write_bytes(hostile.content)
+        for beside, content in hostile.beside.items():
+            (self._folder / beside).write_bytes(content)
+        return name
 
     def _run(self, words: list[str], hostile: HostileFile) -> dict[str, Any]:
         figures = self.figures

@@ -155,7 +155,11 @@ def nesting(rng: random.Random) -> HostileFile:
             content = tags[number % len(tags)] + _varint(len(content)) + content
         return HostileFile("nesting", model_of().SerializeToString() + b"\x3a" + _varint(len(content)) + content)
     depth, width = rng.choice([(9, 2), (11, 2), (25, 1)])
-    same = rng.random() < 0.5
+    return written("nesting", nested_ifs(depth, width, same=rng.random() < 0.5))
+
+
+def nested_ifs(depth: int, width: int, *, same: bool) -> ModelProto:
+    """Ifs in so many branches of Ifs; `same`: their outputs have the same name."""
 
     def body(level: int, name: str) -> GraphProto:
         output = helper.make_tensor_value_info("o" if same else f"o{name}", TensorProto.FLOAT, None)
@@ -167,7 +171,7 @@ def nesting(rng: random.Random) -> HostileFile:
         return helper.make_node("If", ["c"], [output], then_branch=branches[0], else_branch=branches[1])
 
     nodes = [helper.make_node("Cast", ["x0"], ["c"], to=9), nested(depth, "", "y")]
-    return written("nesting", model_of(nodes, inputs="x x0"))
+    return model_of(nodes, inputs="x x0")
 
 
 def _varint(number: int) -> bytes:
@@ -277,20 +281,25 @@ def archives(rng: random.Random) -> HostileFile:
 
 def bombs(rng: random.Random) -> HostileFile:
     """Models of a few bytes that compute without end, or very much."""
-    large, doubled = ints("n", [1 << 34]), 45
+    large = ints("n", [1 << 34])
     grow: list[Callable[[], ModelProto]] = [
         lambda: model_of([helper.make_node("ConstantOfShape", ["n"], ["y"])], initializers=[large]),
         lambda: model_of([helper.make_node("Expand", ["x", "s"], ["y"])], initializers=[ints("s", [1 << 34, 2])]),
         lambda: model_of([helper.make_node("Tile", ["x", "n"], ["y"])], initializers=[large]),
         lambda: model_of([helper.make_node("Pad", ["x", "p"], ["y"])], initializers=[ints("p", [1 << 34, 1 << 34])]),
-        lambda: model_of([helper.make_node("Concat", [f"v{i}"] * 2, [f"v{i + 1}"], axis=0) for i in range(doubled)],
-                         inputs="v0", output=f"v{doubled}"),
+        lambda: doubled(45),
         lambda: model_of([helper.make_node("Range", ["a", "b", "c"], ["y"])], initializers=[
             numpy_helper.from_array(np.array(v, np.int64), n) for n, v in (("a", 0), ("b", 1 << 40), ("c", 1))]),
         squares,
         lambda: endless(rng),
     ]  # fmt: skip
     return written("executor bombs", rng.choice(grow)())
+
+
+def doubled(times: int) -> ModelProto:
+    """A value that is doubled so often."""
+    nodes = [helper.make_node("Concat", [f"v{i}"] * 2, [f"v{i + 1}"], axis=0) for i in range(times)]
+    return model_of(nodes, inputs="v0", output=f"v{times}")
 
 
 def squares() -> ModelProto:

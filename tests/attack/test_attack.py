@@ -13,11 +13,15 @@ import subprocess
 import sys
 import time
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pytest
+from onnx import ModelProto, numpy_helper
+from onnx.helper import make_node
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu, QToolButton
@@ -27,7 +31,7 @@ from onnx_workbench.model.sandbox import is_running
 from onnx_workbench.viewer.files.single_instance import OpenMessage
 from tests.attack.attack import Attack
 from tests.attack.faults import convert_on_small_disk, save_with_fault
-from tests.attack.hostile_files import MAKERS, HostileFile, endless, hostile_files
+from tests.attack.hostile_files import MAKERS, HostileFile, doubled, endless, hostile_files, model_of, nested_ifs
 from tests.attack.journals import recover_damaged, write_journal
 from tests.attack.monkey import StuckMenus
 from tests.attack.mutations import mutated, mutated_bytes
@@ -64,6 +68,33 @@ def test_no_file_breaks_a_command(tmp_path: Path, seed: int) -> None:
     attack = attacked(tmp_path / "files", seed, len(MAKERS), 4)
     assert not attack.figures.faults
     assert not attack.figures.unnamed
+
+
+def constants_that_double() -> ModelProto:
+    """Small constants from which inference would make large ones."""
+    model = doubled(50)
+    model.graph.initializer.append(numpy_helper.from_array(np.zeros(1024, np.float32), "v0"))
+    del model.graph.input[:]
+    return model
+
+
+@pytest.mark.parametrize(
+    ("make", "commands"),
+    [
+        (constants_that_double, ["check FILE", "infer FILE -o out.onnx"]),
+        (lambda: doubled(50), ["check FILE", "infer FILE -o out.onnx", "run FILE --time-limit 2"]),
+        (lambda: nested_ifs(12, 2, same=True), ["check FILE", "simplify FILE -o out.onnx"]),
+        (lambda: model_of([make_node("Sum", [f"u{i}" for i in range(300_000)], ["y"])]), ["info FILE", "check FILE"]),
+    ],
+    ids=["constants", "doubled", "nested", "undefined"],
+)
+def test_what_took_minutes_or_gigabytes_is_quick_and_small(
+    tmp_path: Path, make: Callable[[], ModelProto], commands: list[str]
+) -> None:
+    (tmp_path / "files").mkdir()
+    with Attack(tmp_path / "files", 0) as attack:
+        attack.try_commands(HostileFile("first attack", make().SerializeToString()), commands)
+    assert not attack.figures.faults
 
 
 @pytest.mark.slow
