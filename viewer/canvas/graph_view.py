@@ -31,7 +31,6 @@ from onnx_workbench.viewer.canvas.scene_controller import SceneController
 from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.core.edge_notes import EdgeNote
 from onnx_workbench.viewer.style.formatting import plural
-from onnx_workbench.viewer.style.labels import place_text
 
 
 class GraphView(Surface):
@@ -115,11 +114,10 @@ class GraphView(Surface):
     def _on_selection(self) -> None:
         """Mark the selection, and describe it and the shown graph for screen readers."""
         shown = plural(len(self.scene.boxes), "box", "boxes") if self.scene is not None else "nothing"
-        current = self.workspace.selection.current
-        selected = f"; selected: {place_text(current)}" if current is not None else ""
-        self.setAccessibleDescription(f"{shown} drawn{selected}")
-        if current is not None and self.hasFocus():
-            QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, place_text(current)))
+        selected = self.picker.selection_text()
+        self.setAccessibleDescription(f"{shown} drawn; selected: {selected}" if selected else f"{shown} drawn")
+        if selected and self.hasFocus():
+            QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, selected))
         self.trail_changed.emit(self.navigator.trail())
         self.highlighter.mark("selected", self.workspace.selection.items)
 

@@ -8,6 +8,8 @@ from onnx_workbench.viewer.canvas.paint.surface import Surface
 from onnx_workbench.viewer.canvas.scene.drawing import Kind
 from onnx_workbench.viewer.canvas.scene.scene import Hit
 from onnx_workbench.viewer.core.selection import Item, Selection
+from onnx_workbench.viewer.style.formatting import display, plural
+from onnx_workbench.viewer.style.labels import place_text
 
 
 class Picker:
@@ -33,6 +35,19 @@ class Picker:
         current = self._selection.current
         found = scene.drawing.boxes_of(current) if current is not None else []
         return found[0] if found else -1
+
+    def selection_text(self) -> str:
+        """Describe the selection: a group by its name, several objects by their number and the last; "" for none."""
+        items, scene, box = self._selection.items, self._surface.scene, self.current_box()
+        if not items:
+            return ""
+        last = place_text(items[-1])
+        if len(items) == 1:
+            return last
+        is_group = scene is not None and box >= 0 and items == (*self.items_of(Hit(box=box)),)
+        if is_group and scene is not None:
+            return f"group {display(scene.boxes[box].title, 60)}, {plural(len(items), 'node')}"
+        return f"{plural(len(items), 'object')}, the last: {last}"
 
     def items_of(self, hit: Hit | None) -> list[Item]:
         """Return the model objects of a hit."""
@@ -66,5 +81,5 @@ class Picker:
     def select_box(self, box: int) -> None:
         """Select the objects of a box; the arrow keys continue from there."""
         assert self._surface.scene is not None
-        self._selection.set(self.items_of(Hit(box=box)))
         self._current = self._surface.scene.boxes[box].key
+        self._selection.set(self.items_of(Hit(box=box)))

@@ -142,7 +142,7 @@ class NodeTablePanel(Panel):
     # -- rows and columns ------------------------------------------------------------------------------------
 
     def _choose_first(self) -> None:
-        """Choose the operator of the selected node, or the most frequent one."""
+        """Choose the operator of the selected node, or the most frequent one, apart from Constant."""
         item = self.workspace.selection.current
         self._wanted = _key(item.domain, item.op_type) if isinstance(item, Node) else _MOST_FREQUENT
         self.refresh()
@@ -155,8 +155,11 @@ class NodeTablePanel(Panel):
             title = f"{display(domain, 40)}::{display(op_type, 60)}" if domain else display(op_type, 60)
             self.operator.addItem(f"{title} ({count:,})", _key(domain, op_type))
         if self._wanted is not None:
-            wanted = 1 if self._wanted == _MOST_FREQUENT else self.operator.findData(self._wanted)
-            self.operator.setCurrentIndex(max(min(wanted, self.operator.count() - 1), 0))
+            wanted = self._wanted
+            if wanted == _MOST_FREQUENT:
+                wanted = next((_key(*key) for key, _ in self._counts.most_common() if key[1] != "Constant"), wanted)
+            row = self.operator.findData(wanted)
+            self.operator.setCurrentIndex(max(row, 0))
             self._wanted = self.operator.currentData()
 
     def _on_operator(self) -> None:

@@ -40,6 +40,7 @@ from onnx_workbench.viewer.run.run_marks import RunMarks
 from onnx_workbench.viewer.run.run_request import make_request, position_of
 from onnx_workbench.viewer.run.run_session import Resumption, RunSession
 from onnx_workbench.viewer.run.run_task import RunRequest, RunTask
+from onnx_workbench.viewer.run.size_search import SizeSearch
 from onnx_workbench.viewer.run.test_data import TestDataRun
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class RunController(QObject):
         self.overlays = Overlays(workspace)
         self.edge_notes = EdgeNotes(workspace)
         self.test_data = TestDataRun(workspace)
+        self._size_search = SizeSearch(workspace)
         self.node_progress.finished.connect(self.marks.finished)
         self.breakpoints.changed.connect(self.state_changed)
         self.state_changed.connect(lambda: self.marks.show_breakpoints(self.breakpoints.enabled, self.paused_at))
@@ -214,6 +216,7 @@ class RunController(QObject):
     def _start(self, options: RunRequest) -> None:
         """Start a run, replacing a running or paused one."""
         self._ran_to = None
+        self._size_search.forget()
         self.breakpoints.drop_deleted()
         recipe = self.inputs.recipe()
         self._run = run = RunTask(
@@ -287,6 +290,8 @@ class RunController(QObject):
                 self._show_pause(run, result)
             else:
                 self._reporter.ended(result, live=self.live)
+                if result.failures and not self.live:
+                    self._size_search.start(run, result.failures[0])
             if run.options.search_mode:
                 self.search_stopped.emit()
             self._workspace.suggest_panel("tensor")

@@ -35,6 +35,16 @@ def test_a_large_graph_opens_as_blocks_and_can_be_shown_flat(show, qtbot, large)
     assert count(view, Kind.GROUP) == blocks
 
 
+def test_a_screen_reader_hears_a_group_as_one(show, large):
+    view = show(large.model())
+    box = next(i for i, box in enumerate(view.scene.boxes) if box.kind is Kind.GROUP)
+    view.picker.select_box(box)
+    assert view.accessibleDescription().endswith(f"; selected: group {view.scene.boxes[box].title}, 4 nodes")
+    chosen = [large.values[name].producer for name in ("Relu7", "Relu3")]
+    view.workspace.selection.set(chosen)
+    assert "; selected: 2 objects, the last: node" in view.accessibleDescription()
+
+
 def test_a_node_inside_a_block_is_shown_by_opening_it(show, qtbot, large):
     view = show(large.model())
     node = large.values["Relu7"].producer

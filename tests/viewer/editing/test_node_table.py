@@ -53,6 +53,21 @@ def listed(panel, qtbot):
     let_readers_end(qtbot)
 
 
+def test_it_opens_with_the_most_frequent_operator_but_no_constants(desk):
+    desk.open("""
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[2] x) => (float[2] y) {
+        one = Constant <value_float = 1.0> () two = Constant <value_float = 2.0> () a = Neg (x) b = Add (a, one)
+        y = Add (b, two)
+    }
+    """)
+    panel = NodeTablePanel(desk.workspace)
+    desk.qtbot.addWidget(panel)
+    panel.show()
+    listed(panel, desk.qtbot)
+    assert panel.operator.currentText() == "Add (2)"
+
+
 def column(panel, title):
     return [c.title for c in panel.model.columns].index(title)
 
