@@ -82,7 +82,7 @@ def constants_that_double() -> ModelProto:
     ("make", "commands"),
     [
         (constants_that_double, ["check FILE", "infer FILE -o out.onnx"]),
-        (lambda: doubled(50), ["check FILE", "infer FILE -o out.onnx", "run FILE --time-limit 2"]),
+        (lambda: doubled(50), ["check FILE", "infer FILE -o out.onnx", "run FILE --time-limit 2 --memory-limit 200M"]),
         (lambda: nested_ifs(12, 2, same=True), ["check FILE", "simplify FILE -o out.onnx"]),
         (lambda: model_of([make_node("Sum", [f"u{i}" for i in range(300_000)], ["y"])]), ["info FILE", "check FILE"]),
     ],
