@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TextIO
 
 from onnx_workbench.model.errors import errors_to
-from onnx_workbench.viewer.core.folders import state_folder
+from onnx_workbench.viewer.core.folders import make_state_folder
 
 _LOG_LIMIT = 1 << 20
 _log = logging.getLogger("onnx_workbench")
@@ -79,9 +79,8 @@ def _quit() -> None:
 
 
 def _open_logs() -> None:
-    folder = state_folder()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = make_state_folder()
         log = folder / "log.txt"
         if log.exists() and log.stat().st_size > _LOG_LIMIT:
             log.replace(folder / "log.old.txt")

@@ -8,6 +8,7 @@ An option is declared once, with its default, which also gives its type:
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any, Generic, TypeVar, cast
 from PySide6.QtCore import QByteArray, QObject, QSettings, Signal
 
 from onnx_workbench.viewer.core import language
-from onnx_workbench.viewer.core.folders import state_folder
+from onnx_workbench.viewer.core.folders import make_state_folder, state_folder
 
 T = TypeVar("T", bool, int, float, str, tuple[str, ...])
 
@@ -105,6 +106,9 @@ class Settings(QObject):
 
     def __init__(self, parent: QObject | None = None, file: Path | None = None) -> None:
         super().__init__(parent)
+        if file is None:
+            with suppress(OSError):
+                make_state_folder()
         self._store = QSettings(str(file or state_folder() / "settings.ini"), QSettings.Format.IniFormat)
 
     def get(self, option: Option[T]) -> T:
