@@ -18,10 +18,24 @@ _UNLIMITED = 1 << 30
 
 
 @cache
-def table() -> Mapping[str, Schema]:
-    """Return every operator of the domain by name. Reads one small resource file."""
-    text = (files("onnx_workbench.resources") / "operators-com-microsoft.json").read_text("utf-8")
-    return {name: _schema(name, entry) for name, entry in json.loads(text).items()}
+def names() -> frozenset[str]:
+    """Return the names of all operators of the domain."""
+    return frozenset(_entries())
+
+
+@cache
+def read(name: str) -> Schema:
+    """Return the schema of one of these."""
+    return _schema(name, _entries()[name])
+
+
+@cache
+def _entries() -> Mapping[str, Any]:
+    """Read the resource file, which is small; making schemas of all entries takes twice as long."""
+    entries: Mapping[str, Any] = json.loads(
+        (files("onnx_workbench.resources") / "operators-com-microsoft.json").read_text("utf-8")
+    )
+    return entries
 
 
 def _schema(name: str, entry: dict[str, Any]) -> Schema:

@@ -54,7 +54,7 @@ def versions(op_type: str, domain: str = "") -> tuple[int, ...]:
     if documents:
         return tuple(sorted(documents))
     if domain == microsoft.DOMAIN:
-        return (1,) if op_type in microsoft.table() else ()
+        return (1,) if op_type in microsoft.names() else ()
     return onnx_package.versions().get((domain, op_type), ())
 
 
@@ -63,7 +63,7 @@ def _exact(op_type: str, since: int, domain: str) -> Schema:
     if documents:
         return documents[since][-1]
     if domain == microsoft.DOMAIN:
-        return microsoft.table()[op_type]
+        return microsoft.read(op_type)
     schema: Schema = onnx_package.read(domain, op_type, since)
     return schema
 
@@ -71,7 +71,7 @@ def _exact(op_type: str, since: int, domain: str) -> Schema:
 def operators(imports: Mapping[str, int], *, deprecated: bool = False) -> list[Schema]:
     """List the operators usable under these opset imports, sorted by name."""
     found = []
-    for domain, name in {*onnx_package.versions(), *_registered, *((microsoft.DOMAIN, n) for n in microsoft.table())}:
+    for domain, name in {*onnx_package.versions(), *_registered, *((microsoft.DOMAIN, n) for n in microsoft.names())}:
         version = imports.get(domain)
         schema = None if version is None else find(name, version, domain)
         if schema is not None and (deprecated or not schema.deprecated):

@@ -2,10 +2,10 @@
 
 Made for models that nobody tuned for: give it your own. Arguments are files or folders, which are searched for .onnx
 files. The inputs are those of MODEL.npz beside MODEL.onnx, else random ones of the declared shapes (`--size DIM=N` sets
-an open dimension). For each model: the first run in a process (it reads and lays out the weights and plans; imports and
-reading the graph do not count), a later one (the least of --rounds, in turn with ONNX Runtime), what a later one takes
-outside of its nodes, the peak of memory after the first run, and the largest difference of an output (inf: of another
-shape). The ratio of the first run leaves out reading the weights once.
+an open dimension). For each model: the first run in a process and what it takes more than a later one, as
+bench_first_run.py measures them; a later one (the least of --rounds, in turn with ONNX Runtime), what a later one takes
+outside of its nodes, the peak of memory after these runs, and the largest difference of an output (inf: of another
+shape).
 
     python tests/benchmarks/bench_unknown.py PATH … [--size DIM=N …] [--rounds 7] [--profile]
     OPENBLAS_CORETYPE=Haswell python tests/benchmarks/bench_unknown.py PATH …
@@ -31,16 +31,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent))
 
+import bench_first_run
 import numpy as np
 from bench_executor import costliest, exposed, geomean, largest_error, measure, text
 
 from onnx_workbench.exec.inputs.sources import make_feeds
-from onnx_workbench.exec.kernels import load as load_kernels
-from onnx_workbench.exec.kernels.threads import set_threads
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.errors import errors_to
 from onnx_workbench.model.io.reader.read import load
-from onnx_workbench.model.schemas import registry as schemas
 
 #: Milliseconds from which on a model counts for the mean; below, what it takes more than ONNX Runtime is shown.
 SMALL = 3.0
@@ -51,7 +49,7 @@ class Row:
     name: str
     nodes: int = 0
     first: float = math.nan  # all in milliseconds
-    reading: float = math.nan
+    first_ratio: float = math.nan
     later: float = math.nan
     outside: float = math.nan  # of a later run, what its nodes do not account for
     runtime: float = math.nan
@@ -64,10 +62,6 @@ class Row:
     def ratio(self) -> float:
         return self.later / self.runtime
 
-    @property
-    def first_ratio(self) -> float:
-        return (self.first - self.reading) / self.later
-
 
 def bench(path: Path, sizes: dict[str, int], rounds: int, profile: bool) -> Row:
     """One model, in this process; a row that names the failure when one of the engines cannot run it."""
@@ -78,18 +72,16 @@ def bench(path: Path, sizes: dict[str, int], rounds: int, profile: bool) -> Row:
 
 
 def _bench(path: Path, row: Row, sizes: dict[str, int], rounds: int, profile: bool) -> None:
-    set_threads(1)
-    load_kernels()
-    schemas.preload()
+    bench_first_run.prepare()
     model = load(path)
     row.nodes = len(model.graph.nodes)
     given = path.with_suffix(".npz")
     feeds = dict(np.load(given)) if given.exists() else make_feeds(model.graph, sizes=sizes)
-    row.reading = _user(lambda: [v.initializer.numpy() for v in model.graph.initializers if v.initializer is not None])
-    session, results = Session(model), []
-    row.first = _user(lambda: results.append(session.run(feeds, fresh=True)))
+    session = Session(model)
+    begin = bench_first_run.measure(session, feeds, lambda: load(path), 3)
+    row.first, row.first_ratio = begin.first, begin.ratio
     row.peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    outputs = results.pop().raise_for_failure().outputs
+    outputs = session.run(feeds, fresh=True).raise_for_failure().outputs
     with tempfile.TemporaryDirectory() as folder:
         theirs = _runtime(path, Path(folder))
         names = [o.name for o in theirs.get_outputs()]
@@ -103,7 +95,7 @@ def _bench(path: Path, row: Row, sizes: dict[str, int], rounds: int, profile: bo
             "ours": lambda: session.run(feeds, fresh=True),
             "theirs": lambda: theirs.run(None, feeds),
         }
-        count = max(rounds, min(200, int(0.05 / max(row.first / 1e3, 1e-4))))  # more where a run is short
+        count = max(rounds, min(200, int(0.05 / max(begin.later / 1e3, 1e-4))))  # more where a run is short
         best = measure(tasks, dict.fromkeys(tasks, count), time.process_time)
     row.later, row.runtime = best["ours"] * 1e3, best["theirs"] * 1e3
     row.outside = min(_outside(session, feeds) for _ in range(rounds))
@@ -115,13 +107,6 @@ def _outside(session: Session, feeds: dict[str, Any]) -> float:
     begun = time.perf_counter()
     result = session.run(feeds, fresh=True)
     return (time.perf_counter() - begun - sum(n.seconds or 0.0 for n in result.nodes)) * 1e3
-
-
-def _user(task: Callable[[], Any]) -> float:
-    """CPU milliseconds of this process, less what the system takes to hand out memory for the first time."""
-    begun = resource.getrusage(resource.RUSAGE_SELF).ru_utime
-    task()
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_utime - begun) * 1e3
 
 
 def _runtime(path: Path, folder: Path) -> Any:

@@ -51,7 +51,7 @@ def test_choices_fit_the_kind_of_an_attribute_and_hold_its_default():
     """Official models were said to have odd values, such as 1 where the choices were texts."""
     every = [schemas.find(raw.name, raw.since_version, raw.domain) for raw in defs.get_all_schemas_with_history()]
     kinds = {AttributeKind.INT: int, AttributeKind.STRING: str}
-    for schema in (*every, *microsoft.table().values()):
+    for schema in (*every, *map(microsoft.read, microsoft.names())):
         for name, attribute in schema.attributes.items():
             if not attribute.choices:
                 continue

@@ -6,7 +6,7 @@ from onnx_workbench.model import schemas
 from onnx_workbench.model.ir.attributes import AttributeKind
 from onnx_workbench.model.schemas import microsoft, onnx_package, traits
 
-KNOWN = sorted({*onnx_package.versions(), *((microsoft.DOMAIN, name) for name in microsoft.table())})
+KNOWN = sorted({*onnx_package.versions(), *((microsoft.DOMAIN, name) for name in microsoft.names())})
 LISTED = [(domain, name) for domain, table in traits.TABLES.items() for name in table]
 
 

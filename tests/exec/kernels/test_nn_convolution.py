@@ -14,7 +14,7 @@ from onnx_workbench.exec.errors import KernelError, LimitError
 from onnx_workbench.exec.kernels.context import Limits, set_limits
 from onnx_workbench.exec.kernels.onnx.nn import depthwise, strategies, strips
 from onnx_workbench.exec.kernels.onnx.nn.convolution import conv_1, conv_integer_10, prepare_conv, prepare_conv_integer
-from onnx_workbench.exec.kernels.onnx.nn.strategy_costs import quickest
+from onnx_workbench.exec.kernels.onnx.nn.strategy_costs import quickest, work_of
 from onnx_workbench.exec.kernels.registry import find
 from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.scratch import scratch
@@ -190,6 +190,28 @@ def test_of_a_small_map_each_core_reads_some_of_the_weights(
     assert [shape[0] for shape in shapes] == [30 // cores] * cores * 2
 
 
+def test_of_few_channels_each_core_computes_some_of_the_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut by rows of the map, short pieces of each of many outputs were written, slower than in plain numpy."""
+    shapes: list[tuple[int, ...]] = []
+
+    def noted(a: Any, b: Any, out: Any) -> None:
+        shapes.append((*a.shape, b.shape[1]))
+        np.matmul(a, b, out=out)
+
+    monkeypatch.setattr(strategies, "pieces", lambda _work: 2)
+    monkeypatch.setattr(strategies, "matmul_columns", noted)
+    rng = np.random.default_rng(2)
+    x, w = rng.standard_normal((1, 1, 30, 20), np.float32), rng.standard_normal((36, 1, 3, 3), np.float32)
+    view = window((30, 20), (3, 3), pads=(1, 1, 1, 1))
+    out = np.full((1, 36, 30, 20), np.nan, np.float32)
+    strategies.im2col(w, None, view)(x, out)
+    np.testing.assert_allclose(out, naive(x, w, None, view, 1), atol=2e-5)
+    assert shapes == [(18, 9, 600)] * 2
+    shapes.clear()
+    strategies.im2col(w[:35], None, view)(x, out[:, :35])
+    assert shapes == [(35, 9, 300)] * 2
+
+
 def test_a_kernel_of_many_columns_is_copied_in_bands(monkeypatch: pytest.MonkeyPatch) -> None:
     """The shifted copies of the whole map were made at once: far more than a cache holds."""
     asked: list[int] = []
@@ -221,6 +243,18 @@ def test_strips_are_not_for_kernels_of_many_columns(monkeypatch: pytest.MonkeyPa
     names = strategies.candidates(np.zeros(shape, np.float32), view)
     assert "strips" in names
     assert quickest(names, shape, view) != "strips"
+
+
+def test_the_estimate_of_a_way_counts_its_work() -> None:
+    """Transforming weights and maps pays for large products alone."""
+    small, large = (window((n, n), (3, 3), pads=(1, 1, 1, 1)) for n in (4, 56))
+    names = ["im2col", "winograd_rows", "winograd"]
+    assert quickest(names, (16, 16, 3, 3), small) == "im2col"
+    assert quickest(names, (512, 512, 3, 3), large) == "winograd"
+    for name in names:
+        once, twice = (work_of(name, (outputs, 64, 3, 3), large) for outputs in (64, 128))
+        assert twice.multiply_adds == 2 * once.multiply_adds
+        assert twice.written == 2 * once.written
 
 
 @pytest.mark.parametrize("has_avx512", [False, True])

@@ -89,10 +89,8 @@ def _convolution(
             return convolve(x, w, b, view, group)
         out = empty((x.shape[0], w.shape[0], *view.output), x.dtype)
         x = np.ascontiguousarray(x)
-        names, makers = _ways(flat(w), flat_view, group, x.shape[1])
-        if of_integers:
-            names = [name for name in names if not name.startswith("winograd")]
-        runner = makers[quickest(names, flat(w).shape, flat_view)](flat(w), b, flat_view)
+        make = _quickest(flat(w), flat_view, group, x.shape[1], may_transform=not of_integers)
+        runner = make(flat(w), b, flat_view)
         runner(flat(x), flat(out))
         if len(known) < _KEPT_SHAPES:
             known[x.shape] = view, flat, runner
@@ -163,24 +161,23 @@ def convolve(x: Array, w: Array, b: Array | None, view: Window, group: int) -> A
         return narrow(out, x.dtype)
     if view.rank <= 2:
         flat, flat_view = _flattened(view)
-        names, makers = _ways(flat(weights), flat_view, group, x.shape[1])
-        makers[names[0]](flat(weights), bias, flat_view)(flat(source), flat(out))
+        make = _quickest(flat(weights), flat_view, group, x.shape[1], may_transform=False)
+        make(flat(weights), bias, flat_view)(flat(source), flat(out))
     else:
         _by_slabs(source, weights, bias, view, group, out)
     return narrow(out, x.dtype)
 
 
-def _ways(w: Array, view: Window, group: int, channels: int) -> tuple[list[str], dict[str, strategies.Maker]]:
-    """Names of the ways that fit a 2-D convolution, as from `strategies.candidates`, and their makers."""
+def _quickest(w: Array, view: Window, group: int, channels: int, *, may_transform: bool) -> strategies.Maker:
+    """Return the maker of the quickest way for a 2-D convolution; if it may, one that transforms weights (Winograd)."""
     if group == 1:
-        return strategies.candidates(w, view), strategies.MAKERS
+        names = strategies.candidates(w, view)
+        if not may_transform:
+            names = [name for name in names if not name.startswith("winograd")]
+        return strategies.MAKERS[quickest(names, w.shape, view)]
     if group == channels == w.shape[0]:
-        return depthwise.candidates(w, view), depthwise.MAKERS
-
-    def grouped(w: Array, bias: Array | None, view: Window) -> strategies.Runner:
-        return lambda x, out: _by_slabs(x, w, bias, view, group, out)
-
-    return ["grouped"], {"grouped": grouped}
+        return depthwise.MAKERS[depthwise.candidates(w, view)[0]]
+    return lambda w, bias, view: lambda x, out: _by_slabs(x, w, bias, view, group, out)
 
 
 def _by_slabs(x: Array, w: Array, bias: Array | None, view: Window, group: int, out: Array) -> None:

@@ -21,7 +21,7 @@ from onnx_workbench.exec.kernels.onnx.nn import strips
 from onnx_workbench.exec.kernels.onnx.nn.winograd import winograd, winograd_rows
 from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.products import LONGEST, matmul_columns
-from onnx_workbench.exec.kernels.shared.scratch import scratch
+from onnx_workbench.exec.kernels.shared.scratch import KEPT_BYTES, scratch
 from onnx_workbench.exec.kernels.shared.windows import Window, fill_padded, positions, windows_of
 from onnx_workbench.exec.kernels.threads import parallel_for, pieces, split
 
@@ -96,10 +96,10 @@ def im2col(w: Array, bias: Array | None, window: Window) -> Runner:
     taps = prod(window.kernel)
     matrix = np.ascontiguousarray(w.reshape(outputs, -1))
     rows, width = window.output
-    band = max(1, min(rows, L2_BLOCK // (channels * taps * width * w.itemsize) or 1))
-    band = _shared(max(band, min(rows, -(-64 // width))), rows, w.size * width)
-    bands, depth = -(-rows // band), channels * taps
-    is_small = _is_small(outputs, window)
+    depth = channels * taps
+    band = _shared(im2col_band(depth * w.itemsize, window), rows, w.size * width)
+    bands = -(-rows // band)
+    is_small = _is_small(outputs, window) or copies_all(outputs, depth, w.itemsize, window)
 
     def run(x: Array, out: Array) -> None:
         frame = x
@@ -129,6 +129,20 @@ def im2col(w: Array, bias: Array | None, window: Window) -> Runner:
     return run
 
 
+def im2col_band(column_bytes: int, window: Window) -> int:
+    """Return the rows of a band of im2col."""
+    rows, width = window.output
+    return max(1, min(rows, L2_BLOCK // (column_bytes * width) or 1), min(rows, -(-64 // width)))
+
+
+def copies_all(outputs: int, depth: int, itemsize: int, window: Window) -> bool:
+    """Return whether im2col is of the whole map at once, and cores share the outputs.
+
+    So it is where outputs take several times the memory of the columns: a band would write short pieces of each.
+    """
+    return 4 * depth <= outputs and depth * positions(window) * itemsize <= KEPT_BYTES
+
+
 def kw_stack(w: Array, bias: Array | None, window: Window) -> Runner:
     """Stride 1: copies of the input shifted by each kernel column; each kernel row is then one product, summed up."""
     outputs, channels, kh, kw = w.shape
@@ -136,10 +150,9 @@ def kw_stack(w: Array, bias: Array | None, window: Window) -> Runner:
     rows, width = window.output
     drop, shift = window.dilations
     height = _at_least(window)[0]
-    row = width * w.itemsize
-    band = max(1, min(rows, L2_BLOCK // (outputs * row), _STACK_BLOCK // (kw * channels * row)))
     is_small = _is_small(outputs, window)
-    band = rows if is_small else _shared(band, rows, w.size * width)
+    band = kw_stack_band(w.shape, w.itemsize, window)
+    band = band if is_small else _shared(band, rows, w.size * width)
     bands, depth = -(-rows // band), channels * kh * kw
 
     def run(x: Array, out: Array) -> None:
@@ -166,6 +179,15 @@ def kw_stack(w: Array, bias: Array | None, window: Window) -> Runner:
         parallel_for(one, x.shape[0] * bands * len(parts), out.size * depth)
 
     return run
+
+
+def kw_stack_band(shape: Sequence[int], itemsize: int, window: Window) -> int:
+    """Return the rows of a band of kw_stack, for weights of a shape (M, C, kh, kw)."""
+    outputs, channels, _, kw = shape
+    rows, row = window.output[0], window.output[1] * itemsize
+    if _is_small(outputs, window):
+        return rows
+    return max(1, min(rows, L2_BLOCK // (outputs * row), _STACK_BLOCK // (kw * channels * row)))
 
 
 def _stack_columns(image: Array, window: Window, first: int, stack: Array, shift: int) -> None:
@@ -196,11 +218,10 @@ def shifted(w: Array, bias: Array | None, window: Window) -> Runner:
     (sh, sw), (dh, dw) = window.strides, window.dilations
     rows, width = window.output
     phase_height = rows + ((kh - 1) * dh) // sh
-    phase_width = width + ((kw - 1) * dw) // sw
     spare = ((kw - 1) * dw) // sw
+    phase_width = width + spare
     taps = _taps(w, window, phase_width)
-    band = max(1, min(rows, L2_BLOCK // (outputs * phase_width * w.itemsize) or 1))
-    band = _shared(band, rows, w.size * width)
+    band = _shared(shifted_band(outputs * w.itemsize, phase_width, rows), rows, w.size * width)
     bands, depth = -(-rows // band), channels * kh * kw
 
     def run(x: Array, out: Array) -> None:
@@ -223,6 +244,11 @@ def shifted(w: Array, bias: Array | None, window: Window) -> Runner:
         parallel_for(one, images * bands, out.size * depth)
 
     return run
+
+
+def shifted_band(pixel_bytes: int, phase_width: int, rows: int) -> int:
+    """Return the rows of a band of shifted products."""
+    return max(1, min(rows, L2_BLOCK // (pixel_bytes * phase_width)))
 
 
 #: The matrix of a tap, its phase by rows and by columns, and its offset.
@@ -271,33 +297,25 @@ def _as_grid(flat: Array, shape: tuple[int, ...]) -> Array:
 
 
 def candidates(w: Array, window: Window) -> list[str]:
-    """Names of the ways that may be quickest for these weights and this window.
+    """Names of the ways that compute these weights and this window; `strategy_costs` knows which is quickest.
 
     The first is for weights that are not constant: it costs little to set up.
     """
-    outputs, channels, kh, kw = w.shape
+    kh, kw = w.shape[2:]
     if (kh, kw) == (1, 1) and not any(window.begin) and not any(window.end):
         return ["pointwise"]
     names = ["im2col"]
     if strips.fits(w, window):
         names.append("strips")
-    if channels < 8 or channels * kh * kw <= 64 or not has_work(window):
+    if positions(window) == 1:
         return names
     if window.strides == (1, 1) and kw > 1:
-        names.insert(0, "kw_stack")
-    if blas.has_gemm_add() and channels >= 24 and kh * kw <= 25:
+        names.append("kw_stack")
+    if blas.has_gemm_add():
         names.append("shifted")
-    tiles = kh == 3 and window.strides == (1, 1) and window.dilations[0] == 1 and w.dtype == np.float32
-    if tiles and blas.has_gemm_add() and outputs * channels >= 48 * 48 and window.output[0] >= 8:
-        names.append("winograd_rows")
-    if tiles and (kw, window.dilations[1]) == (3, 1) and outputs * channels >= 96 * 96 and min(window.output) >= 7:
-        names.append("winograd")
+        if kh == 3 and window.strides == (1, 1) and window.dilations[0] == 1 and w.dtype == np.float32:
+            names += ["winograd_rows", "winograd"] if (kw, window.dilations[1]) == (3, 1) else ["winograd_rows"]
     return names
-
-
-def has_work(window: Window) -> bool:
-    """Return whether there is more than one output, so that moving data matters."""
-    return positions(window) > 1
 
 
 MAKERS: dict[str, Maker] = {

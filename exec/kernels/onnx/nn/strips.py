@@ -33,46 +33,49 @@ def strips(w: Array, bias: Array | None, window: Window) -> _Runner:
     """Return a runner for weights (M, C, kh, kw) whose rows are not dilated; see `strategies`."""
     outputs, channels, kh, kw = w.shape
     rows, width = window.output
-    columns = _columns(width) or width
+    strip = columns(window)
     matrix = np.ascontiguousarray(w.transpose(0, 2, 3, 1)).reshape(outputs, -1)
     stride, work = window.strides[0], w.size * rows * width
-    bands = max(_bands(channels, kw, window), min(rows, pieces(work)))
-    band = -(-rows // bands)
-    bands = -(-rows // band)
+    band = -(-rows // max(bands(channels, kw, window), min(rows, pieces(work))))
+    count = -(-rows // band)
 
     def run(x: Array, out: Array) -> None:
         def one(index: int) -> None:
-            image, at = divmod(index, bands)
+            image, at = divmod(index, count)
             first, last = at * band, min(rows, (at + 1) * band)
             height = (last - first - 1) * stride + kh
-            lines = scratch("strips", (width // columns, height, kw, channels, columns), x.dtype)
+            lines = scratch("strips", (width // strip, height, kw, channels, strip), x.dtype)
             _fill(x[image], window, first * stride, lines)
             target = out[image, :, first:last]
-            places = target.reshape(outputs, last - first, -1, columns).transpose(2, 1, 0, 3)
+            places = target.reshape(outputs, last - first, -1, strip).transpose(2, 1, 0, 3)
             matmul_stack(matrix, _windows(lines, last - first, kh, stride), places)
             if bias is not None:
                 np.add(target, bias[:, None, None], out=target)
 
-        parallel_for(one, x.shape[0] * bands, work * x.shape[0])
+        parallel_for(one, x.shape[0] * count, work * x.shape[0])
 
     return run
 
 
 def fits(w: Array, window: Window) -> bool:
     """Return whether this way may be quickest for float32 weights: it may for few channels on wide maps."""
-    columns = _columns(window.output[1])
-    if window.dilations[0] > 1 or window.output[1] < _LEAST_WIDTH or not columns or w.dtype != np.float32:
+    strip = _columns(window.output[1])
+    if window.dilations[0] > 1 or window.output[1] < _LEAST_WIDTH or not strip or w.dtype != np.float32:
         return False
-    return rows_unpacked(w[0].size, columns) > 0 and blas.multiplies_unpacked()
+    return rows_unpacked(w[0].size, strip) > 0 and blas.multiplies_unpacked()
 
 
 def copies(channels: int, kw: int, window: Window) -> int:
     """Return the number of copies into strips: one for each kernel column, strip and band."""
-    width = window.output[1]
-    return kw * (width // (_columns(width) or width)) * _bands(channels, kw, window)
+    return kw * (window.output[1] // columns(window)) * bands(channels, kw, window)
 
 
-def _bands(channels: int, kw: int, window: Window) -> int:
+def columns(window: Window) -> int:
+    """Return the columns of a strip."""
+    return _columns(window.output[1]) or window.output[1]
+
+
+def bands(channels: int, kw: int, window: Window) -> int:
     """Return the number of bands of rows whose strips stay in the L2 cache."""
     rows, width = window.output
     most = max(1, _BAND_BYTES // (kw * channels * width * window.strides[0] * np.dtype(np.float32).itemsize))

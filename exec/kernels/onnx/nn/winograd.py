@@ -34,6 +34,8 @@ _BAND_BYTES, _ROWS_BAND_BYTES, _MOST_BAND_BYTES = 3 << 20, 8 << 20, 16 << 20
 _JOIN_BYTES = 1 << 19
 #: Weights that are transformed at a time, in float64, so that they stay in L2.
 _WEIGHTS_AT_ONCE = 1 << 15
+#: Bytes of an element, always float32.
+_ITEM = 4
 
 
 def _even_bands(tile_rows: int, row_bytes: int, most_bytes: int, workers: int) -> tuple[int, int]:
@@ -48,11 +50,8 @@ def winograd(w: Array, bias: Array | None, window: Window) -> _Runner:
     outputs, channels = w.shape[:2]
     kernels = _transformed(np.kron(_KERNEL, _KERNEL), w)
     rows, width = window.output
-    tile_rows, tile_columns = -(-rows // 2), -(-width // 2)
-    line = tile_columns + 1
-    most = max(_BAND_BYTES, min(kernels.nbytes, _MOST_BAND_BYTES))
-    workers = pieces(outputs * channels * rows * width * 4)
-    band, bands = _even_bands(tile_rows, 16 * (outputs + channels) * line * w.itemsize, most, workers)
+    tile_rows, line = _tiles(window)
+    band, bands = _bands(outputs, channels, window, pieces(outputs * channels * rows * width * 4))
 
     def run(x: Array, out: Array) -> None:
         def one(index: int) -> None:
@@ -71,6 +70,26 @@ def winograd(w: Array, bias: Array | None, window: Window) -> _Runner:
     return run
 
 
+def parts(outputs: int, channels: int, window: Window) -> tuple[int, int]:
+    """Return the number of bands, and of tiles with those beyond the map, on one thread."""
+    tile_rows, line = _tiles(window)
+    return _bands(outputs, channels, window, 1)[1], tile_rows * line
+
+
+def _tiles(window: Window) -> tuple[int, int]:
+    """Return rows of tiles, and how many a row has: one more than the map."""
+    rows, width = window.output
+    return -(-rows // 2), -(-width // 2) + 1
+
+
+def _bands(outputs: int, channels: int, window: Window, workers: int) -> tuple[int, int]:
+    """Return tile rows per band and number of bands."""
+    tile_rows, line = _tiles(window)
+    weights = 16 * outputs * channels * _ITEM
+    most = max(_BAND_BYTES, min(weights, _MOST_BAND_BYTES))
+    return _even_bands(tile_rows, 16 * (outputs + channels) * line * _ITEM, most, workers)
+
+
 def winograd_rows(w: Array, bias: Array | None, window: Window) -> _Runner:
     """Create a runner for float32 weights (M, C, 3, kw) that saves along the rows alone; see `strategies`."""
     outputs, channels, _, taps = w.shape
@@ -80,7 +99,7 @@ def winograd_rows(w: Array, bias: Array | None, window: Window) -> _Runner:
     ahead = line - width
     tile_rows = -(-rows // 2)
     work = outputs * channels * rows * width * 2 * taps
-    band, bands = _even_bands(tile_rows, 4 * (outputs + channels) * line * w.itemsize, _ROWS_BAND_BYTES, pieces(work))
+    band, bands = _rows_bands(outputs, channels, window, pieces(work))
 
     def run(x: Array, out: Array) -> None:
         def one(index: int) -> None:
@@ -100,6 +119,24 @@ def winograd_rows(w: Array, bias: Array | None, window: Window) -> _Runner:
         parallel_for(one, x.shape[0] * bands, work * x.shape[0])
 
     return run
+
+
+def rows_parts(outputs: int, channels: int, window: Window) -> tuple[int, int, int]:
+    """Return the number of bands, of tiles with those beyond the map, and of parts that a band is joined in."""
+    band, bands = _rows_bands(outputs, channels, window, 1)
+    line = window.reach[1]
+    return bands, -(-window.output[0] // 2) * line, -(-outputs // _joined(band * line))
+
+
+def _rows_bands(outputs: int, channels: int, window: Window, workers: int) -> tuple[int, int]:
+    """Return tile rows per band and number of bands."""
+    row_bytes = 4 * (outputs + channels) * window.reach[1] * _ITEM
+    return _even_bands(-(-window.output[0] // 2), row_bytes, _ROWS_BAND_BYTES, workers)
+
+
+def _joined(tiles: int) -> int:
+    """Return how many outputs of a band are joined at a time."""
+    return max(1, _JOIN_BYTES // (4 * tiles * _ITEM))
 
 
 def _transformed(matrix: Array, w: Array) -> Array:
@@ -144,7 +181,7 @@ def _join_rows(products: Array, bias: Array | None, out: Array, line: int) -> No
     """A^T m for all tiles (4, M, L), written to the rows of `out` (M, rows, width); a few outputs at a time."""
     outputs, count = products.shape[1:]
     height, width = out.shape[1:]
-    step = max(1, _JOIN_BYTES // (4 * count * products.itemsize))
+    step = _joined(count)
     for start in range(0, outputs, step):
         part = slice(start, start + step)
         zero, one, two, three = products[:, part].reshape(4, -1, count // line, line)
