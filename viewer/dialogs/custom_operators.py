@@ -41,8 +41,8 @@ class CustomOperatorsDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(720, 460)
         hint = QLabel(
-            "Operators declared in these documents are offered in the palette and checked like built-in ones. "
-            "They replace built-in operators of the same name."
+            "Open files of operator sets (OperatorSetProto): their operators are offered in the palette and checked "
+            "like built-in ones. They replace built-in operators of the same name."
         )
         hint.setWordWrap(True)
         self.tree = QTreeWidget()

@@ -279,6 +279,8 @@ def warning_text(facts: Statistics) -> str:
 def _text(kind: str, facts: Statistics, *, is_boolean: bool) -> str:
     if is_boolean:
         true = facts.size - facts.zeros
+        if facts.size == 1:
+            return "= true" if true else "= false"
         return "all true" if true == facts.size else "all false" if not true else f"{_share(true, facts.size)} true"
     if facts.minimum == facts.maximum:
         return f"= {_number(facts.minimum)}"

@@ -5,9 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QIcon
-from PySide6.QtWidgets import QCheckBox, QLabel, QSizePolicy, QToolButton, QWidget
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QIcon, QPaintEvent
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QLabel,
+    QSizePolicy,
+    QStyle,
+    QStyleOptionToolButton,
+    QStylePainter,
+    QToolButton,
+    QWidget,
+)
 
 from onnx_workbench.exec.engine.breakpoints import Breakpoint
 from onnx_workbench.model.ir.graph import Node
@@ -18,6 +27,7 @@ from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.style.theme import theme, themes
+from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.widgets.number_edit import NumberEdit
 
 _WHEN: dict[Literal[""] | Condition, str] = {
@@ -29,6 +39,9 @@ _WHEN: dict[Literal[""] | Condition, str] = {
 }
 
 _USUAL_LIMIT = 1e4
+
+#: Pixels of the button of a place: beside its icon and text, and at least.
+_AROUND_TEXT, _LEAST_WIDTH = 14, 60
 
 
 class BreakpointSection(Section):
@@ -163,11 +176,7 @@ class BreakpointSection(Section):
         thing = one.node or one.value
         assert thing is not None
         where = "before" if isinstance(thing, Node) else "after"
-        text = QToolButton()
-        text.setAutoRaise(True)
-        text.setText(f"{where} {display(name_of(thing), 40)}")
-        text.setToolTip("Go there")
-        text.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        text = _PlaceButton(f"{where} {display(name_of(thing), 200)}")
         rests = one in self._breakpoints.disabled
         text.setIcon(_dot(rests=rests))
         text.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
@@ -175,7 +184,7 @@ class BreakpointSection(Section):
         stops = QCheckBox()
         stops.setChecked(not rests)
         stops.setToolTip("Enable or disable this breakpoint")
-        stops.setAccessibleName(f"Stop {text.text()}")
+        stops.setAccessibleName(f"Stop {text.accessibleName()}")
         stops.toggled.connect(lambda on: self._rest(one, text, on=not on))
         remove = QToolButton()
         remove.setAutoRaise(True)
@@ -184,6 +193,30 @@ class BreakpointSection(Section):
         remove.setAccessibleName(f"Remove the breakpoint {where} {display(name_of(thing), 40)}")
         remove.clicked.connect(lambda: self._remove(one))
         return line(stops, text, *self._when(one), remove)
+
+
+class _PlaceButton(QToolButton):
+    """Button that goes to the place of a breakpoint; a name longer than the room is elided."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.setAutoRaise(True)
+        self.setText(name)
+        self.setAccessibleName(name)
+        self.setToolTip(plain_tip(f"Go to the place: {name}"))
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint as much of the name as fits."""
+        option = QStyleOptionToolButton()
+        self.initStyleOption(option)
+        room = self.width() - self.iconSize().width() - _AROUND_TEXT
+        option.text = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideMiddle, room)
+        QStylePainter(self).drawComplexControl(QStyle.ComplexControl.CC_ToolButton, option)
+
+    def minimumSizeHint(self) -> QSize:
+        """Room for the icon and a few letters."""
+        return QSize(_LEAST_WIDTH, super().minimumSizeHint().height())
 
 
 def _dot(*, rests: bool) -> QIcon:

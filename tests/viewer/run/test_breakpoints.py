@@ -3,10 +3,11 @@
 import onnx
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QToolButton
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QScrollArea, QToolButton
 
 from onnx_workbench.exec.engine.breakpoints import Breakpoint
 from onnx_workbench.exec.inputs.sources import Constant
+from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.viewer.canvas.scene.drawing import HEADER
 from onnx_workbench.viewer.style.theme import theme
 from tests.viewer.canvas.painting import finish_painting
@@ -427,3 +428,20 @@ def test_a_step_into_a_loop_waits_in_its_body(window, qtbot, tmp_path):
     assert "iteration 0" in workspace.run_state
     run(qtbot, workspace, "run.step_out")
     assert not workspace.runs.is_paused
+
+
+def test_a_breakpoint_with_a_long_name_makes_the_panel_no_wider(window, qtbot, tmp_path):
+    onnx.save(onnx.parser.parse_model(LOOP), tmp_path / "loop.onnx")
+    workspace = opened(window, qtbot, tmp_path / "loop.onnx")
+    (body,) = node(workspace, "loop").bodies
+    inner = next(n for n in body.nodes if n.op_type == "Neg")
+    with workspace.document.edit("Rename") as transaction:
+        rename_node(transaction, inner, "/encoder/layer/attention/self/output/dense/of/a/long/name/Neg")
+    panel = window.docks.open("run")
+    area = panel.findChild(QScrollArea)
+    before = area.widget().minimumSizeHint().width()
+    workspace.runs.breakpoints.set([Breakpoint(node=inner, condition="iteration", limit=1.0)])
+    place = next(b for b in panel.findChildren(QToolButton) if b.accessibleName().startswith("before /encoder"))
+    qtbot.waitUntil(place.isVisible)
+    assert area.widget().minimumSizeHint().width() <= before
+    assert place.accessibleName().endswith("/Neg")

@@ -162,7 +162,8 @@ def test_words_for_booleans():
     def words(numbers):
         return note_text("range", glimpse(numbers, np.uint8), ElementType.BOOL).text
 
-    assert (words([1, 1]), words([0]), words([0, 1])) == ("all true", "all false", "50 % true")
+    assert (words([1, 1]), words([0, 0]), words([0, 1])) == ("all true", "all false", "50 % true")
+    assert (words([1]), words([0])) == ("= true", "= false")
 
 
 def test_nothing_is_said_of_an_empty_tensor():
