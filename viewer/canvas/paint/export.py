@@ -22,7 +22,7 @@ from onnx_workbench.model.analysis.block_tree import groups_of
 from onnx_workbench.model.analysis.name_scopes import Scope, ScopeTree
 from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.writer.atomic_file import replacing
+from onnx_workbench.model.io.writer.atomic_file import replacing, target_of
 from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.canvas.layout import Direction, is_slender, layout
@@ -299,7 +299,7 @@ class _Picture:
         wide, high = self._size
         scale = min(1.0, PDF_SIDE / (wide * _POINTS), PDF_SIDE / (high * _POINTS))
         page = QSizeF(wide * _POINTS * scale, high * _POINTS * scale)
-        file = QSaveFile(str(path))
+        file = QSaveFile(str(target_of(path, f"{path.name} cannot be written")))
         if not file.open(QSaveFile.OpenModeFlag.WriteOnly):
             raise ModelError(f"{path.name} cannot be written", file.errorString())
         writer = QPdfWriter(file)

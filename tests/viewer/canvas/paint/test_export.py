@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import re
 import xml.etree.ElementTree as ET
 import zlib
@@ -210,6 +211,16 @@ def test_a_cancelled_export_leaves_the_old_file(small, tmp_path, suffix):
         export_scene(scene, path, load_theme("light"), progress=progress)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_a_picture_does_not_replace_a_pipe(small, tmp_path, suffix):
+    path = tmp_path / f"graph{suffix}"
+    os.mkfifo(path)
+    with pytest.raises(ModelError, match="is a device or a pipe"):
+        export_scene(scene_of(long_chain(3).model().graph), path, load_theme("light"))
+    assert path.is_fifo()
 
 
 def test_png_bands_must_add_up(tmp_path):
