@@ -279,7 +279,10 @@ class Docks(QObject):
         return self._window.saveState() if self._are_shown else self._state
 
     def restore(self, state: QByteArray) -> None:
-        """Restore the layout of the last start, but for the docks below the graph: nothing was run or found yet."""
+        """Restore the layout of the last start without docks below the graph and with its first docks in front.
+
+        Nothing was run or found yet, and the inspector says what the model is.
+        """
         self._state, self._is_first = state, True
         if self._are_shown and not state.isEmpty():
             self._restore_state()
@@ -288,9 +291,18 @@ class Docks(QObject):
         self._window.restoreState(self._state)
         self._widen_bottom()
         is_first, self._is_first = self._is_first, False
+        if not is_first:
+            return
         for dock in self._docks.values():
-            if is_first and dock.info.area == "bottom" and not dock.isFloating():
+            if dock.info.area == "bottom" and not dock.isFloating():
                 dock.hide()
+        self._raise_first()
+
+    def _raise_first(self) -> None:
+        """Bring the docks that are open at first to the front of their tabs, if they are open."""
+        for dock in reversed(self._docks.values()):
+            if dock.info.open_at_first and not dock.isHidden():
+                dock.raise_()
 
     def set_shown(self, *, shown: bool) -> None:
         """Hide all docks, or restore the shown ones: at first the default ones."""
@@ -305,6 +317,4 @@ class Docks(QObject):
         for dock in self._docks.values():
             dock.setVisible(shown and dock.info.open_at_first)
         if shown:
-            for dock in reversed(self._docks.values()):
-                if dock.info.open_at_first:
-                    dock.raise_()
+            self._raise_first()

@@ -118,6 +118,23 @@ def test_what_was_open_is_remembered_between_starts(qtbot, tmp_path):
     assert before[0] != changed
 
 
+def test_the_next_start_has_the_inspector_in_front_of_the_run_panel(qtbot, tmp_path):
+    for is_first in (True, False):
+        window = MainWindow(Settings())
+        window.resize(1100, 700)
+        window.show()
+        open_copies(window, qtbot, tmp_path, "a.onnx")
+        if is_first:
+            panel = window.docks.open("run")
+            qtbot.waitUntil(lambda panel=panel: not panel.visibleRegion().isEmpty())
+        else:
+            assert window.docks.is_open("run")
+            inspector = window.docks.panel("inspector")
+            qtbot.waitUntil(lambda panel=inspector: not panel.visibleRegion().isEmpty())
+        window.close()
+        qtbot.wait(0)
+
+
 def test_docks_below_the_graph_are_closed_at_the_next_start_and_as_wide_as_the_window(qtbot, tmp_path):
     for is_first in (True, False):
         window = MainWindow(Settings())
