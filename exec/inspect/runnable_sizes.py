@@ -21,9 +21,12 @@ def runnable_sizes(
 ) -> dict[str, int]:
     """Return other sizes for some of the dimensions with which the model runs; empty if none is found in time.
 
-    The numbers that the failure names are tried before usual ones, and one dimension before several.
+    The numbers that the failure names are tried before usual ones, and one dimension before several. Nothing is found
+    if the model runs with the sizes it has: then the failed node is not needed for an output.
     """
     end = time.monotonic() + seconds
+    if runs_with({**sizes}):
+        return {}
     for other in _candidates(sizes, failure):
         if time.monotonic() > end:
             break

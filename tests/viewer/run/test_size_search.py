@@ -26,6 +26,10 @@ NO_SIZE = """
     <ir_version: 8, opset_import: ["" : 17]>
     g (float[batch, 3] x) => (float[batch, 5] y) { [fc] y = MatMul (x, w) }
 """
+NO_OUTPUT = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (float[batch, length] x) => (float[batch, length] y) { y = Neg (x) [alone] z = Sigmoid () }
+"""
 
 
 @pytest.fixture
@@ -56,6 +60,7 @@ def test_a_size_with_which_the_model_runs_is_offered_and_used(offers, window, qt
     assert workspace.results.value_of(value(workspace, "y")).shape == (1, 5)
 
 
-def test_nothing_is_offered_where_no_size_helps(offers):
-    _, found = offers(NO_SIZE)
+@pytest.mark.parametrize("text", [NO_SIZE, NO_OUTPUT])
+def test_nothing_is_offered_where_no_size_helps(offers, text):
+    _, found = offers(text)
     assert not found
