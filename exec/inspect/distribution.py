@@ -125,13 +125,16 @@ class _Sample:
     def __init__(self, size: int) -> None:
         self._all = size <= _EXACT
         self._step = _RUN if self._all else size * _RUN // _EXACT
-        self._parts: list[Array] = []
+        self._values: Array | None = None  # with room for all, so that they are held once
+        self._room = size if self._all else -(-size // self._step) * _RUN
         self.size = 0
 
     def add(self, start: int, block: Array) -> None:
         """Add the sampled elements of a block that begins at this element."""
         for part in (block,) if self._all else self._runs(start, block):
-            self._parts.append(np.array(part))
+            if self._values is None:
+                self._values = np.empty(self._room, block.dtype)
+            self._values[self.size : self.size + part.size] = part
             self.size += part.size
 
     def _runs(self, start: int, block: Array) -> Iterator[Array]:
@@ -144,8 +147,9 @@ class _Sample:
             number += 1
 
     def values(self) -> Array:
-        """Return the sampled elements as a new array."""
-        return np.concatenate(self._parts) if len(self._parts) > 1 else self._parts[0]
+        """Return the sampled elements."""
+        assert self._values is not None
+        return self._values[: self.size]
 
 
 def _of_unordered(read: Reader, size: int) -> Distribution:

@@ -132,7 +132,7 @@ def tensor_message(tensor: Tensor | SparseTensor, exchange: SharedMemoryExchange
             found = _file_range(tensor)
             if found is not None:
                 return found
-        if isinstance(tensor, Tensor) and _is_sent_in_pieces(tensor):
+        if isinstance(tensor, Tensor) and tensor.nbytes >= _IN_FILE_BYTES:  # many, not to be held all at once
             return exchange.encode_pieces(tensor.pieces, ElementType(tensor.element_type), tensor.shape)
         value = runtime_constant(tensor)
     except (ModelError, ValueError) as error:
@@ -140,11 +140,6 @@ def tensor_message(tensor: Tensor | SparseTensor, exchange: SharedMemoryExchange
             getattr(error, "title", "The values are not available"), getattr(error, "detail", str(error))
         )
     return exchange.encode(value)
-
-
-def _is_sent_in_pieces(tensor: Tensor) -> bool:
-    """Return whether the values are many, and not to be held all at once."""
-    return tensor.nbytes >= _IN_FILE_BYTES and tensor.reads_ranges
 
 
 def _file_range(tensor: ProtoTensor) -> FileRange | None:

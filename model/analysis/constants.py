@@ -72,6 +72,11 @@ class Constants:
             self._tensors[producer] = found if isinstance(found, Tensor) else None
         return self._tensors[producer]
 
+    def is_too_large(self, tensor: Tensor) -> bool:
+        """Return whether the numbers of a tensor take more than the limit. Reads no file."""
+        kind = tensor.element_type
+        return isinstance(kind, ElementType) and tensor.size * kind.numpy_dtype.itemsize > self._limit
+
     def array(self, value: Value | None) -> NDArray[Any] | None:
         """Return the numbers of a constant; None when it is none, too large or unavailable. May read the file."""
         tensor = self.tensor(value)
@@ -84,7 +89,7 @@ class Constants:
             return known
         if tensor.problem or not isinstance(tensor.element_type, ElementType):
             return None
-        if tensor.size * tensor.element_type.numpy_dtype.itemsize > self._limit:
+        if self.is_too_large(tensor):
             return None
         try:
             array = tensor.numpy()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -97,23 +97,41 @@ class RoundingReport:
     overflowed: int  # became infinite, NaN or saturated
     largest_error: float
 
+    def with_piece(self, piece: RoundingReport) -> RoundingReport:
+        """Return the loss of this part of a tensor and of the next."""
+        return RoundingReport(
+            self.total + piece.total,
+            self.changed + piece.changed,
+            self.overflowed + piece.overflowed,
+            max(self.largest_error, piece.largest_error),
+        )
+
 
 def convert(
     tensor: Tensor, element_type: ElementType, cast: Callable[[NDArray[Any], ElementType], NDArray[Any]]
 ) -> tuple[ArrayTensor, RoundingReport]:
     """Return the tensor in another element type, and the loss.
 
-    `cast` is the ONNX cast of exec, passed in because model knows no kernels. Reads the values: not on the GUI thread
-    for large tensors.
+    `cast` is the ONNX cast of exec, passed in because model knows no kernels. Reads the values, in pieces: not on the
+    GUI thread for large tensors.
     """
     import numpy as np
 
-    old = tensor.numpy()
-    with np.errstate(all="ignore"):
-        new = cast(old, element_type)
-        report = _report(old, new, element_type)
+    from onnx_workbench.model.io.tensors.mapped_arrays import array_of
+
+    report = RoundingReport(0, 0, 0, 0.0)
+
+    def converted() -> Iterator[NDArray[Any]]:
+        nonlocal report
+        for old in tensor.pieces():
+            with np.errstate(all="ignore"):
+                new = cast(old, element_type)
+                report = report.with_piece(_report(old, new, element_type))
+            yield new
+
+    array = array_of(converted(), element_type.numpy_dtype, tuple(tensor.shape))
     copy = ArrayTensor(
-        new, element_type, name=tensor.name, doc_string=tensor.doc_string, metadata=dict(tensor.metadata)
+        array, element_type, name=tensor.name, doc_string=tensor.doc_string, metadata=dict(tensor.metadata)
     )
     return copy, report
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -52,8 +52,43 @@ FUNCTIONS: Final[Mapping[str, tuple[Callable[..., Any], int]]] = MappingProxyTyp
 })  # fmt: skip
 
 #: Functions of the whole tensor; their argument is always x.
-REDUCTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType({
-    "min": np.min, "max": np.max, "mean": np.mean, "std": np.std, "sum": np.sum,
+#: The elements of a tensor, flat, in pieces that are not empty; anew at each call.
+_Pieces = Callable[[], Iterable["NDArray[Any]"]]
+
+
+def _wide(piece: NDArray[Any]) -> NDArray[Any]:
+    return piece.astype(np.complex128 if piece.dtype.kind == "c" else np.float64, copy=False)
+
+
+def _min(pieces: _Pieces) -> Any:
+    return np.min([np.min(piece) for piece in pieces()])
+
+
+def _max(pieces: _Pieces) -> Any:
+    return np.max([np.max(piece) for piece in pieces()])
+
+
+def _sum(pieces: _Pieces) -> Any:
+    return np.sum([np.sum(_wide(piece)) for piece in pieces()])
+
+
+def _mean(pieces: _Pieces) -> Any:
+    return _sum(pieces) / sum(piece.size for piece in pieces())
+
+
+def _std(pieces: _Pieces) -> Any:
+    mean = _mean(pieces)
+
+    def squares() -> Iterator[NDArray[Any]]:
+        for piece in pieces():
+            off = _wide(piece) - mean
+            yield off.real * off.real + off.imag * off.imag if off.dtype.kind == "c" else off * off
+
+    return np.sqrt(_mean(squares))
+
+
+REDUCTIONS: Final[Mapping[str, Callable[[_Pieces], Any]]] = MappingProxyType({
+    "min": _min, "max": _max, "mean": _mean, "std": _std, "sum": _sum,
 })  # fmt: skip
 
 _CONSTANTS: Final[Mapping[str, Any]] = MappingProxyType({
@@ -122,12 +157,12 @@ class TensorExpression:
         segment = ast.get_source_segment(self.text, node) if hasattr(node, "lineno") else None
         return repr((segment or type(node).__name__)[:40])
 
-    def reduce(self, whole: NDArray[Any]) -> dict[str, Any]:
+    def reduce(self, pieces: _Pieces) -> dict[str, Any]:
         """Compute the reductions min(x), mean(x) … that the expression uses; {} when it uses none."""
-        if not whole.size and self.reductions:
+        if self.reductions and next(iter(pieces()), None) is None:
             raise ModelError("The tensor is empty", f"{min(self.reductions)}(x) has no value.")
-        wide = np.complex128 if whole.dtype.kind == "c" else np.float64
-        return {n: REDUCTIONS[n](whole, **({} if n in ("min", "max") else {"dtype": wide})) for n in self.reductions}
+        with np.errstate(all="ignore"):
+            return {name: REDUCTIONS[name](pieces) for name in self.reductions}
 
     def __call__(self, x: NDArray[Any], i: NDArray[Any], reduced: Mapping[str, Any]) -> NDArray[Any]:
         """Evaluate for a block of elements; `reduced` comes from `reduce` over the whole tensor. Same shape as the

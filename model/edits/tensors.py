@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from onnx_workbench.model.analysis.node_constants import constant_tensor
-from onnx_workbench.model.budget import made_limit
+from onnx_workbench.model.budget import WINDOW_TENSOR, made_limit
 from onnx_workbench.model.edits.initializers import RoundingReport, convert, set_constant_tensor, set_tensor
 from onnx_workbench.model.edits.tensor_expressions import TensorExpression
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetAttribute, SetField
+from onnx_workbench.model.io.tensors.mapped_arrays import array_of, copied_array, whole_array
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor, element_count
+from onnx_workbench.model.ir.tensors import PIECE, ArrayTensor, SparseTensor, Tensor, element_count
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.text.elements import fit, parse_element, with_points
 
@@ -201,20 +202,20 @@ def compute(tensor: Tensor, text: str, regions: Sequence[Region] = ()) -> tuple[
     if kind is ElementType.STRING:
         raise ModelError("Strings cannot be computed with", "Expressions work on numbers.")
     expression = TensorExpression(text)
-    array = np.array(tensor.numpy())
-    reduced = expression.reduce(_wide(array.reshape(-1), kind)) if expression.reductions else {}
+    array = copied_array(tensor)
+    made = remade(tensor, array)
+    reduced = expression.reduce(lambda: (_wide(piece, kind) for piece in made.pieces()))
     rounded = 0
     for region in regions or (all_of(tensor),):
-        shape = np.shape(array[region])
-        flat = np.array(array[region]).reshape(-1)
-        for start in range(0, flat.size, _BLOCK):
-            block = flat[start : start + _BLOCK]
+        part = array[(*region, ...)]
+        flat = part.reshape(-1) if part.flags.c_contiguous else part.flat
+        for start in range(0, part.size, _BLOCK):
+            block = np.array(flat[start : start + _BLOCK])
             positions = np.arange(start, start + block.size, dtype=np.int64)
             values, lost = fit(_evaluated(expression, block, positions, reduced, kind), kind)
             flat[start : start + _BLOCK] = values
             rounded += lost
-        array[region] = flat.reshape(shape)
-    return remade(tensor, array), rounded
+    return made, rounded
 
 
 def _evaluated(
@@ -259,7 +260,7 @@ def kind_of(tensor: Tensor) -> ElementType:
 
 
 def _changed(tensor: Tensor, change: Callable[[NDArray[Any]], object]) -> ArrayTensor:
-    array = np.array(tensor.numpy())
+    array = copied_array(tensor)
     change(array)
     return remade(tensor, array)
 
@@ -289,7 +290,7 @@ def reshape(tensor: Tensor, shape: tuple[int, ...]) -> ArrayTensor:
     if -1 in shape or prod(shape) != tensor.size:
         listed = "×".join(str(d) for d in shape) or "scalar"
         raise ModelError(f"{tensor.size:,} elements do not fit {listed}", f"The shape now is {list(tensor.shape)}.")
-    return remade(tensor, tensor.numpy().reshape(shape))
+    return remade(tensor, whole_array(tensor).reshape(shape))
 
 
 def retype(
@@ -312,7 +313,7 @@ def store(tensor: Tensor, *, external: bool) -> ArrayTensor:
 
     if external and kind_of(tensor) is ElementType.STRING:
         raise ModelError("Strings cannot be stored in a data file", "The format allows it for numbers only.")
-    return remade(tensor, tensor.numpy(), source=storage_mark(external=external))
+    return remade(tensor, whole_array(tensor), source=storage_mark(external=external))
 
 
 # -- sparse tensors --------------------------------------------------------------------------------------------------
@@ -347,6 +348,7 @@ def linear_indices(tensor: SparseTensor) -> NDArray[np.int64]:
         raise ModelError(
             "The values are not available", f"The shape {list(tensor.shape)} is not possible.", tensor.name
         )
+    _check_entries(tensor.values.size, tensor.nbytes, tensor.name)
     indices = tensor.indices.numpy().astype(np.int64)
     count = tensor.values.size
     good = indices.shape == (count,) or indices.shape == (count, len(tensor.shape))
@@ -369,10 +371,10 @@ def to_dense(tensor: SparseTensor) -> ArrayTensor:
     if needed > limit:
         detail = f"Dense, {list(tensor.shape)} needs {needed:,} bytes; at most {limit:,} are made of {tensor.nbytes:,}."
         raise ModelError("The tensor is too large", detail)
-    array = (
-        np.full(prod(tensor.shape), "", object) if kind is ElementType.STRING else np.zeros(prod(tensor.shape), dtype)
-    )
-    array[linear_indices(tensor)] = tensor.values.numpy().reshape(-1)
+    positions, count = linear_indices(tensor), element_count(tensor.shape)
+    empty = np.full(min(count, PIECE), "" if kind is ElementType.STRING else 0, dtype)
+    array = array_of((empty[: count - start] for start in range(0, count, PIECE)), dtype, (count,))
+    array[positions] = tensor.values.numpy().reshape(-1)
     return ArrayTensor(array.reshape(tensor.shape), kind, name=tensor.name, doc_string=tensor.values.doc_string)
 
 
@@ -381,10 +383,24 @@ def to_sparse(tensor: Tensor) -> SparseTensor:
     kind = kind_of(tensor)
     if kind is ElementType.STRING:
         raise ModelError("Strings cannot be sparse", "Sparse tensors hold numbers.")
-    flat = tensor.numpy().reshape(-1)
-    positions = np.flatnonzero(flat)
-    values = ArrayTensor(flat[positions], kind, name=tensor.name, doc_string=tensor.doc_string)
-    return SparseTensor(values, ArrayTensor(positions.astype(np.int64)), tensor.shape)
+    positions, values = [np.zeros(0, np.int64)], [np.zeros(0, kind.numpy_dtype)]
+    start = count = 0
+    for piece in tensor.pieces():
+        here = np.flatnonzero(piece)
+        count += len(here)
+        _check_entries(count, count * (kind.numpy_dtype.itemsize + 8), tensor.name)
+        positions.append(here + start)
+        values.append(piece[here])
+        start += piece.size
+    made = ArrayTensor(np.concatenate(values), kind, name=tensor.name, doc_string=tensor.doc_string)
+    return SparseTensor(made, ArrayTensor(np.concatenate(positions).astype(np.int64)), tensor.shape)
+
+
+def _check_entries(count: int, nbytes: int, name: str) -> None:
+    """Raise ModelError for more entries of a sparse tensor than are held in memory."""
+    if nbytes > WINDOW_TENSOR:
+        detail = f"{count:,} entries take {nbytes:,} bytes; at most {WINDOW_TENSOR:,} are held."
+        raise ModelError("The sparse tensor is too large", detail, name)
 
 
 def _flat(index: tuple[int, ...], shape: tuple[int, ...]) -> int:

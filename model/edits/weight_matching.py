@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from onnx_workbench.model.edits.tensors import kind_of, remade
+from onnx_workbench.model.io.tensors.mapped_arrays import array_of, whole_array
 from onnx_workbench.model.io.tensors.weight_files import StoredArray, WeightFile
 from onnx_workbench.model.ir.graph import Model, Value
-from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType
 
 if TYPE_CHECKING:
@@ -90,8 +91,12 @@ def read_weights(
         old = match.old
         if not match.can_import or not isinstance(old, Tensor):
             continue
-        array = weights.read(match.array.name).numpy()
-        yield match, remade(old, cast(array.T if match.fit == "transposed" else array, kind_of(old)))
+        kind, read = kind_of(old), weights.read(match.array.name)
+        array = whole_array(read)
+        if match.fit == "transposed" or read.element_type is not kind:
+            stored = ArrayTensor(array.T if match.fit == "transposed" else array, kind_of(read))
+            array = array_of((cast(piece, kind) for piece in stored.pieces()), kind.numpy_dtype, tuple(old.shape))
+        yield match, remade(old, array)
 
 
 def _short(name: str) -> str:

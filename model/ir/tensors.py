@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 _MOST_COUNTED = 1 << 128
 _NUMPY_DIMENSIONS = 64
-_PIECE, _CONVERTED_AT_ONCE = 1 << 20, 1 << 16  # elements
+_CONVERTED_AT_ONCE = 1 << 16  # elements
+#: Elements of the pieces in which large tensors are read.
+PIECE = 1 << 20
 
 
 def element_count(shape: Iterable[int]) -> int:
@@ -101,10 +103,11 @@ class Tensor(ABC):
         return self.numpy().reshape(-1)[start:stop]
 
     def pieces(self) -> Iterator[NDArray[Any]]:
-        """Yield all elements in row-major order, flat, in pieces of at most a million where ranges can be read."""
-        most = _PIECE if self.reads_ranges else max(self.size, 1)
-        for start in range(0, self.size, most):
-            yield self.read(start, min(start + most, self.size))
+        """Yield all elements in row-major order, flat, a million at a time."""
+        whole = None if self.reads_ranges else self.numpy().reshape(-1)
+        for start in range(0, self.size, PIECE):
+            stop = min(start + PIECE, self.size)
+            yield self.read(start, stop) if whole is None else whole[start:stop]
 
     def with_texts(
         self, *, name: str | None = None, doc_string: str | None = None, metadata: Mapping[str, str] | None = None
@@ -161,6 +164,10 @@ class ArrayTensor(Tensor):
         """Return the array itself."""
         return self._array
 
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """Return a range; a view unless the array lies in another order."""
+        return (self._array.reshape(-1) if self._array.flags.c_contiguous else self._array.flat)[start:stop]
+
     def shares_values(self, other: Tensor) -> bool:
         """Return whether the other has the very same array."""
         return (
@@ -200,6 +207,14 @@ class ConvertedTensor(Tensor):
     def reads_ranges(self) -> bool:
         """As the original."""
         return self.original.reads_ranges
+
+    def pieces(self) -> Iterator[NDArray[Any]]:
+        """Yield the pieces of the original, converted."""
+        import numpy as np
+
+        for piece in self.original.pieces():
+            starts = range(0, piece.size, _CONVERTED_AT_ONCE)
+            yield np.concatenate([self._convert(piece[at : at + _CONVERTED_AT_ONCE]) for at in starts])
 
     def numpy(self) -> NDArray[Any]:
         """Return the values, shaped; converted at every call, not cached."""

@@ -207,6 +207,24 @@ class MatchContext(RewriteObserver):
         """Return the numbers of a tensor; None when its data is unavailable. May read the file."""
         return self.constants.read(tensor)
 
+    def is_readable(self, value: Value | None) -> bool:
+        """Return whether a value is a constant whose numbers can be read, be it too large for this simplification."""
+        tensor = self.constant(value)
+        return tensor is not None and (
+            (self.constants.is_too_large(tensor) and not tensor.problem) or self.read(tensor) is not None
+        )
+
+    def refuses_large(self, pass_id: str, node: Node, *values: Value | None) -> bool:
+        """Return whether constants are too large to be computed with; the first such is recorded as a refusal."""
+        for value in values:
+            tensor = self.constant(value)
+            if value is not None and tensor is not None and self.constants.is_too_large(tensor):
+                limit = self.options.work_limit >> 20
+                held = f"{value.name} has {tensor.nbytes >> 20:,} MiB"
+                self.refuse(pass_id, node, f"{held}; weights of at most {limit} MiB are computed with")
+                return True
+        return False
+
     def is_protected(self, value: Value) -> bool:
         """Return whether training or quantization annotations refer to a value."""
         return value in self.protected

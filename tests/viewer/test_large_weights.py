@@ -1,5 +1,6 @@
 """A model with weights of 251 MB: the window's process holds none of them, whatever is done with it."""
 
+import json
 import tracemalloc
 from contextlib import contextmanager
 
@@ -8,17 +9,18 @@ from onnx import TensorProto, helper
 from PySide6.QtWidgets import QFileDialog
 
 from onnx_workbench.model.budget import WINDOW_TENSOR
+from onnx_workbench.model.io.tensors.weight_files import open_weights
+from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.dialogs.convert import ConvertDialog
+from onnx_workbench.viewer.dialogs.import_weights import ImportWeightsDialog
 from onnx_workbench.viewer.dialogs.simplify import SimplifyDialog
 from onnx_workbench.viewer.files.show_beside import show_beside
 from onnx_workbench.viewer.panel_list import PANELS
-from tests.viewer.opening import opened, run
+from tests.viewer.opening import opened, run, titles
 from tests.viewer.quiet import at_work
+from tests.viewer.tensor_view.tensor_actions import panel_of
 
 ROWS, COLUMNS = 5120, 12288
-
-#: Of what is held at one time: less than a weight in any precision, more than samples and pieces that two views read.
-MOST_HELD = WINDOW_TENSOR * 3 // 2
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +38,7 @@ def bounded(qtbot, window):
     before = tracemalloc.get_traced_memory()[0]
     yield
     qtbot.waitUntil(lambda: not at_work(window) and not window.files.pending)
-    assert tracemalloc.get_traced_memory()[1] - before < MOST_HELD
+    assert tracemalloc.get_traced_memory()[1] - before < WINDOW_TENSOR
 
 
 @pytest.fixture
@@ -124,6 +126,95 @@ def test_converting_and_saving(window, qtbot, tab, tmp_path, monkeypatch, precis
         run(window, "file.save_as")
         qtbot.waitUntil(target.exists)
     assert target.stat().st_size + sum(f.stat().st_size for f in tmp_path.glob("saved*.data")) > 3 * weight.nbytes
+
+
+#: Edits of the weight a in the tensor view.
+EDITS = {
+    "set": lambda editing: editing.set_element((1, 2), "9"),
+    "fill": lambda editing: editing.fill([(slice(0, 4000), 3)], "9"),
+    "compute": lambda editing: editing.compute([], "x + i - mean(x)"),
+    "reshape": lambda editing: editing.reshape(f"{COLUMNS}×{ROWS}"),
+    "retype": lambda editing: editing.retype(ElementType.FLOAT16, lambda _text, resume: resume()),
+    "store": lambda editing: editing.store(external=False),
+    "sparse": lambda editing: editing.make_sparse(),
+}
+
+
+@pytest.fixture
+def pane(window, qtbot, tab):
+    """The tensor view, with the weight a."""
+    with bounded(qtbot, window):
+        return panel_of(qtbot, window, initializer(tab, "a")).pane
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EDITS)
+def test_editing_and_saving(window, qtbot, tab, pane, tmp_path, monkeypatch, name):
+    document = tab.workspace.document
+    with bounded(qtbot, window):
+        EDITS[name](pane.editing)
+        qtbot.waitUntil(lambda: document.undo_title, timeout=60_000)
+    with bounded(qtbot, window):
+        tab.workspace.navigation.reveal_all([initializer(tab, "b")])
+        tab.workspace.navigation.reveal_all([initializer(tab, "a")])
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "saved.onnx"), ""))
+    with bounded(qtbot, window):
+        run(window, "file.save_as")
+        qtbot.waitUntil((tmp_path / "saved.onnx").exists)
+    with bounded(qtbot, window):
+        run(window, "edit.undo")
+
+
+@pytest.mark.slow
+def test_an_edit_that_the_worker_gets(window, qtbot, tab, pane):
+    with bounded(qtbot, window):
+        EDITS["set"](pane.editing)
+        qtbot.waitUntil(lambda: tab.workspace.document.undo_title, timeout=60_000)
+    with bounded(qtbot, window), qtbot.waitSignal(tab.workspace.results.run_finished, timeout=120_000):
+        run(window, "run.run")
+
+
+@pytest.mark.slow
+def test_exporting_and_importing(window, qtbot, tab, pane, tmp_path):
+    document = tab.workspace.document
+    for suffix in (".npy", ".raw", ".pb"):
+        path = tmp_path / f"a{suffix}"
+        with bounded(qtbot, window):
+            pane.editing.export(pane.subject.tensor(), path, pane.subject.target.location)
+            qtbot.waitUntil(path.exists, timeout=60_000)
+    with bounded(qtbot, window):
+        pane.editing.export(pane.subject.tensor(), tmp_path / "a.png", pane.subject.target.location)
+        qtbot.waitUntil(lambda: "The picture is too large" in titles(tab), timeout=60_000)
+    assert not (tmp_path / "a.png").exists()
+    with (tmp_path / "a.raw").open("r+b") as file:
+        file.write(b"")
+    for suffix in (".npy", ".pb", ".raw"):
+        with bounded(qtbot, window):
+            pane.editing.import_file(tmp_path / f"a{suffix}", "", lambda _text, resume: resume())
+    assert document.undo_title == "Import a.raw into a", "the others have the values that are there"
+
+
+@pytest.mark.slow
+def test_importing_weights(window, qtbot, tab, tmp_path):
+    nbytes = 4 * ROWS * COLUMNS
+    head = {
+        "a": {"dtype": "F32", "shape": [ROWS, COLUMNS], "data_offsets": [0, nbytes]},
+        "b": {"dtype": "F32", "shape": [COLUMNS, ROWS], "data_offsets": [0, nbytes]},
+        "c": {"dtype": "F16", "shape": [ROWS, COLUMNS], "data_offsets": [0, nbytes // 2]},
+    }
+    text = json.dumps(head).encode()
+    path = tmp_path / "new.safetensors"
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.truncate(8 + len(text) + nbytes)
+    with bounded(qtbot, window):
+        dialog = ImportWeightsDialog(tab.workspace, open_weights(path), window)
+        dialog.show()
+        qtbot.waitUntil(lambda: len(dialog.model.differences) == 3, timeout=120_000)
+    assert set(dialog.model.differences.values()) == {0.0}
+    with bounded(qtbot, window):
+        dialog.ok.click()
+        qtbot.waitUntil(lambda: tab.workspace.document.undo_title, timeout=120_000)
 
 
 @pytest.mark.slow

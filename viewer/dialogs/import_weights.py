@@ -197,11 +197,12 @@ def largest_difference(match: WeightMatch, tensor: Tensor) -> float:
     old = match.old
     if not isinstance(old, Tensor) or old.problem:
         return float("nan")
-    ours, theirs = old.numpy(), tensor.numpy()
-    if np.array_equal(ours, theirs):
-        return 0.0
+    largest = [0.0]
     with np.errstate(all="ignore"):
-        return float(np.abs(theirs.astype(np.float64) - ours.astype(np.float64)).max())
+        for ours, theirs in zip(old.pieces(), tensor.pieces(), strict=True):
+            if not np.array_equal(ours, theirs):
+                largest.append(float(np.abs(theirs.astype(np.float64) - ours.astype(np.float64)).max()))
+    return float(np.max(largest))
 
 
 def _cast(array: np.ndarray[Any, Any], kind: ElementType) -> np.ndarray[Any, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, element_type_text
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.inspector.common import (
@@ -242,5 +242,8 @@ def one_value(value: Any) -> str:
 def spread(tensor: Tensor, progress: Progress) -> Distribution:
     """Compute the distribution of the elements, read in slices. Any thread but the GUI's."""
     from onnx_workbench.exec.inspect.distribution import distribution
+    from onnx_workbench.model.edits.tensors import kind_of
+    from onnx_workbench.model.io.tensors.mapped_arrays import whole_array
 
-    return distribution(tensor.read, tuple(tensor.shape), tensor.size, progress)
+    ranged = tensor if tensor.reads_ranges else ArrayTensor(whole_array(tensor), kind_of(tensor))
+    return distribution(ranged.read, tuple(tensor.shape), tensor.size, progress)

@@ -17,6 +17,7 @@ from onnx_workbench.model.edits.tensors import Region, TensorLocation
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.io.tensors.array_files import is_stored_outside, read_tensor, write_array
+from onnx_workbench.model.io.tensors.mapped_arrays import whole_array
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, element_type_text
@@ -293,14 +294,14 @@ class TensorEditing:
         def made_of(read: Tensor) -> Held:
             if isinstance(held, SparseTensor):
                 return sparse_tensors.from_dense(held, read)
-            return tensors.remade(held, read.numpy(), tensors.kind_of(read))
+            return tensors.remade(held, whole_array(read), tensors.kind_of(read))
 
         def work() -> tuple[Held | None, Held | None]:
             """Return the new tensor, None if it is equal; and the unconverted one, if it was converted."""
             read = read_tensor(path, _outline(held) if isinstance(held, SparseTensor) else held, member)
             if tensors.kind_of(read) is kind or not (kind.is_float and tensors.kind_of(read).is_float):
                 return _unless_equal(held, made_of(read)), None
-            converted = made_of(tensors.remade(read, _cast(read.numpy(), kind), kind))
+            converted = made_of(tensors.retype(read, kind, _cast)[0])
             return _unless_equal(held, converted), made_of(read)
 
         title = f"Import {display(path.name, 40)} into {self.name()}"
@@ -404,12 +405,11 @@ def _is_equal(held: Held, made: Held) -> bool:
         return False
     if is_outside(held) != is_outside(made):
         return False
-    old, new = held.numpy(), made.numpy()
-    if old.dtype.kind == "O":
-        return bool(old.tolist() == new.tolist())
-    old, new = (np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in (old, new))
-    parts = (slice(at, at + _AT_ONCE) for at in range(0, old.size, _AT_ONCE))  # most differ in the first
-    return all(bool(np.array_equal(old[part], new[part])) for part in parts)
+    return all(map(_are_same_bits, held.pieces(), made.pieces()))  # most differ in the first
+
+
+def _are_same_bits(old: NDArray[Any], new: NDArray[Any]) -> bool:
+    return bool(old.tolist() == new.tolist()) if old.dtype.kind == "O" else old.tobytes() == new.tobytes()
 
 
 def _same_constant(location: TensorLocation, held: Held) -> bool:

@@ -16,7 +16,8 @@ import numpy as np
 
 from onnx_workbench.model.edits.tensors import kind_of, linear_indices
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.io.tensors.mapped_arrays import whole_array
+from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ class TensorReader(Reader):
             if self._array is None:
                 if self.tensor.nbytes > _MOST_WHOLE:
                     raise ModelError("Too large for this view", f"{self.tensor.nbytes:,} bytes would be read.")
-                self._array = self.tensor.numpy()
+                self._array = whole_array(self.tensor)
             array: NDArray[Any] = self._array
             return array
 
@@ -198,7 +199,7 @@ class TensorReader(Reader):
         """Return elements in row-major order; reads only these from a large file."""
         if self._ranges and self._array is None:
             return self.tensor.read(start, stop)
-        return self.whole().reshape(-1)[start:stop]
+        return ArrayTensor(self.whole(), self.element_type).read(start, stop)
 
     def plane(self, which: TensorSlice, rows: range, columns: range) -> NDArray[Any]:
         """Read only the surroundings of some elements from a large file, in parts of at most `_MOST_READ` bytes."""

@@ -10,23 +10,27 @@ import io
 import os
 import zipfile
 import zlib
+from collections.abc import Iterator
 from contextlib import suppress
+from itertools import chain, islice
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from onnx_workbench.model.budget import made_limit
+from onnx_workbench.model.budget import WINDOW_TENSOR, made_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.protobuf import DecodeError, TensorProto, utf8
-from onnx_workbench.model.io.reader.source import require_regular
+from onnx_workbench.model.io.reader.scan import scan
+from onnx_workbench.model.io.reader.source import open_file, require_regular
+from onnx_workbench.model.io.tensors.mapped_arrays import array_of, whole_array
 from onnx_workbench.model.io.tensors.packing import pack, unpack
 from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor, TensorFiles
 from onnx_workbench.model.io.writer.atomic_file import replacing
 from onnx_workbench.model.io.writer.export_graph import write_tensor
 from onnx_workbench.model.io.writer.storage_plan import StoragePlan
-from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor
+from onnx_workbench.model.ir.tensors import PIECE, ArrayTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.text.elements import element_text, parse_element, with_points
 
@@ -38,6 +42,11 @@ SUFFIXES: Final = (".npy", ".npz", ".pb", ".raw", ".csv", ".png")
 
 _MOST_BYTES = 1 << 33
 _MOST_TEXT = 1 << 28
+_MOST_TEXTS = 1 << 23  # strings of an array
+_MOST_DRAWN = WINDOW_TENSOR // 2  # bytes of a picture's colours
+_SCALED_AT_ONCE = 1 << 18  # elements
+_MAGIC = 8  # bytes
+_READ_AT_ONCE = 8 << 20  # bytes
 _RAW = frozenset({".raw", ".bin"})
 _LONGEST_NAME: Final = 1000  # characters, in an archive
 _BEGINNINGS = {".npy": b"\x93NUMPY", ".npz": b"PK", ".png": b"\x89PNG"}
@@ -73,7 +82,8 @@ def read_tensor(path: str | os.PathLike[str], like: Tensor | None = None, member
         if size > _MOST_BYTES:
             raise ModelError("The file is too large", f"{size:,} bytes; at most {_MOST_BYTES:,} are read.", str(file))
         if suffix == ".npy":
-            return _tensor(_read_npy(file.read_bytes(), file), like)
+            with file.open("rb") as stream:
+                return _tensor(_read_npy(stream, size, file), like)
         if suffix == ".npz":
             return _tensor(_read_npz(file, member), like)
         if suffix == ".pb":
@@ -111,6 +121,8 @@ def _first_bytes(file: Path) -> bytes:
 
 def _tensor(array: NDArray[Any], like: Tensor | None) -> ArrayTensor:
     if array.dtype.kind in "US":
+        if array.size > _MOST_TEXTS:
+            raise ModelError("The array is too large", f"{array.size:,} texts; at most {_MOST_TEXTS:,} are read.")
         texts = np.empty(array.shape, object)
         for index, text in np.ndenumerate(array):
             texts[index] = text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else str(text)
@@ -119,33 +131,44 @@ def _tensor(array: NDArray[Any], like: Tensor | None) -> ArrayTensor:
     if isinstance(kind, ElementType) and kind.bits and array.dtype.kind == "V" and array.dtype.names is None:
         # numpy writes types it lacks as void bytes
         array = array.view(kind.numpy_dtype) if array.dtype.itemsize == kind.numpy_dtype.itemsize else array
-    array = array.astype(array.dtype.newbyteorder("="), copy=False)
     try:
         return ArrayTensor(array)
     except ValueError as error:
         raise ModelError("The array has no ONNX element type", f"Its dtype is {array.dtype}.") from error
 
 
-def _read_npy(data: bytes, file: Path) -> NDArray[Any]:
-    _require_beginning(data[:8], ".npy", file)
+def _read_npy(stream: IO[bytes], size: int, file: Path) -> NDArray[Any]:
+    """Read an array from a stream of `size` bytes, a piece at a time, in the machine's byte order."""
+    beginning = stream.read(_MAGIC)
+    _require_beginning(beginning, ".npy", file)
     try:
-        stream = io.BytesIO(data)
-        version = np.lib.format.read_magic(stream)
+        version = np.lib.format.read_magic(io.BytesIO(beginning))
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, _, dtype = read(stream)
+        shape, is_fortran, dtype = read(stream)
         needed = prod(int(d) for d in shape) * dtype.itemsize
         if dtype.hasobject:
             raise ModelError(f"{file.name} is not read", "It holds Python objects, which may run code.", str(file))
-        if needed != len(data) - stream.tell():
-            found = len(data) - stream.tell()
+        found = size - stream.tell()
+        if needed != found:
             raise ModelError(f"{file.name} is damaged", f"{found:,} bytes of values; {needed:,} are needed.", str(file))
-        array: NDArray[Any] = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+        if not dtype.itemsize:
+            return np.empty(shape, dtype)
+        pieces = _npy_pieces(stream, dtype, prod(shape))
+        array = array_of(pieces, dtype.newbyteorder("="), shape[::-1] if is_fortran else shape)
     except ModelError:
         raise
     except (ValueError, EOFError, OverflowError, TypeError) as error:
         reason = str(error).partition("\n")[0]  # numpy goes on with advice
         raise ModelError(f"{file.name} is damaged", f"Its header cannot be read: {reason}", str(file)) from error
-    return array
+    return array.T if is_fortran else array
+
+
+def _npy_pieces(stream: IO[bytes], dtype: np.dtype[Any], count: int) -> Iterator[NDArray[Any]]:
+    most = max(1, _READ_AT_ONCE // dtype.itemsize)
+    for start in range(0, count, most):
+        length = min(most, count - start)
+        data = stream.read(length * dtype.itemsize)
+        yield np.frombuffer(data, dtype).astype(dtype.newbyteorder("="), copy=False)
 
 
 def npz_members(path: str | os.PathLike[str]) -> list[str]:
@@ -178,24 +201,32 @@ def _read_npz(file: Path, member: str) -> NDArray[Any]:
             detail = f"{info.file_size:,} bytes, packed into {info.compress_size:,}; at most {limit:,} are read."
             raise ModelError("The array is too large", detail, str(file))
         try:
-            data = archive.read(info)
+            with archive.open(info) as stream:
+                array = _read_npy(stream, info.file_size, file)
+                stream.read(1)  # checks the sum of all bytes
+                return array
+        except ModelError:
+            raise
         except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
             raise ModelError(f"{file.name} is damaged", str(error), str(file)) from error
-    return _read_npy(data, file)
 
 
 def _read_pb(file: Path) -> Tensor:
+    source = open_file(file)
     try:
-        proto = TensorProto.FromString(file.read_bytes())
-    except DecodeError as error:
+        content = scan(source, _schema())
+        proto = TensorProto.FromString(content.data)
+    except (DecodeError, ModelError) as error:
         raise ModelError(f"{file.name} holds no tensor", "It is not a TensorProto message.", str(file)) from error
-    tensor = ProtoTensor(proto, TensorFiles(None, file.parent))
+    if content.truncation:
+        raise ModelError(f"{file.name} is truncated", content.truncation, str(file))
+    tensor = ProtoTensor(proto, TensorFiles(content.table, file.parent))
     if tensor.problem:
         raise ModelError(f"{file.name} holds no tensor", tensor.problem, str(file))
     kind = tensor.element_type
     assert isinstance(kind, ElementType)
     return ArrayTensor(
-        tensor.numpy(), kind, name=tensor.name, doc_string=tensor.doc_string, metadata=dict(tensor.metadata)
+        whole_array(tensor), kind, name=tensor.name, doc_string=tensor.doc_string, metadata=dict(tensor.metadata)
     )
 
 
@@ -203,13 +234,16 @@ def _read_raw(file: Path, like: Tensor | None) -> Tensor:
     kind = like.element_type if like is not None else None
     if like is None or not isinstance(kind, ElementType) or kind.bits == 0:
         raise ModelError("Raw bytes need a type", "They can only be read into an existing tensor.")
-    data = file.read_bytes()
-    if len(data) != like.nbytes:
+    size = file.stat().st_size
+    if size != like.nbytes:
         listed = "×".join(map(str, like.shape)) or "scalar"
         raise ModelError(
-            f"{file.name} does not fit", f"{len(data):,} bytes; {kind.text} {listed} needs {like.nbytes:,}.", str(file)
+            f"{file.name} does not fit", f"{size:,} bytes; {kind.text} {listed} needs {like.nbytes:,}.", str(file)
         )
-    return ArrayTensor(unpack(data, kind, like.size).reshape(like.shape), kind)
+    with file.open("rb") as stream:
+        counts = (min(PIECE, like.size - start) for start in range(0, like.size, PIECE))
+        pieces = (unpack(stream.read((count * kind.bits + 7) // 8), kind, count) for count in counts)
+        return ArrayTensor(array_of(pieces, kind.numpy_dtype, tuple(like.shape)), kind)
 
 
 def _read_csv(file: Path, like: Tensor | None) -> Tensor:
@@ -295,44 +329,61 @@ def write_array(path: str | os.PathLike[str], tensor: Tensor) -> None:
     suffix = file.suffix.lower()
     if suffix not in SUFFIXES and suffix not in _RAW:
         raise ModelError(f"{file.name} has an unsupported file type", f"Tensors are written to {', '.join(SUFFIXES)}.")
-    data = _encoded(tensor, suffix)
+    kind = _kind(tensor)
+    if suffix in _RAW and kind is ElementType.STRING:
+        raise ModelError("Strings have no raw bytes", "Write .pb, .npy or .csv.")
     with replacing(file) as written:
-        written.write(data)
+        if suffix in _RAW:
+            written.writelines(pack(piece, kind) for piece in tensor.pieces())
+        elif suffix == ".pb":
+            _write_pb(written, tensor)
+        elif suffix == ".csv":
+            _write_csv(written, tensor)
+        elif suffix == ".png":
+            _write_png(written, whole_array(tensor))
+        elif suffix == ".npy":
+            _write_npy(written, tensor)
+        else:
+            _write_npz(written, tensor)
 
 
-def _encoded(tensor: Tensor, suffix: str) -> bytes:
-    if suffix == ".pb":
-        plain = ArrayTensor(tensor.numpy(), _kind(tensor), name=tensor.name, doc_string=tensor.doc_string)
-        placement = StoragePlan()
-        message = write_tensor(plain, placement)
-        from onnx_workbench.model.io.reader.payloads import restore
+def _write_pb(written: IO[bytes], tensor: Tensor) -> None:
+    from onnx_workbench.model.io.reader.payloads import restore
 
-        pieces = restore(message.SerializeToString(), _schema(), list(placement.tables.values()))
-        return b"".join(p if isinstance(p, bytes) else p.read() for p in pieces)
-    array = tensor.numpy()
-    if suffix in _RAW:
-        if array.dtype == object:
-            raise ModelError("Strings have no raw bytes", "Write .pb, .npy or .csv.")
-        return pack(array, _kind(tensor))
-    if suffix == ".csv":
-        return _as_csv(array)
-    if suffix == ".png":
-        return _as_png(array)
-    if array.dtype == object:
-        array = np.array([str(v) for v in array.reshape(-1)] or [""], dtype=str)[: array.size].reshape(array.shape)
-    if array.dtype.isbuiltin == 2:  # void bytes for the types that numpy lacks
-        array = array.view(f"V{array.dtype.itemsize}")
-    stream = io.BytesIO()
-    if suffix == ".npy":
-        np.lib.format.write_array(stream, np.asarray(array), allow_pickle=False)
-        return stream.getvalue()
+    plain = ArrayTensor(whole_array(tensor), _kind(tensor), name=tensor.name, doc_string=tensor.doc_string)
+    placement = StoragePlan()
+    message = write_tensor(plain, placement)
+    for part in restore(message.SerializeToString(), _schema(), list(placement.tables.values())):
+        if isinstance(part, bytes):
+            written.write(part)
+        else:
+            for start in range(0, part.length, _READ_AT_ONCE):
+                length = min(_READ_AT_ONCE, part.length - start)
+                written.write(part.source.read(part.offset + start, length))
+
+
+def _write_npy(written: IO[bytes], tensor: Tensor) -> None:
+    """Write elements in C order; types that numpy lacks as void bytes, texts as long as the longest."""
+    dtype = _kind(tensor).numpy_dtype
+    if dtype.hasobject:
+        dtype = np.dtype(f"U{max((len(str(text)) for piece in tensor.pieces() for text in piece), default=1) or 1}")
+        if dtype.itemsize * tensor.size > WINDOW_TENSOR:
+            detail = "In a .npy file all take as much room as the longest. Write .pb or .csv."
+            raise ModelError("The texts are too long", detail)
+    stored = np.dtype(f"V{dtype.itemsize}") if dtype.isbuiltin == 2 else dtype
+    head = {"descr": np.lib.format.dtype_to_descr(stored), "fortran_order": False, "shape": tuple(tensor.shape)}
+    np.lib.format.write_array_header_1_0(written, head)
+    for piece in tensor.pieces():
+        written.write(np.ascontiguousarray(piece, dtype).tobytes())
+
+
+def _write_npz(written: IO[bytes], tensor: Tensor) -> None:
     text = tensor.name[:_LONGEST_NAME].encode("utf-8", "replace").decode()  # tensor names need not be
     text = text.replace("\0", "?")  # which terminates a name in an archive
     name = f"{text or 'arr_0'}.npy"  # numpy's name for an unnamed array
-    deflated = zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED)
+    deflated = zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED)
     with deflated as archive, archive.open(name, "w", force_zip64=True) as member:
-        np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
-    return stream.getvalue()
+        _write_npy(member, tensor)
 
 
 def _schema() -> Any:
@@ -347,16 +398,17 @@ def _kind(tensor: Tensor) -> ElementType:
     return tensor.element_type
 
 
-def _as_csv(array: NDArray[Any]) -> bytes:
-    rows = array.reshape(-1, array.shape[-1]) if array.ndim and array.shape[-1] else array.reshape(-1, 1)
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    for row in rows:
-        writer.writerow([element_text(value) for value in row])
-    return utf8(stream.getvalue())
+def _write_csv(written: IO[bytes], tensor: Tensor) -> None:
+    width = tensor.shape[-1] if tensor.shape and tensor.shape[-1] else 1
+    pieces = ((element_text(value) for value in piece) for piece in tensor.pieces())
+    cells = chain.from_iterable(pieces)
+    for _ in range(0, tensor.size, width):
+        stream = io.StringIO()
+        csv.writer(stream, lineterminator="\n").writerow(islice(cells, width))
+        written.write(utf8(stream.getvalue()))
 
 
-def _as_png(array: NDArray[Any]) -> bytes:
+def _write_png(written: IO[bytes], array: NDArray[Any]) -> None:
     """Convert to uint8, other types scaled to 0 to 255; [H, W], [H, W, C] or [C, H, W]."""
     from PIL import Image
 
@@ -373,12 +425,27 @@ def _as_png(array: NDArray[Any]) -> bytes:
         raise ModelError("Not a picture", f"The shape is {shape}; a picture is H×W, H×W×3 or 3×H×W.")
     if array.ndim < 2:
         array = array.reshape(1, -1)
-    if array.dtype != np.uint8:
-        wide = array.astype(np.float64)
+    if array.size > _MOST_DRAWN:
+        raise ModelError("The picture is too large", f"{array.size:,} values; at most {_MOST_DRAWN:,} are drawn.")
+    picture = np.ascontiguousarray(array) if array.dtype == np.uint8 else _in_bytes(array)
+    Image.fromarray(picture).save(written, "PNG")
+
+
+def _in_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
+    """Scale numbers to 0 to 255, a piece at a time."""
+    scaled = np.empty(array.shape, np.uint8)
+    low, high = np.inf, -np.inf
+    for _, wide in _wide_pieces(array):
         finite = wide[np.isfinite(wide)]
-        low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-        scaled = (wide - low) / ((high - low) or 1.0) * 255
-        array = np.clip(np.nan_to_num(scaled, nan=0.0, posinf=255.0, neginf=0.0), 0, 255).round().astype(np.uint8)
-    stream = io.BytesIO()
-    Image.fromarray(np.ascontiguousarray(array)).save(stream, "PNG")
-    return stream.getvalue()
+        low, high = min(low, float(finite.min(initial=np.inf))), max(high, float(finite.max(initial=-np.inf)))
+    low, high = (low, high) if low <= high else (0.0, 1.0)
+    for start, wide in _wide_pieces(array):
+        part = (wide - low) / ((high - low) or 1.0) * 255
+        part = np.clip(np.nan_to_num(part, nan=0.0, posinf=255.0, neginf=0.0), 0, 255).round()
+        scaled.reshape(-1)[start : start + part.size] = part.astype(np.uint8)
+    return scaled
+
+
+def _wide_pieces(array: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    for start in range(0, array.size, _SCALED_AT_ONCE):
+        yield start, np.asarray(array.flat[start : start + _SCALED_AT_ONCE]).astype(np.float64)

@@ -31,8 +31,10 @@ class PackedSource:
         return data[offset - first * size :][:length]
 
     def _range(self, start: int, stop: int) -> NDArray[Any]:
+        from onnx_workbench.model.io.tensors.mapped_arrays import whole_array
+
         if self._tensor.reads_ranges:
             return self._tensor.read(start, stop)
         if self._flat is None:
-            self._flat = self._tensor.numpy().reshape(-1)
+            self._flat = whole_array(self._tensor).reshape(-1)
         return self._flat[start:stop]

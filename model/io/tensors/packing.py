@@ -6,6 +6,7 @@ types put four elements into three bytes.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -32,6 +33,8 @@ TYPED_FIELDS: Final = {
     "int32_data",
 )  # fmt: skip
 
+_LONGEST_VARINT = 10
+_TOO_LONG = "a number has more than ten bytes"
 _SIGNED_PACKED = frozenset({_E.INT4, _E.INT2})
 
 
@@ -160,7 +163,44 @@ def typed_count(element_type: ElementType, count: int) -> int:
     """Return how many numbers the typed field has for `count` elements."""
     if element_type.is_complex:
         return 2 * count
-    return -(-count // (8 // element_type.bits)) if element_type.bits in (2, 4) else count
+    return -(-count // elements_per_number(element_type))
+
+
+def elements_per_number(element_type: ElementType) -> int:
+    """Return how many elements a number of the typed field holds; complex elements take two."""
+    return 8 // element_type.bits if element_type.bits in (2, 4) else 1
+
+
+def regrouped(parts: Iterable[NDArray[Any]], length: int) -> Iterator[NDArray[Any]]:
+    """Yield the elements of flat arrays in arrays of one length; the last may be shorter."""
+    held: list[NDArray[Any]] = []
+    count = 0
+    for part in parts:
+        start = 0
+        while count + len(part) - start >= length:
+            stop = start + length - count
+            yield np.concatenate([*held, part[start:stop]])
+            held, count, start = [], 0, stop
+        held.append(part[start:])
+        count += len(part) - start
+    if count:
+        yield np.concatenate(held)
+
+
+def decode_varint_chunks(chunks: Iterable[bytes]) -> Iterator[NDArray[np.uint64]]:
+    """Decode a packed varint field that comes in chunks; ValueError as `decode_varints`."""
+    rest = b""
+    for chunk in chunks:
+        data = rest + chunk
+        end = len(data)
+        while end and data[end - 1] >= 0x80 and len(data) - end <= _LONGEST_VARINT:
+            end -= 1
+        if len(data) - end > _LONGEST_VARINT:
+            raise ValueError(_TOO_LONG)
+        yield decode_varints(data[:end])
+        rest = data[end:]
+    if rest:
+        decode_varints(rest)
 
 
 def decode_varints(data: bytes) -> NDArray[np.uint64]:
@@ -173,9 +213,8 @@ def decode_varints(data: bytes) -> NDArray[np.uint64]:
     starts = np.concatenate((np.zeros(1, np.int64), ends[:-1] + 1)) if len(ends) else ends
     lengths = ends - starts + 1
     longest = int(lengths.max()) if len(lengths) else 0
-    if longest > 10:
-        msg = "a number has more than ten bytes"
-        raise ValueError(msg)
+    if longest > _LONGEST_VARINT:
+        raise ValueError(_TOO_LONG)
     values = np.zeros(len(ends), np.uint64)
     for index in range(longest):
         here = lengths > index

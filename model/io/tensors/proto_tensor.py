@@ -17,15 +17,17 @@ from onnx_workbench.model.io.tensors.external_data import (
     open_external,
     parse_entries,
 )
-from onnx_workbench.model.ir.tensors import Tensor
+from onnx_workbench.model.ir.tensors import PIECE, Tensor
 from onnx_workbench.model.ir.types import MOST_DIMENSIONS, ElementType, element_type
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    import numpy as np
     from numpy.typing import NDArray
 
+#: The fields whose numbers have different lengths.
+_DTYPES = {"int32_data": "i4", "int64_data": "i8", "uint64_data": "u8"}
+_DECODED_AT_ONCE = 1 << 18  # bytes; their numbers take some ten times as much
 _FIXED_WIDTH = {"float_data": 4, "double_data": 8}
 _EXTERNAL = 1
 _NUMPY_DIMENSIONS = 64
@@ -288,7 +290,7 @@ class ProtoTensor(Tensor):
         assert isinstance(kind, ElementType)
         pieces = self._raw_pieces()
         if pieces is None:
-            return self._typed_values(kind)[start:stop]
+            return self._typed_values(kind, start, stop)
         elements, size = group(kind)
         first = start // elements
         last = -(-stop // elements)
@@ -296,26 +298,83 @@ class ProtoTensor(Tensor):
         skipped = start - first * elements
         return unpack(data, kind, stop - first * elements)[skipped:]
 
-    def _typed_values(self, kind: ElementType) -> NDArray[Any]:
+    def pieces(self) -> Iterator[NDArray[Any]]:
+        """Yield all elements, flat, a million at a time; a field with numbers of different lengths is read once."""
+        self._check()
+        pieces = self._field_pieces() if self._raw_pieces() is None else None
+        if pieces is None:
+            for start in range(0, self.size, PIECE):
+                yield self.read(start, start + PIECE)
+            return
+        try:
+            yield from self._decoded_pieces(pieces)
+        except ValueError as error:
+            if isinstance(error, ModelError):
+                raise
+            raise ModelError("The tensor's data is not available", str(error), place=self.name) from error
+
+    def _decoded_pieces(self, pieces: Pieces) -> Iterator[NDArray[Any]]:
+        from onnx_workbench.model.io.tensors.packing import elements_per_number, from_typed, regrouped
+
+        kind = self.element_type
+        assert isinstance(kind, ElementType)
+        left = self.size
+        for numbers in regrouped(self._numbers_in(pieces), PIECE // elements_per_number(kind)):
+            count = min(PIECE, left)
+            yield from_typed(numbers, kind, count)
+            left -= count
+        if left:
+            msg = f"{left:,} values less are stored than the shape needs"
+            raise ValueError(msg)
+
+    def _typed_values(self, kind: ElementType, start: int, stop: int) -> NDArray[Any]:
+        """Return a range of a typed field that is not of fixed width: texts, or numbers of different lengths."""
         import numpy as np
 
-        from onnx_workbench.model.io.tensors.packing import decode_varints, from_typed
+        from onnx_workbench.model.io.tensors.packing import elements_per_number, from_typed, typed_count
 
         name = self._field_name()
         if kind is ElementType.STRING:
-            strings = np.empty(self.size, object)
-            strings[:] = [value.decode("utf-8", "surrogateescape") for value in self.source.string_data]
+            strings = np.empty(stop - start, object)
+            strings[:] = [value.decode("utf-8", "surrogateescape") for value in self.source.string_data[start:stop]]
             return strings
+        each = elements_per_number(kind)
+        first, last = start // each, typed_count(kind, stop)
         pieces = self._field_pieces()
         if pieces is None:
-            dtype = {"int32_data": np.int32, "int64_data": np.int64, "uint64_data": np.uint64}[name]
-            return from_typed(np.array(getattr(self.source, name), dtype), kind, self.size)
-        values: np.ndarray[Any, Any] = decode_varints(_read_pieces(pieces, 0, total_length(pieces)))
-        if name == "int32_data":
-            values = values.astype(np.uint32).view(np.int32)
-        elif name == "int64_data":
-            values = values.view(np.int64)
-        return from_typed(values, kind, self.size)
+            numbers = np.array(getattr(self.source, name)[first:last], _DTYPES[name])
+        else:
+            numbers = self._number_range(pieces, first, last, typed_count(kind, self.size))
+        skipped = start - first * each
+        return from_typed(numbers, kind, stop - first * each)[skipped:]
+
+    def _number_range(self, pieces: Pieces, first: int, last: int, total: int) -> NDArray[Any]:
+        """Return some numbers of a field in the file; decodes those before them too."""
+        import numpy as np
+
+        found, parts = 0, [np.zeros(0, _DTYPES[self._field_name()])]
+        for numbers in self._numbers_in(pieces):
+            if first < found + len(numbers) and found < last:
+                parts.append(numbers[max(first - found, 0) : last - found])
+            found += len(numbers)
+            if last <= found and last < total:
+                break
+        if last == total and found != total:
+            msg = f"{found:,} values stored where the shape needs {total:,}"
+            raise ValueError(msg)
+        return np.concatenate(parts)
+
+    def _numbers_in(self, pieces: Pieces) -> Iterator[NDArray[Any]]:
+        """Yield the numbers of a packed field with numbers of different lengths, chunk by chunk."""
+        import numpy as np
+
+        from onnx_workbench.model.io.tensors.packing import decode_varint_chunks
+
+        name, length = self._field_name(), total_length(pieces)
+        chunks = (_read_pieces(pieces, at, at + _DECODED_AT_ONCE) for at in range(0, length, _DECODED_AT_ONCE))
+        for numbers in decode_varint_chunks(chunks):
+            signed = numbers.astype(np.uint32) if name == "int32_data" else numbers
+            yield signed.view(_DTYPES[name])
 
 
 def _read_pieces(pieces: Pieces, start: int, stop: int) -> bytes:

@@ -11,18 +11,23 @@ import json
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.source import FileSource, open_file
 from onnx_workbench.model.io.tensors.array_files import npz_members, read_tensor
+from onnx_workbench.model.io.tensors.mapped_arrays import array_of
 from onnx_workbench.model.io.tensors.packing import unpack
-from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor, element_count
+from onnx_workbench.model.ir.tensors import PIECE, ArrayTensor, Tensor, element_count
 from onnx_workbench.model.ir.types import MOST_DIMENSIONS, ElementType
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: Formats that are read, by suffix.
 SUFFIXES: Final = (".safetensors", ".gguf", ".npz")
@@ -78,9 +83,17 @@ class WeightFile:
         if self._source is None:
             return read_tensor(self.path, member=name)
         assert array.element_type is not None
-        data = self._source.read(array.offset, array.length)
-        values = unpack(data, array.element_type, element_count(array.shape))
-        return ArrayTensor(values.reshape(array.shape), array.element_type, name=name)
+        values = array_of(self._pieces(self._source, array), array.element_type.numpy_dtype, array.shape)
+        return ArrayTensor(values, array.element_type, name=name)
+
+    @staticmethod
+    def _pieces(source: FileSource, array: StoredArray) -> Iterator[NDArray[Any]]:
+        """Read an array whose elements take whole bytes, a piece at a time."""
+        assert array.element_type is not None
+        width = array.element_type.bits // 8
+        for start in range(0, array.length, PIECE * width):
+            data = source.read(array.offset + start, min(PIECE * width, array.length - start))
+            yield unpack(data, array.element_type, len(data) // width)
 
 
 def open_weights(path: Path) -> WeightFile:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from onnx_workbench.model.simplify.rules.eliminations import pads_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_MUL_BEFORE = "fuse_preceding_mul_into_conv"
 _CONVOLUTIONS = ("Conv", "ConvTranspose")
 
 
@@ -31,7 +32,9 @@ class Affine:
     shift: NDArray[Any] | None = None
 
 
-def _into_weights(context: MatchContext, op_types: Sequence[str], takers: Sequence[str]) -> Iterator[Match]:
+def _into_weights(
+    context: MatchContext, pass_id: str, op_types: Sequence[str], takers: Sequence[str]
+) -> Iterator[Match]:
     for node in context.nodes(*op_types):
         for index, value in enumerate(node.inputs[:2]):
             inner = context.producer(value, *takers)
@@ -40,6 +43,8 @@ def _into_weights(context: MatchContext, op_types: Sequence[str], takers: Sequen
             channels = _channels(context, inner)
             affine = None if channels is None else affine_of(context, node, index, channels)
             if affine is not None and channels is not None and can_absorb(context, inner, affine):
+                if affine.scale is not None and context.refuses_large(pass_id, node, inner.inputs[1]):
+                    continue
                 yield Match(
                     f"{describe(node)} is folded into the weights of {describe(inner)}",
                     (inner, node),
@@ -120,7 +125,7 @@ def can_absorb(context: MatchContext, node: Node, affine: Affine) -> bool:
     if not context.is_float(*[v for v in node.inputs[:3] if v is not None]) or number(node, "group", 1) < 1:
         return False
     weights = node.inputs[1]
-    if affine.scale is not None and (context.array(weights) is None or not _is_own(weights, node)):
+    if affine.scale is not None and not (context.is_readable(weights) and _is_own(weights, node)):
         return False  # copying shared weights would make the file larger
     if node.op_type == "Gemm" and (real(node, "alpha"), real(node, "beta")) != (1.0, 1.0):
         return False
@@ -191,7 +196,9 @@ def _mul_before(context: MatchContext) -> Iterator[Match]:
             source = before.inputs[index]
             if factor is None or source is None or not np.isfinite(factor) or not _is_own(node.inputs[1], node):
                 continue
-            if context.is_float(source, node.inputs[1]) and context.array(node.inputs[1]) is not None:
+            if context.is_float(source, node.inputs[1]) and context.is_readable(node.inputs[1]):
+                if context.refuses_large(_MUL_BEFORE, node, node.inputs[1]):
+                    continue
                 yield Match(f"{describe(before)} is folded into the weights of {describe(node)}", (before, node),
                             partial(_scale_weights, context, node, source, factor))  # fmt: skip
                 break
@@ -295,23 +302,22 @@ def _set_pads(node: Node, pad: Node, total: tuple[int, ...], rewriter: GraphRewr
     rewriter.set_inputs(node, (pad.inputs[0], *node.inputs[1:]))
 
 
-def _finder(op_types: Sequence[str], takers: Sequence[str]) -> Callable[[MatchContext], Iterator[Match]]:
-    return partial(_into_weights, op_types=op_types, takers=takers)
+def _into(pass_id: str, title: str, text: str, op_types: Sequence[str], takers: Sequence[str]) -> Pass:
+    return Pass(pass_id, title, text, partial(_into_weights, pass_id=pass_id, op_types=op_types, takers=takers))
 
 
 PASSES = (
-    Pass("fuse_bn_into_conv", "BatchNormalization into Conv",
-         "Folds normalisation into the weights of Conv and ConvTranspose.",
-         _finder(("BatchNormalization",), _CONVOLUTIONS)),
-    Pass("fuse_bn_into_gemm", "BatchNormalization into Gemm",
-         "Folds normalisation into the matrix.", _finder(("BatchNormalization",), ("Gemm",))),
-    Pass("fuse_add_bias_into_conv", "Add into Conv", "Turns an addition per channel into the bias.",
-         _finder(("Add", "Sub"), _CONVOLUTIONS)),
-    Pass("fuse_add_into_gemm", "Add into Gemm", "Turns an addition per column into the bias.",
-         _finder(("Add", "Sub"), ("Gemm",))),
-    Pass("fuse_mul_into_conv", "Mul into Conv and Gemm", "Folds a factor per channel into the weights.",
-         _finder(("Mul", "Div"), (*_CONVOLUTIONS, "Gemm"))),
-    Pass("fuse_preceding_mul_into_conv", "Mul before Conv and Gemm", "Folds a factor into the weights after it.",
+    _into("fuse_bn_into_conv", "BatchNormalization into Conv",
+          "Folds normalisation into the weights of Conv and ConvTranspose.", ("BatchNormalization",), _CONVOLUTIONS),
+    _into("fuse_bn_into_gemm", "BatchNormalization into Gemm",
+          "Folds normalisation into the matrix.", ("BatchNormalization",), ("Gemm",)),
+    _into("fuse_add_bias_into_conv", "Add into Conv", "Turns an addition per channel into the bias.",
+          ("Add", "Sub"), _CONVOLUTIONS),
+    _into("fuse_add_into_gemm", "Add into Gemm", "Turns an addition per column into the bias.",
+          ("Add", "Sub"), ("Gemm",)),
+    _into("fuse_mul_into_conv", "Mul into Conv and Gemm", "Folds a factor per channel into the weights.",
+          ("Mul", "Div"), (*_CONVOLUTIONS, "Gemm")),
+    Pass(_MUL_BEFORE, "Mul before Conv and Gemm", "Folds a factor into the weights after it.",
          _mul_before),
     Pass("fuse_pad_into_conv", "Pad into Conv", "Turns zero padding into the pads of the convolution.",
          _pad_into_conv),

@@ -14,6 +14,8 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Match, Pass, describe
 
+_PROJECTIONS = "fuse_qkv"
+
 
 def _matmul_add(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Add"):
@@ -90,9 +92,15 @@ def _projections(context: MatchContext) -> Iterator[Match]:
             rows = kind[1][0] if kind[1] else None
             groups.setdefault((found.source, node.graph, found.bias is None, kind[0], rows), []).append(found)
     for parts in groups.values():
-        size = sum(tensor.nbytes for part in parts if (tensor := context.constant(part.weights)) is not None)
         nodes = tuple(node for part in parts for node in part.nodes)
-        if len(nodes) > (2 if parts[0].bias is None else 3) and size <= context.options.work_limit:
+        if len(nodes) > (2 if parts[0].bias is None else 3):
+            if context.refuses_large(_PROJECTIONS, nodes[0], *(part.weights for part in parts)):
+                continue
+            size = sum(tensor.nbytes for part in parts if (tensor := context.constant(part.weights)) is not None)
+            if size > (limit := context.options.work_limit):
+                reason = f"its weights have {size >> 20:,} MiB together; at most {limit >> 20} MiB are merged"
+                context.refuse(_PROJECTIONS, nodes[0], reason)
+                continue
             text = f"{len(parts)} products of {parts[0].source.name} become one and a Split"
             yield Match(text, nodes, partial(_project_at_once, context, parts))
 
@@ -102,7 +110,7 @@ def _projection(context: MatchContext, node: Node) -> _Projection | None:
     tensor, rank = context.constant(weights), context.facts.rank(source)
     if source is None or weights is None or product is None or tensor is None or rank is None or rank < 2:
         return None
-    if len(tensor.shape) != 2 or len(weights.uses) != 1 or context.opset(node) < 7 or context.array(weights) is None:
+    if len(tensor.shape) != 2 or len(weights.uses) != 1 or context.opset(node) < 7 or not context.is_readable(weights):
         return None
     add = context.sole_user(product)
     if add is not None and add.op_type == "Add" and context.may_change(add) and len(add.inputs) == 2:
@@ -143,7 +151,7 @@ PASSES = (
     Pass("fuse_matmul_add_bias_into_gemm", "MatMul and Add into Gemm",
          "Only matrices: with more dimensions it would take three nodes.", _matmul_add),
     Pass("fuse_transpose_into_gemm", "Transpose into Gemm", "Sets transA or transB instead.", _transpose_into_gemm),
-    Pass("fuse_qkv", "Products of one value",
+    Pass(_PROJECTIONS, "Products of one value",
          "Multiplies a value by several matrices at once, such as those of attention, where that makes fewer nodes.",
          _projections),
 )  # fmt: skip

@@ -506,3 +506,32 @@ def test_a_size_is_not_inferred_beside_one_that_may_be_0() -> None:
     for size in (0, 2):
         result = Session(document.model).run({"x": np.ones((size, 5, 4, 3), np.float32)})
         assert result.outputs["y"].shape == (size, 5, 2, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("body", "constants", "reasons"),
+    [
+        ("m = Gemm(x, w) y = Mul(m, s)", "float[2, 2] w = {1, 2, 3, 4}, float s = {3}", {
+            ("fuse_mul_into_conv", "w has 0 MiB; weights of at most 0 MiB are computed with"),
+        }),
+        ("m = Mul(x, s) y = Gemm(m, w)", "float[2, 2] w = {1, 2, 3, 4}, float s = {3}", {
+            ("fuse_preceding_mul_into_conv", "w has 0 MiB; weights of at most 0 MiB are computed with"),
+        }),
+        ("a = MatMul(x, v) b = MatMul(x, w) c = MatMul(x, u) y = Concat<axis = 1>(a, b, c)",
+         "float[2, 2] v = {1, 2, 3, 4}, float[2, 2] w = {1, 2, 3, 5}, float[2, 2] u = {1, 2, 3, 6}", {
+            ("fuse_qkv", "v has 0 MiB; weights of at most 0 MiB are computed with"),
+        }),
+    ],
+)  # fmt: skip
+def test_a_fusion_that_large_weights_prevent_is_said(body: str, constants: str, reasons: set[tuple[str, str]]) -> None:
+    text = graph(body, "(float[1, 2] x) => (float[1, n] y)", constants)
+    assert {(r.pass_id, r.reason) for r in simplified(text, work_limit=15)[1].refusals} == reasons
+    assert not simplified(text, work_limit=48)[1].refusals, "and they are fused"
+
+
+def test_weights_that_are_too_large_together_are_said() -> None:
+    constants = "float[2, 2] v = {1, 2, 3, 4}, float[2, 2] w = {1, 2, 3, 5}, float[2, 2] u = {1, 2, 3, 6}"
+    body = "a = MatMul(x, v) b = MatMul(x, w) c = MatMul(x, u) y = Concat<axis = 1>(a, b, c)"
+    _, report = simplified(graph(body, "(float[1, 2] x) => (float[1, 6] y)", constants), work_limit=47)
+    reason = "its weights have 0 MiB together; at most 0 MiB are merged"
+    assert [(r.pass_id, r.reason) for r in report.refusals] == [("fuse_qkv", reason)]

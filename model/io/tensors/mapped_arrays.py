@@ -1,0 +1,84 @@
+"""Arrays of whole tensors: a large one is a mapped temporary file, of which memory holds only what is being used."""
+
+from __future__ import annotations
+
+import mmap
+import tempfile
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onnx_workbench.model.budget import WINDOW_TENSOR
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.tensors import Tensor, element_count
+from onnx_workbench.model.ir.types import ElementType
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def array_of(pieces: Iterable[NDArray[Any]], dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return a writable array of flat pieces; above `WINDOW_TENSOR` a mapped file, which ends with the array.
+
+    ValueError when the pieces do not have the elements of the shape; ModelError when there is no room. Blocks.
+    """
+    count = element_count(shape)
+    size = count * dtype.itemsize
+    if size <= WINDOW_TENSOR or dtype.hasobject:
+        array, filled = np.empty(count, dtype), 0
+        for piece in pieces:
+            _check_count(filled + piece.size, count)
+            array[filled : filled + piece.size] = piece
+            filled += piece.size
+        _check_count(filled, count, is_all=True)
+        return array.reshape(shape)
+    return np.frombuffer(_mapped_file(pieces, dtype, count), np.uint8).view(dtype).reshape(shape)
+
+
+def _mapped_file(pieces: Iterable[NDArray[Any]], dtype: np.dtype[Any], count: int) -> mmap.mmap:
+    """Return a mapping of a temporary file with the elements of some pieces.
+
+    They are written, not copied into the mapping: a full file system is then an error instead of a SIGBUS.
+    """
+    filled = 0
+    try:
+        with tempfile.TemporaryFile() as file:
+            for piece in pieces:
+                filled += piece.size
+                _check_count(filled, count)
+                file.write(np.ascontiguousarray(piece, dtype).view(np.uint8).data)
+            _check_count(filled, count, is_all=True)
+            file.flush()
+            return mmap.mmap(file.fileno(), count * dtype.itemsize)
+    except OSError as error:
+        folder, reason = tempfile.gettempdir(), error.strerror or str(error)
+        detail = f"{count * dtype.itemsize:,} bytes are kept in a temporary file in {folder}: {reason}."
+        raise ModelError("There is no room for the tensor", detail) from error
+
+
+def _check_count(found: int, count: int, *, is_all: bool = False) -> None:
+    if found > count or (is_all and found < count):
+        msg = f"{found:,} values stored where the shape needs {count:,}"
+        raise ValueError(msg)
+
+
+def whole_array(tensor: Tensor) -> NDArray[Any]:
+    """Return the values, shaped; those of a large tensor in a file are copied to a mapped one. Do not write into them.
+
+    ModelError when they are not available. Blocks; any thread.
+    """
+    return tensor.numpy() if tensor.storage == "memory" else copied_array(tensor)
+
+
+def copied_array(tensor: Tensor) -> NDArray[Any]:
+    """Return a writable copy of the values, shaped, as `whole_array` does."""
+    kind = tensor.element_type
+    if not isinstance(kind, ElementType) or tensor.size * kind.numpy_dtype.itemsize <= WINDOW_TENSOR:
+        return np.array(tensor.numpy())
+    try:
+        return array_of(tensor.pieces(), kind.numpy_dtype, tuple(tensor.shape))
+    except ValueError as error:
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError("The tensor's data is not available", str(error), place=tensor.name) from error
