@@ -38,7 +38,7 @@ class RunArguments(TypedDict, total=False):
     values: Wanted  # values to compute and keep; "all" by default
     seed: int  # of random operators
     max_tensor: int | None  # bytes of a single value; half of the machine's memory by default
-    memory_limit: int | None  # bytes of inputs, weights and values together; by default that of the session
+    memory_limit: int | None  # bytes of inputs, weights, values and buffers together; by default that of the session
     time_limit: float | None  # seconds
     until: Node | None  # compute only this node and its ancestors
     path: Path  # of the call of a function that `until` is in
@@ -57,7 +57,7 @@ class SessionBase:
         self.model = model if isinstance(model, Model) else model.model
         self.snapshots = SnapshotCache(self.model, graph)
         self._taken: tuple[int, ModelSnapshot] | None = None  # with the revision of the document
-        self.memory_limit: int | None = None  # bytes of inputs, weights and values; None: most of the machine's memory
+        self.memory_limit: int | None = None  # bytes, see the class; None: most of the machine's memory
         self.keep: Wanted = "all"  # default of the argument `values`
         self._preparing = threading.RLock()  # a background thread may call `prepare` before a request
 
@@ -112,8 +112,8 @@ class Session(SessionBase):
     (see `cache_budget`); of values that do not fit, summaries are kept, and they are computed again on demand. Results
     share arrays with later runs: copy an array before changing it.
 
-    `memory_limit` is the limit for the bytes of inputs, weights and values together; if weights alone would take most
-    of it, they are read from their file for each node that needs them. Temporary arrays of a kernel are not summed up:
+    `memory_limit` is the limit for the bytes of inputs, weights, values and buffers; if weights alone would take most
+    of it, they are read from their file for each node that needs them. Other temporary arrays are not summed up:
     each must fit into the rest of the limit. With `keep` "outputs", or names of values, all other values are freed
     after their last use.
     Use from one thread at a time; the model is read by `request`, `run` and `steps`, on the calling thread.

@@ -27,6 +27,7 @@ from onnx_workbench.exec.errors import LimitError
 from onnx_workbench.exec.inputs.feeds import HeldInput
 from onnx_workbench.exec.inspect.statistics import nbytes
 from onnx_workbench.exec.kernels.context import Limits, RuntimeValue, set_limits
+from onnx_workbench.exec.kernels.shared.scratch import working_bytes
 from onnx_workbench.exec.kernels.shared.weights import laid_out_bytes
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.exec.results.values import MISSING, copy_value, same_value
@@ -148,8 +149,11 @@ class Engine:
         return stepper
 
     def _count_memory(self, run: Executor, input_bytes: int) -> None:
-        """Count the memory in use before a run: inputs, weights, values of earlier runs; evict those if needed."""
+        """Count the memory in use before a run: inputs, weights, buffers, values of earlier runs; evict those if
+        needed.
+        """
         limits = run.limits
+        limits.working = limits.most_working = working_bytes(limits.memory // 8)
         limits.fixed = limits.most_fixed = 0
         limits.reserve(input_bytes + self.library.weight_bytes + self.library.folded_bytes + laid_out_bytes())
         old = self.cache.old_bytes

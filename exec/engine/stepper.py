@@ -375,6 +375,10 @@ class Stepper:
 
     # -- results ---------------------------------------------------------------------------------------------
 
+    def _memory(self) -> RunMemory:
+        limits, inputs = self.run.limits, self.input_bytes
+        return RunMemory(limits.memory, limits.most_fixed - inputs, inputs, limits.most_working)
+
     def result(self) -> RunResult:
         """Return everything computed so far; may be called repeatedly."""
         run, plan = self.run, self.plan
@@ -402,7 +406,7 @@ class Stepper:
             seed=self._options.seed,
             seconds=(time.perf_counter() if self._left is None else self._left) - self._begun,
             peak_bytes=max(run.main.peak, run.main.held),
-            memory=RunMemory(run.limits.memory, run.limits.most_fixed - self.input_bytes, self.input_bytes),
+            memory=self._memory(),
             stopped=stopped,
             notes=plan.all_notes,
             bodies=inside.values,

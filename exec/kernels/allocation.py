@@ -57,7 +57,7 @@ def check_size(shape: Sequence[int], dtype: DTypeLike) -> None:
         needed = f"a result of {_written(shape, dtype)} needs {size:,} bytes"
         msg = f"{needed}, over the limit of {limit:,} bytes for a tensor"
         raise LimitError(msg)
-    if size > limits.memory - limits.fixed - limits.held:
+    if size > limits.left:
         limits.require(size, f"a result of {_written(shape, dtype)}")
 
 

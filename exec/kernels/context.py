@@ -81,9 +81,12 @@ class Limits:
     """Limits of one run: memory in all and for a single result, time, and cancellation. Any thread.
 
     `fixed` are the bytes of its inputs and weights, `held` those of its values; the executor keeps count of them.
+    `working` are those of buffers in which kernels compute, counted where they are allocated.
     """
 
-    __slots__ = ("deadline", "fixed", "held", "max_bytes", "memory", "most_fixed", "progress")
+    __slots__ = (
+        "deadline", "fixed", "held", "max_bytes", "memory", "most_fixed", "most_working", "progress", "working"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -98,22 +101,29 @@ class Limits:
         self.memory = sys.maxsize if memory is None else memory
         self.fixed = 0
         self.most_fixed = 0
+        self.working = 0
+        self.most_working = 0
         self.held = 0
 
     @property
     def left(self) -> int:
         """Number of bytes that the run may still hold."""
-        return self.memory - self.fixed - self.held
+        return self.memory - self.fixed - self.working - self.held
 
     def reserve(self, size: int) -> None:
         """Add bytes of weights to `fixed`; a negative size releases them."""
         self.fixed += size
         self.most_fixed = max(self.most_fixed, self.fixed)
 
+    def use(self, size: int) -> None:
+        """Add bytes to `working`; a negative size frees them."""
+        self.working += size
+        self.most_working = max(self.most_working, self.working)
+
     def require(self, size: int, what: str) -> None:
         """Raise MemoryLimitError if the run may not hold `size` more bytes; `what` names their use in the message."""
         if size > self.left:
-            found = f"inputs and weights {self.fixed:,} and values {self.held:,} bytes"
+            found = f"inputs and weights {self.fixed:,}, buffers {self.working:,} and values {self.held:,} bytes"
             msg = f"{what} needs {size:,} bytes, over the memory limit of {self.memory:,} bytes, of which {found} take"
             raise MemoryLimitError(f"{msg}; expected a higher limit, or fewer values to keep", size)
 

@@ -56,7 +56,8 @@ class Moment:
 
 
 class RunMemory(NamedTuple):
-    """Bytes that a run held besides its values: weights (peak, with copies in the layout of kernels) and inputs.
+    """Bytes that a run held besides its values: weights (peak, with copies in the layout of kernels), inputs, and
+    buffers in which kernels compute (peak).
 
     `limit` bounds these and the values together; 0 if unknown.
     """
@@ -64,6 +65,7 @@ class RunMemory(NamedTuple):
     limit: int = 0
     weights: int = 0
     inputs: int = 0
+    buffers: int = 0
 
 
 NO_MEMORY = RunMemory()

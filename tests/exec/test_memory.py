@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import onnx.parser
 import pytest
 from onnx import TensorProto
 
+from onnx_workbench.exec.kernels.shared.scratch import working_bytes
 from onnx_workbench.exec.results.node_table import State
 from onnx_workbench.exec.session import Session
 from onnx_workbench.exec.worker.client import WorkerSession
@@ -161,3 +163,20 @@ def test_values_that_are_not_kept_are_freed_after_their_last_use(keep: Any, kept
     assert result.peak_bytes <= 3 * _VALUE.nbytes
     assert result.why_missing("c").endswith("was run, but the run did not keep this value")
     np.testing.assert_allclose(result.values["y"], _VALUE / 2, rtol=1e-6)
+
+
+def test_buffers_of_kernels_count_and_are_freed_where_they_take_much_of_the_limit() -> None:
+    """They came on top of the limit, and were told nowhere."""
+    text = "g (float[1, 8, 200, 200] x) => (float[1, 8, 200, 200] y) { y = Conv <pads = [1, 1, 1, 1]> (x, x1) }"
+    text = text.replace("x) =>", "x, float[8, 8, 3, 3] x1) =>")
+    feeds = {"x": np.ones((1, 8, 200, 200), np.float32), "x1": np.ones((8, 8, 3, 3), np.float32)}
+    working_bytes(0)
+    roomy = Session(parse(text)).run(feeds, memory_limit=64 << 20)
+    buffers = roomy.memory.buffers
+    assert 100_000 < buffers <= working_bytes(sys.maxsize)
+    held = feeds["x"].nbytes + roomy.peak_bytes
+    failed = Session(parse(text)).run(feeds, memory_limit=held + buffers // 2)
+    assert [failure.operator for failure in failed.failures] == ["Conv"]
+    assert "over the memory limit" in str(failed.failures[0])
+    assert failed.memory.buffers < buffers  # what other runs left was freed
+    assert Session(parse(text)).run(feeds, memory_limit=held + 2 * buffers + 10_000).ok

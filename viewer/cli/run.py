@@ -62,8 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--memory-limit", type=size, metavar="SIZE",
-        help="memory limit of inputs, weights and values together, such as 2G; larger weights are read when needed, "
-        "and what a node needs only while it computes may come on top",
+        help="memory limit of inputs, weights, values and buffers together, such as 2G; larger weights are read when "
+        "needed, and other arrays that a node needs only while it computes may come on top",
     )  # fmt: skip
     parser.add_argument(
         "--time-limit", type=seconds, metavar="S",
@@ -353,6 +353,7 @@ def _print_profile(result: RunResult) -> None:
         by_operator.setdefault(node.operator, []).append(node.seconds)
     memory = result.memory
     held = f"{memory.inputs / 1e6:.1f} MB of inputs, {memory.weights / 1e6:.1f} MB of weights"
+    held += f", {memory.buffers / 1e6:.1f} MB of buffers"
     print(f"\n{result.seconds * 1e3:.2f} ms, {result.peak_bytes / 1e6:.1f} MB of values, {held}")
     rows = [("operator", "  nodes", "      ms", "  share")]
     for operator, times in sorted(by_operator.items(), key=lambda item: -sum(item[1])):
