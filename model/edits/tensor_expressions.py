@@ -51,7 +51,6 @@ FUNCTIONS: Final[Mapping[str, tuple[Callable[..., Any], int]]] = MappingProxyTyp
     "where": (np.where, 3),
 })  # fmt: skip
 
-#: Functions of the whole tensor; their argument is always x.
 #: The elements of a tensor, flat, in pieces that are not empty; anew at each call.
 _Pieces = Callable[[], Iterable["NDArray[Any]"]]
 
@@ -87,6 +86,7 @@ def _std(pieces: _Pieces) -> Any:
     return np.sqrt(_mean(squares))
 
 
+#: Functions of the whole tensor; their argument is always x.
 REDUCTIONS: Final[Mapping[str, Callable[[_Pieces], Any]]] = MappingProxyType({
     "min": _min, "max": _max, "mean": _mean, "std": _std, "sum": _sum,
 })  # fmt: skip

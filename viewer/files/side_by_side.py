@@ -23,6 +23,8 @@ from onnx_workbench.viewer.compare.difference_text import difference_line
 from onnx_workbench.viewer.compare.merged import MergedComparison
 from onnx_workbench.viewer.core.settings import COMPARE_MERGED
 from onnx_workbench.viewer.style.formatting import display, plural
+from onnx_workbench.viewer.style.icons import icon
+from onnx_workbench.viewer.style.theme import themes
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
 from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.files.document_tab import DocumentTab
     from onnx_workbench.viewer.run.workspace import Workspace
 
-_LEAST_TOLD = 24  # least number of characters of the difference in the bar
+_LEAST_TOLD = 20  # least number of characters of the difference in the bar
 _MOST_TRIED = 64  # limit for the boxes around the middle in which a match is searched
 
 
@@ -215,7 +217,9 @@ class CompareBar(QWidget):
         self.follow.setCheckable(True)
         self.follow.setChecked(True)
         self.list = self._button("List", "Show the list of differences", lambda: self._trigger("panel.differences"))
-        self.stop = self._button("Stop comparing", "Show the two documents separately", comparing.close)
+        self.stop = self._button("", "Stop comparing", comparing.close)
+        themes().themeChanged.connect(self._color)
+        self._color()
         comparing.changed.connect(self._show)
         comparing.chosen_changed.connect(self._show)
         self._show()
@@ -230,6 +234,9 @@ class CompareBar(QWidget):
             button.clicked.connect(lambda _checked: run())
         self._row.addWidget(button)
         return button
+
+    def _color(self) -> None:
+        self.stop.setIcon(icon("close"))
 
     def _choice(self, text: str, tip: str, *, merged: bool) -> QToolButton:
         settings = self._comparing.new.settings
