@@ -126,8 +126,7 @@ class Process:
         if answers is not None:
             answers.put((kind, content))
         elif kind == "value":
-            for name in SharedMemoryExchange.names(content):
-                self.exchange.decode(content) if name else None
+            self.exchange.discard(content)
 
     def ended(self) -> None:
         """Mark the process as ended and wake all waiting threads. Called by the receiving thread."""

@@ -175,17 +175,18 @@ class SharedMemoryExchange:
                 path.unlink(missing_ok=True)
         return np.frombuffer(memory, dtype).reshape(sent.shape)
 
-    @staticmethod
-    def names(sent: Any) -> Iterator[str]:
-        """Names of the shared arrays in a message."""
-        if isinstance(sent, SharedArray):
-            yield sent.name
-        elif isinstance(sent, (tuple, list)):
-            for item in sent:
-                yield from SharedMemoryExchange.names(item)
-        elif isinstance(sent, dict):
-            for item in sent.values():
-                yield from SharedMemoryExchange.names(item)
+    def discard(self, message: Any) -> None:
+        """Free the shared arrays of a message that nobody waits for."""
+        for array in _shared_arrays(message):
+            self._decode_array(array)
+
+
+def _shared_arrays(message: Any) -> Iterator[SharedArray]:
+    if isinstance(message, SharedArray):
+        yield message
+    elif isinstance(message, (tuple, list, dict)):
+        for item in message.values() if isinstance(message, dict) else message:
+            yield from _shared_arrays(item)
 
 
 def _content(array: Array) -> memoryview:

@@ -50,6 +50,17 @@ def test_letting_a_result_go_waits_for_nobody_who_sends(sessions: Any) -> None:
         process.request("measure", (run, ((), 1)))
 
 
+def test_values_that_nobody_waits_for_are_freed(sessions: Any) -> None:
+    process = sessions(parse(CHAIN)).start()
+    large = np.zeros(1 << 20, np.float32)
+    sent = [process.exchange.encode(large) for _ in range(3)]
+    process.deliver(1 << 40, "value", {"x": sent[0], "y": [sent[1]]})  # as of inputs, when the run was cancelled
+    process.deliver(1 << 40, "value", sent[2])
+    for one in sent:
+        with pytest.raises(FileNotFoundError):
+            process.exchange.decode(one)
+
+
 def test_a_run_that_was_looked_at_is_let_go_with_what_it_gave(sessions: Any) -> None:
     session, progress, seen = sessions(parse(ENDLESS)), Progress(), []
 
