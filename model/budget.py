@@ -4,7 +4,7 @@
 | --- | --- | --- |
 | the window: a tensor whose size is a number in a file | `made_limit` | – |
 | the process of runs, in total | `process_budget` | the run's time limit, chosen by the user |
-| a run: inputs, weights and values | `process_budget`, or less if the user chose so | – |
+| a run: inputs, weights, values and buffers | `process_budget`, or less if the user chose so | – |
 | one value of a run; all inputs; cached values | `value_limit`, `input_limit`, `cache_budget` | – |
 | a command, in total | `process_budget` | `--time-limit`; the same again to write its output |
 | a helper with onnx's C++ code | `HELPER_MEMORY`, or less if it needs less | `HELPER_SECONDS` |

@@ -72,9 +72,9 @@ RUN_IN_PROCESS = Option(
 MEMORY_LIMIT = Option(
     "run/memory-limit", "automatic", "Memory limit of a run",
     choices=("automatic", "1 GB", "2 GB", "4 GB", "8 GB", "16 GB", "32 GB", "64 GB"),
-    help="Of inputs, weights and values together; at most, and by default, three quarters of the memory.\n"
-    "Weights that do not fit are read from their file for each node. What a node needs only while it computes may\n"
-    "come on top.",
+    help="Of inputs, weights, values and buffers together; at most, and by default, three quarters of the memory.\n"
+    "Weights that do not fit are read from their file for each node. Other arrays that a node needs only while it\n"
+    "computes may come on top.",
 )  # fmt: skip
 NAN_ALONE = Option("run/nan-alone", False, "Ignore infinities", help="Search for NaN only")
 COMPARE_MERGED = Option("compare/merged", False)
