@@ -17,11 +17,14 @@ _MOST_SHOWN = 100
 
 
 def problems_of(workspace: Workspace, item: Item) -> list[Problem]:
-    """Return the known problems of an object; for a node, also of its outputs.
+    """Return the known problems of an object; for a node, also of its initializers and outputs.
 
     Infos about a whole graph or model apply to nearly every export and are left to the Problems panel.
     """
-    places = {*map(id, (item, *item.outputs) if isinstance(item, Node) else (item,))}
+    places = {id(item)}
+    if isinstance(item, Node):
+        places.update(map(id, item.outputs))
+        places.update(id(value) for value in item.inputs if value is not None and value.initializer is not None)
     least = ("error", "warning") if isinstance(item, (Graph, Function, Model)) else ("error", "warning", "info")
     here = [problem for problem in workspace.problems.all if id(problem.place) in places]
     return [problem for problem in here if problem.severity in least]

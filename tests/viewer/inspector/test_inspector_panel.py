@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractItemView
 
@@ -10,6 +12,7 @@ from onnx_workbench.model.edits.constants import add_constant
 from onnx_workbench.model.edits.properties import set_text
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import InsertNode, SetAttribute, SetField, SetGraphInputs
+from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.types import ElementType, TensorType
@@ -108,6 +111,28 @@ def test_what_is_wrong_is_said_and_mended(qtbot, panel, workspace):
     press(qtbot, panel, "problems", first.key, title=first.actions[0].title)
     assert not node.attributes
     qtbot.waitUntil(lambda: not panel.tree.rows.find("problems").isValid())
+
+
+def test_a_node_tells_what_is_wrong_with_its_weights(qtbot, tmp_path):
+    weights = numpy_helper.from_array(np.ones((4, 4), np.float32), "w")
+    weights.raw_data = weights.raw_data[:-4]
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        "graph",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4])],
+        [weights],
+    )
+    path = tmp_path / "short.onnx"
+    path.write_bytes(helper.make_model(graph, ir_version=8).SerializeToString())
+    workspace = Workspace(Document(load(path), path), title="short")
+    panel = shown(qtbot, workspace)
+    workspace.problems.start()
+    workspace.selection.set([workspace.model.graph.nodes[0]])
+    qtbot.waitUntil(lambda: panel.tree.rows.find("problems").isValid())
+    first = panel.tree.rows.row(panel.tree.rows.index(0, 1, panel.tree.rows.find("problems").siblingAtColumn(0)))
+    assert first.text == "The values of w are not available"
+    workspace.close()
 
 
 def test_remarks_on_a_whole_model_are_left_to_the_problems_panel(qtbot, panel, workspace):
