@@ -119,6 +119,17 @@ def test_buttons_stand_beside_the_text_and_below_it_where_that_could_not_be_read
         assert text.height() >= text.heightForWidth(text.width())
 
 
+def test_what_disappears_by_itself_is_below_what_stays(qtbot, bar, workspace):
+    for severity, title in ("info", "Saved"), ("error", "Failed"), ("info", "Copied"), ("warning", "Look"):
+        workspace.messages.show(severity, title)
+
+    def shown():
+        labels = [label for label in bar.findChildren(QLabel) if label.text() and label.isVisible()]
+        return [label.text() for label in sorted(labels, key=lambda label: label.mapTo(bar, QPoint()).y())]
+
+    qtbot.waitUntil(lambda: shown() == ["Failed", "Look", "Copied"])
+
+
 def test_a_bar_without_a_workspace_offers_no_place_to_go_to(qtbot, workspace):
     bar = MessageBar()
     qtbot.addWidget(bar)

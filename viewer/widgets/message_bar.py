@@ -25,7 +25,10 @@ _TEXT_CHARACTERS = 40  # least width of the text next to the buttons
 
 
 class MessageBar(QWidget):
-    """Shows messages, newest below; infos disappear by themselves, warnings and errors stay."""
+    """Shows messages, newest below; infos disappear by themselves, warnings and errors stay.
+
+    What stays is above what disappears, so that no button moves from below the pointer by itself.
+    """
 
     def __init__(self, workspace: DocumentContext | None = None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -56,9 +59,10 @@ class MessageBar(QWidget):
         for button in row.buttons:
             button.clicked.connect(partial(self._remove, row))
         self._rows.append(row)
-        self._layout.addWidget(row)
+        staying = sum(not _disappears(one) for one in self.messages[:-1])
+        self._layout.insertWidget(-1 if _disappears(message) else staying, row)
         self.show()
-        if message.severity == "info" and not message.choices:
+        if _disappears(message):
             QTimer.singleShot(_INFO_SECONDS * 1000, row, partial(self._remove, row))
 
     def _make_room(self) -> None:
@@ -93,6 +97,10 @@ class MessageBar(QWidget):
             row.hide()
             row.deleteLater()
             self.setVisible(bool(self._rows))
+
+
+def _disappears(message: Message) -> bool:
+    return message.severity == "info" and not message.choices
 
 
 class _Row(QFrame):
