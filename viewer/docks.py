@@ -261,13 +261,18 @@ class Docks(QObject):
         return panel
 
     def suggest_panel(self, panel_id: str) -> bool:
-        """Open a panel without focus, once per window; never one that the user closed. Returns whether this was it."""
+        """Open a panel without focus, once per window; never one that the user closed. Returns whether this was it.
+
+        One beside the graph comes to the front also if it is open: a new session begins with the inspector there.
+        """
         if panel_id in self._offered or not self._are_shown:
             return False
         self._offered.add(panel_id)
-        if not self.is_open(panel_id) and panel_id not in self._settings.get(CLOSED_PANELS):
-            self._docks[panel_id].show()
-            self._docks[panel_id].raise_()
+        dock = self._docks[panel_id]
+        may_come = dock.isHidden() or dock.info.area != "bottom"
+        if may_come and panel_id not in self._settings.get(CLOSED_PANELS):
+            dock.show()
+            dock.raise_()
         return True
 
     def _remember_closed(self, panel_id: str) -> None:

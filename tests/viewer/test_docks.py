@@ -131,6 +131,9 @@ def test_the_next_start_has_the_inspector_in_front_of_the_run_panel(qtbot, tmp_p
             assert window.docks.is_open("run")
             inspector = window.docks.panel("inspector")
             qtbot.waitUntil(lambda panel=inspector: not panel.visibleRegion().isEmpty())
+            window.workspace.suggest_panel("tensor")  # as the first run does
+            run = window.docks.make("run")
+            qtbot.waitUntil(lambda panel=run: not panel.visibleRegion().isEmpty())
         window.close()
         qtbot.wait(0)
 
