@@ -12,7 +12,7 @@ from onnx_workbench.exec.inspect.statistics import statistics
 from onnx_workbench.exec.inspect.thumbnails import Thumbnail
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.core.settings import EDGE_NOTES, RUN_IN_PROCESS
-from onnx_workbench.viewer.run.edge_notes import note_text, outline
+from onnx_workbench.viewer.run.edge_notes import note_text, outline, thumbnails_of
 from tests.viewer.canvas.painting import finish_painting
 from tests.viewer.run.run_actions import edit, idle, make_bad, make_finite, opened, run, value
 
@@ -110,18 +110,24 @@ def test_news_of_a_note_reach_the_edge_though_it_was_asked_for_before_they_are_t
     qtbot.waitUntil(lambda: shown(qtbot, workspace, "r").stale)
 
 
-def test_undo_brings_the_old_notes_back_without_looking_again(qtbot, workspace):
+def test_undo_brings_the_old_notes_back_without_looking_again(qtbot, workspace, monkeypatch):
     run(qtbot, workspace)
     before = shown(qtbot, workspace, "r")
+    first, asked = workspace.results.current.result, []
+
+    def look(result, keys):
+        asked.append(result)
+        return thumbnails_of(result, keys)
+
     workspace.runs.set_live(True)
     edit(workspace, "conv", "pads", [2, 2, 2, 2])
     qtbot.waitUntil(lambda: len(workspace.results.records) > 1)
     qtbot.waitUntil(lambda: shown(qtbot, workspace, "r") != before)
-    heard = []
-    workspace.tasks.started.connect(lambda task: heard.append(task.title))
+    monkeypatch.setattr("onnx_workbench.viewer.run.edge_notes.thumbnails_of", look)
     workspace.document.undo()
     qtbot.waitUntil(lambda: shown(qtbot, workspace, "r") == before)
-    assert "Reading values" not in heard
+    assert workspace.results.current.result is first
+    assert first not in asked
 
 
 # -- words -----------------------------------------------------------------------------------------------------
