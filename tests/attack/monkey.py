@@ -36,6 +36,7 @@ _HUNG = 300  # seconds without a step, after which the stacks are printed and th
 _CLOSED_ALL = 150  # steps after which all tabs are closed
 _GROWTH = 400 << 20  # bytes above the first time that all tabs were closed
 _MORE_THREADS, _MORE_FILES = 40, 60
+_STACK = 2000  # characters of the stacks of the longest stall
 #: What leaves the window, or the program: web pages, folders, windows of the system.
 _LEFT_OUT = frozenset({"file.quit", "help.logs", "help.folder", "help.website", "help.report"})
 _HARMLESS = ("This plugin does not support ",)
@@ -100,6 +101,8 @@ class Monkey:
         self.window = self.application.start([])
         self.window.closeEvent = QEvent.ignore  # type: ignore[method-assign]  # the palette of actions can quit
         self.heartbeat = Heartbeat()
+        self._noted = self.heartbeat.worst
+        self.stalled = ""
         self._stuck_menus = StuckMenus(lambda: self.steps)
         self._actions = [one.id for one in actions() if one.id not in _LEFT_OUT]
         self._wait(0.5)
@@ -178,6 +181,14 @@ class Monkey:
         self._wait(self.rng.choice([0, 0, 0.01, 0.05, 0.3]))
         faulthandler.cancel_dump_traceback_later()
         self.peak = max(self.peak, held()["memory"])
+        self._note_stall()
+
+    def _note_stall(self) -> None:
+        """Note after what the longest stall so far was, and where the window was then."""
+        worst = self.heartbeat.worst
+        if worst is not self._noted:
+            self._noted = worst
+            self.stalled = f"step {self.steps}, after {' | '.join(self.trace)}: {worst.stack[-_STACK:]}"
 
     def _wait(self, seconds: float) -> None:
         from PySide6.QtCore import QEvent
@@ -350,6 +361,7 @@ class Monkey:
         self._wait(1.5)
         self._collector.collect()
         self.closed.append(held())
+        self._note_stall()
         left = sorted({type(w).__name__ for w in QApplication.allWidgets() if isinstance(w, Panel)})
         if left and not self.window.tabs():
             self._fault(f"panels of closed documents are left: {', '.join(left)}")
@@ -362,7 +374,7 @@ class Monkey:
                 self._fault(f"{name} grew from {first[name]:,} to {last[name]:,} with all tabs closed")
         return {
             "steps": self.steps, "faults": len(self.faults), "peak": self.peak, "closed": self.closed,
-            "stall": self.heartbeat.worst.seconds, "busy": self.heartbeat.worst.busy,
+            "stall": self.heartbeat.worst.seconds, "busy": self.heartbeat.worst.busy, "stalled": self.stalled,
         }  # fmt: skip
 
 
