@@ -85,8 +85,8 @@ def _beside_floating(
     assert request.node_ids is not None
     found = solve(floating.without(request, nodes), progress, state)
     ids = request.node_ids[nodes]
-    wanted = floating.wishes(ids, state.floating, _middles(state), _middles(found.state), around or (0.0, 0.0))
-    whole = floating.added(found, request, nodes, wanted)
+    wanted = floating.wanted_middles(ids, state.floating, _middles(state), _middles(found.state), around or (0.0, 0.0))
+    whole = floating.with_nodes(found, request, nodes, wanted)
     middles = (whole.positions + whole.sizes / 2)[nodes].astype(np.float64)
     return replace(whole, state=replace(found.state, floating=Floating(ids, middles)))
 

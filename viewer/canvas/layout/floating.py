@@ -75,7 +75,9 @@ def without(request: LayoutRequest, nodes: Ints) -> LayoutRequest:
     )
 
 
-def wishes(ids: Index, floating: Floating | None, old: tuple[Index, Real], new: tuple[Index, Real], at: Point) -> Real:
+def wanted_middles(
+    ids: Index, floating: Floating | None, old: tuple[Index, Real], new: tuple[Index, Real], at: Point
+) -> Real:
     """[K, 2] wanted middles of floating nodes: as before, moved as the nearest other node; for new ones, `at`.
 
     `old` and `new` are ids and middles of the other nodes in the previous and in this layout.
@@ -95,7 +97,7 @@ def wishes(ids: Index, floating: Floating | None, old: tuple[Index, Real], new: 
     return points
 
 
-def added(layout: Layout, request: LayoutRequest, nodes: Ints, wanted: Real) -> Layout:
+def with_nodes(layout: Layout, request: LayoutRequest, nodes: Ints, wanted: Real) -> Layout:
     """Return a layout of all nodes from that of the others: each floating one as near as possible to its middle."""
     n = len(request.sizes)
     others = np.ones(n, bool)
