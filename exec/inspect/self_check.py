@@ -15,6 +15,7 @@ from onnx_workbench.exec.inspect import load_child
 from onnx_workbench.exec.inspect.equivalence import Equivalence, compare_isolated, weights
 from onnx_workbench.exec.inspect.load_child import ONNX_CHECKER, ONNX_RUNTIME
 from onnx_workbench.model.budget import COMPARISON_SECONDS
+from onnx_workbench.model.edits.functions import MOST_INLINED_NODES, inlined_node_count
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.writer.save import to_file
 from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
@@ -55,6 +56,8 @@ def check_transformed(
     changed = "" if part_of is not None else next(interface_changes(before, after, meant), "")
     if changed:
         return Equivalence(False, reason=changed, fails=True)
+    if too_large := next(filter(None, map(_expansion, (before, after))), ""):
+        return Equivalence(None, reason=too_large)
     if part_of in (None, before.graph):
         is_part = part_of is not None
         found = compare_isolated(
@@ -97,9 +100,9 @@ def check_written(model: Model, path: Path, progress: Progress = SILENT) -> None
     """Check that other programs load the file that a model was written to, with its external data.
 
     ModelError if a program refuses the file although it accepts the model as a single file. Cost: loading it once or
-    twice. Skipped for weights of more than 256 MB.
+    twice. Skipped for weights of more than 256 MB, and functions that expand to millions of nodes.
     """
-    if weights(model) > _LARGEST:
+    if weights(model) > _LARGEST or _expansion(model):
         return
     refusing: dict[str, str] = {}
     with suppress(ModelError):  # no child process, or not in time
@@ -108,6 +111,14 @@ def check_written(model: Model, path: Path, progress: Progress = SILENT) -> None
         refusing = {engine: text for engine, text in found.items() if text and not whole.get(engine)}
     for engine, message in refusing.items():
         raise ModelError(f"{engine} does not accept the written file", message, str(path))
+
+
+def _expansion(model: Model) -> str:
+    """Say that the functions of a model expand to too many nodes to be run; empty if they do not."""
+    with suppress(ModelError):  # recursion, which a run refuses at once
+        if (count := inlined_node_count(model)) > MOST_INLINED_NODES:
+            return f"its functions expand to {count:,} nodes; at most {MOST_INLINED_NODES:,} are run and loaded"
+    return ""
 
 
 # -- the interface

@@ -442,7 +442,7 @@ def inline_all(edit: Transaction, progress: Progress = SILENT) -> int:
     return inlined.total()
 
 
-_MOST_INLINED, _MOST_MADE = 100_000, 2_000_000  # calls, and nodes that inlining creates
+_MOST_INLINED, MOST_INLINED_NODES = 100_000, 2_000_000  # calls, and nodes that inlining creates
 
 
 def _inline(edit: Transaction, calls: Iterable[Node], progress: Progress) -> Counter[Operator]:
@@ -450,8 +450,8 @@ def _inline(edit: Transaction, calls: Iterable[Node], progress: Progress) -> Cou
     calls = list(calls)
     sizes = _inlined_sizes(edit.model)
     many, nodes = (sum(sizes.get(call.operator, (1, 1))[part] for call in calls) for part in (0, 1))
-    if many > _MOST_INLINED or nodes > _MOST_MADE:
-        limits = f"at most {_MOST_INLINED:,} calls and {_MOST_MADE:,} nodes are inlined at once"
+    if many > _MOST_INLINED or nodes > MOST_INLINED_NODES:
+        limits = f"at most {_MOST_INLINED:,} calls and {MOST_INLINED_NODES:,} nodes are inlined at once"
         raise ModelError("The functions would become too large", f"{many:,} calls make {nodes:,} nodes; {limits}.")
     pending, inlined = deque(calls), Counter[Operator]()
     while pending:
@@ -462,6 +462,12 @@ def _inline(edit: Transaction, calls: Iterable[Node], progress: Progress) -> Cou
         inner = (node for copy in copies for body in copy.bodies for graph in body.walk() for node in graph.nodes)
         pending += [node for node in (*copies, *inner) if node.operator in sizes]
     return inlined
+
+
+def inlined_node_count(model: Model) -> int:
+    """Return the number of nodes of the main graph with every call inlined. ModelError for recursion; reads no file."""
+    sizes = _inlined_sizes(model)
+    return sum(sizes.get(node.operator, (1, 1))[1] for graph in model.graph.walk() for node in graph.nodes)
 
 
 def _inlined_sizes(model: Model) -> dict[Operator, tuple[int, int]]:
