@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 
     from onnx_workbench.model.history.document import Change, ChangeKind, Document, HistoryEntry
     from onnx_workbench.model.history.steps import Step
+    from onnx_workbench.model.recovery.object_ids import BaseIds
 
 
 class Journal:
     """Crash journal of one document. On the thread that owns the model; an edit costs time in proportion to its size.
 
     A model without a file needs a `baseline`, a saved copy of its first state. Without one given, the constructor
-    writes it, which takes as long as a save.
+    writes it, which takes as long as a save. `ids` are those of the document's state, if a task has collected them.
     `failed` is called, on any thread, when a background write fails: then call `check_background_errors`. A disk error
     stops the journal, not the user's work; `problem` then holds the message.
     """
@@ -44,6 +45,7 @@ class Journal:
         base: BaseFile | None = None,
         *,
         baseline: Baseline | None = None,
+        ids: BaseIds | None = None,
         failed: Callable[[], object] = lambda: None,
     ) -> None:
         self._document = document
@@ -53,7 +55,7 @@ class Journal:
         self._until_kept: list[Callable[[], object]] = []
         self._recording: list[JournalLog] = []  # logs that record the current change
         self._next: JournalLog | None = None  # for a file that is about to be written
-        self._log = self._first(BaseFile.of(document.path) if base is None else base, baseline)
+        self._log = self._first(BaseFile.of(document.path) if base is None else base, baseline, ids)
         self._note_unsaved()
         self._endings = [
             document.on_step(self),
@@ -61,16 +63,22 @@ class Journal:
             document.on_saved(self._on_saved),
         ]
 
-    def _first(self, base: BaseFile, baseline: Baseline | None) -> JournalLog:
+    def _first(self, base: BaseFile, baseline: Baseline | None, ids: BaseIds | None) -> JournalLog:
         document = self._document
         if not base.path:
-            return self._log_on(baseline or write_baseline(document.model, self._folder), document.current)
+            return self._log_on(baseline or write_baseline(document.model, self._folder), document.current, ids)
         source = None if document.model.source is None else document.model.source.data
         path, is_copy = new_path(self._folder), document.path is None
-        return JournalLog(document, document.current, base, path, source=source, failed=self._failed, is_copy=is_copy)
+        return JournalLog(
+            document, document.current, base, path, ids=ids, source=source, failed=self._failed, is_copy=is_copy
+        )
 
-    def _log_on(self, baseline: Baseline, state: HistoryEntry, follows: Path | None = None) -> JournalLog:
-        log = JournalLog(self._document, state, BaseFile(""), baseline.journal, failed=self._failed, follows=follows)
+    def _log_on(
+        self, baseline: Baseline, state: HistoryEntry, ids: BaseIds | None, follows: Path | None = None
+    ) -> JournalLog:
+        log = JournalLog(
+            self._document, state, BaseFile(""), baseline.journal, ids=ids, failed=self._failed, follows=follows
+        )
         if baseline.problem:
             log.stop(baseline.problem)
         return log
@@ -159,14 +167,15 @@ class Journal:
 
     # -- saving --------------------------------------------------------------------------------------------------
 
-    def expect(self, base: BaseFile, state: HistoryEntry) -> None:
+    def expect(self, base: BaseFile, state: HistoryEntry, ids: BaseIds | None = None) -> None:
         """Start a second log for a file that a save is about to write with a state of the document.
 
-        If the program dies meanwhile, recovery replays the log that fits the file then on disk.
+        `ids` are those of the state, if the save has collected them. If the program
+        dies meanwhile, recovery replays the log that fits the file then on disk.
         """
         self.expect_nothing()
         self._next = JournalLog(
-            self._document, state, base, new_path(self._folder), failed=self._failed, follows=self._log.path
+            self._document, state, base, new_path(self._folder), ids=ids, failed=self._failed, follows=self._log.path
         )
         if self._log.is_on_file:
             self._next.open()
@@ -177,12 +186,12 @@ class Journal:
             self._next.remove()
             self._next = None
 
-    def begin_anew(self, baseline: Baseline, state: HistoryEntry) -> None:
+    def begin_anew(self, baseline: Baseline, state: HistoryEntry, ids: BaseIds | None = None) -> None:
         """Continue on a baseline that was written because the document's file was deleted or changed."""
-        old, self._log = self._log, self._log_on(baseline, state, follows=self._log.path)
+        old, self._log = self._log, self._log_on(baseline, state, ids, follows=self._log.path)
         self._log.open()
         if self._next is not None:  # which must name the new log as its predecessor
-            self.expect(self._next.base, self._next.state)
+            self.expect(self._next.base, self._next.state, self._next.ids)
         old.remove()
         self._schedule_callbacks()
 
@@ -211,7 +220,8 @@ class Journal:
         was_edited = saved is not self._document.current
         if was_edited and log is not None and log.state is saved and log.base == base and not log.problem:
             return log
-        log = JournalLog(self._document, saved, base, new_path(self._folder), failed=self._failed)
+        ids = log.ids if log is not None and log.state is saved else None
+        log = JournalLog(self._document, saved, base, new_path(self._folder), ids=ids, failed=self._failed)
         for problem in problems:
             log.run_into(problem)
         return log

@@ -77,6 +77,7 @@ class JournalLog:
     Each edit costs time in proportion to its size. `failed` is called, on any thread, when a background write fails.
     A disk error stops the log, not the user's work; `problem` then holds the message.
     Replay starts from the base file, so it cannot undo edits made before `state`: such an undo is written as an edit.
+    `ids` are those of `state`, if they are known: they cost a walk over the model.
     `source` is the base file's data if the model reads its weights from there; `is_copy`: the document is a copy that
     does not belong to the base file. `follows` is the log of the same document that this one replaces if the base file
     exists when the program ends.
@@ -89,6 +90,7 @@ class JournalLog:
         base: BaseFile,
         path: Path,
         *,
+        ids: BaseIds | None = None,
         source: Source | None = None,
         failed: Callable[[], object] = lambda: None,
         is_copy: bool = False,
@@ -108,15 +110,15 @@ class JournalLog:
         self._entry = document.current
         self._at = _State()
         self._states = {state: self._at}
-        self._begin()
+        self._begin(ids)
 
-    def _begin(self) -> None:
+    def _begin(self, ids: BaseIds | None) -> None:
         """Collect the ids of the state's objects and write the edits since, by undoing and redoing these."""
         since = self._document.way(self.state)
         for _, _, inverses in reversed(since):
             for step in reversed(inverses):
                 step.apply()
-        self.ids = BaseIds(self._document.model)
+        self.ids = BaseIds(self._document.model) if ids is None else ids
         self.known = set[int]()  # ids of objects added since
         self._recorder = StepRecorder(WrittenIds(self.ids, self.known, self.source, self._store_payload))
         for entry, steps, _ in since:

@@ -21,6 +21,9 @@ from onnx_workbench.model.io.tensors.proto_tensor import TensorFiles
 from onnx_workbench.model.io.writer.export_graph import kept_declarations
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.progress import SILENT, Progress
+
+_PACE = 20_000  # objects between two checks
 
 
 def _initializers(graph: Graph) -> list[Value]:
@@ -102,20 +105,20 @@ def _merged(runs: Iterable[list[int]]) -> list[list[int]]:
 
 
 class BaseIds:
-    """The ids of all objects in a model's base file, collected on construction by a walk over the model."""
+    """The ids of all objects in a model's base file, collected on construction by a walk over the model. Any thread."""
 
-    def __init__(self, model: Model) -> None:
-        graphs = list(model.graphs())
-        objects = _in_file_order(model, graphs)
-        self._runs = _runs(one.id for one in objects)
+    def __init__(self, model: Model, progress: Progress = SILENT) -> None:
+        graphs = list(model.graphs(progress))
+        objects = _in_file_order(model, progress.paced(graphs))
+        self._runs = _runs(one.id for one in progress.paced(objects, _PACE))
         self._sorted = _merged(self._runs)
-        self._undefined = [(value.id, user.id, index) for value, user, index in _undefined(graphs)]
-        self._declared = [(value.id, graph.id, value.name) for value, graph in _declared_only(graphs)]
+        self._undefined = [(value.id, user.id, index) for value, user, index in _undefined(progress.paced(graphs))]
+        self._declared = [(value.id, graph.id, value.name) for value, graph in _declared_only(progress.paced(graphs))]
         self._others = {entry[0] for entry in chain(self._undefined, self._declared)}
-        self._names = _names(objects)
+        self._names = _names(progress.paced(objects, _PACE))
         self.tensors = {  # kept alive with this: they are distinguished by their identity
             value.id: value.initializer
-            for graph in graphs
+            for graph in progress.paced(graphs)
             for value in _initializers(graph)
             if isinstance(value.initializer, Tensor)
         }

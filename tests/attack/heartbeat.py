@@ -36,6 +36,7 @@ class Heartbeat(QObject):
         self._last, self._last_busy = time.perf_counter(), time.thread_time()
         self.stack = ""
         self.worst = Stall(0.0, 0.0, "")
+        self.busiest = self.worst  # the one that took most of the thread's own time: on a busy machine not the same
         self._timer = QTimer(self, interval=_BEAT_MS)
         self._timer.timeout.connect(self._beat)
         self._timer.start()
@@ -47,7 +48,7 @@ class Heartbeat(QObject):
     def reset(self) -> None:
         """Begin a new measurement."""
         self._beat()
-        self.worst = Stall(0.0, 0.0, "")
+        self.worst = self.busiest = Stall(0.0, 0.0, "")
 
     def stop(self) -> None:
         """End the timer and the thread."""
@@ -58,8 +59,9 @@ class Heartbeat(QObject):
 
     def _beat(self) -> None:
         now, busy = time.perf_counter(), time.thread_time()
-        if now - self._last > self.worst.seconds:
-            self.worst = Stall(now - self._last, busy - self._last_busy, self.stack)
+        stall = Stall(now - self._last, busy - self._last_busy, self.stack)
+        self.worst = max(self.worst, stall, key=lambda one: one.seconds)
+        self.busiest = max(self.busiest, stall, key=lambda one: one.busy)
         self._last, self._last_busy, self.stack = now, busy, ""
 
     def _watch(self) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # imports the model writer, which is not needed before the fi
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.model.recovery.baseline import Baseline
     from onnx_workbench.model.recovery.journal import Journal
+    from onnx_workbench.model.recovery.object_ids import BaseIds
     from onnx_workbench.viewer.files.save import PendingFile
     from onnx_workbench.viewer.run.workspace import Workspace
 
@@ -28,12 +29,19 @@ _LOSES = "A crash would lose edits"  # topic: a message replaces the previous on
 class Autosave(QObject):
     """Writes the journal of one document during the life of its workspace; `close` deletes it.
 
-    For a document without a file pass the `baseline` written of its model, or the file that `holds` it.
+    For a document without a file pass the `baseline` written of its model, or the file that `holds` it. `ids` are those
+    of the model, collected by the task that read it.
     """
 
     _failed = Signal()  # from the thread that writes
 
-    def __init__(self, workspace: Workspace, baseline: Baseline | None = None, holds: Path | None = None) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        baseline: Baseline | None = None,
+        holds: Path | None = None,
+        ids: BaseIds | None = None,
+    ) -> None:
         from onnx_workbench.model.recovery.journal import Journal
         from onnx_workbench.model.recovery.log import BaseFile
 
@@ -53,6 +61,7 @@ class Autosave(QObject):
                 journal_folder(),
                 BaseFile.of(holds or document.path, identity_read(workspace.model)),
                 baseline=baseline,
+                ids=ids,
                 failed=self._failed.emit,
             )
         except OSError:
@@ -99,11 +108,11 @@ class Autosave(QObject):
         if self.journal is None or state is None:
             return
         if coming.kept is not None and not coming.kept.problem:
-            self.journal.begin_anew(coming.kept, state)
+            self.journal.begin_anew(coming.kept, state, coming.ids)
         elif not coming.left_out:
             from onnx_workbench.model.recovery.log import BaseFile
 
-            self.journal.expect(BaseFile.of(coming.path, coming.identity), state)
+            self.journal.expect(BaseFile.of(coming.path, coming.identity), state, coming.ids)
 
     def expect_nothing(self) -> None:
         """Clear the expected file when a save has ended, with any outcome."""

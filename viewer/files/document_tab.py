@@ -23,6 +23,7 @@ from onnx_workbench.viewer.widgets.message_bar import MessageBar
 if TYPE_CHECKING:
     from onnx_workbench.model.io.reader.source import Identity
     from onnx_workbench.model.recovery.baseline import Baseline
+    from onnx_workbench.model.recovery.object_ids import BaseIds
     from onnx_workbench.viewer.canvas.graph_view import GraphView
     from onnx_workbench.viewer.files.side_by_side import SideBySide
     from onnx_workbench.viewer.run.scope_bar import ScopeBar
@@ -33,10 +34,16 @@ _LEAST_PATH = 160  # least px for the path; with less room, the selectors of a r
 class DocumentTab(QWidget):
     """A workspace and its view. The view imports numpy, so tabs are created only after the first paint.
 
-    For `baseline` and `holds` see `Autosave`.
+    For `baseline`, `holds` and `ids` see `Autosave`.
     """
 
-    def __init__(self, workspace: Workspace, baseline: Baseline | None = None, holds: Path | None = None) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        baseline: Baseline | None = None,
+        holds: Path | None = None,
+        ids: BaseIds | None = None,
+    ) -> None:
         super().__init__()
         from onnx_workbench.viewer.canvas.graph_view import GraphView
         from onnx_workbench.viewer.run.scope_bar import ScopeBar
@@ -53,7 +60,7 @@ class DocumentTab(QWidget):
         self.message_bar = MessageBar(workspace)
         self.view: GraphView = GraphView(workspace)
         self.view.trail_changed.connect(self.breadcrumb.set_frames)
-        self.autosave = Autosave(workspace, baseline, holds)
+        self.autosave = Autosave(workspace, baseline, holds, ids)
         workspace.types.changed.connect(self._show_types)
         workspace.types.start()
         workspace.problems.changed.connect(self._mark_problems)

@@ -20,7 +20,7 @@ from onnx_workbench.viewer.files import custom_operators, read_model
 from onnx_workbench.viewer.files.closing import Closing
 from onnx_workbench.viewer.files.document_tab import DocumentTab
 from onnx_workbench.viewer.files.file_watcher import FileWatcher
-from onnx_workbench.viewer.files.open_model import OpenedModel, OpenRequest, open_model, without_baseline
+from onnx_workbench.viewer.files.open_model import OpenedModel, OpenRequest, open_model, reopen, without_baseline
 from onnx_workbench.viewer.files.saver import ON_DISK, Saver
 from onnx_workbench.viewer.files.show_beside import show_beside
 from onnx_workbench.viewer.popups.file_dialogs import ask_open
@@ -29,7 +29,6 @@ from onnx_workbench.viewer.style.formatting import display, plural
 
 if TYPE_CHECKING:
     from onnx_workbench.model.io.reader.source import Identity
-    from onnx_workbench.model.recovery.baseline import Baseline
     from onnx_workbench.viewer.files.document_area import DocumentArea
 
 _MOST_TOLD = 3  # limit for files that could not be opened and get separate messages
@@ -220,7 +219,7 @@ class Documents(QObject):
         document = Document(opened.model, request.path)
         if request.model is not None:
             document.mark_unsaved()
-        tab = self._make_tab(document, request.title, opened.baseline, request.holder)
+        tab = self._make_tab(document, request.title, opened, request.holder)
         tab.number = request.number
         tab.foreign = request.foreign
         self.area.add_tab(tab)
@@ -230,11 +229,9 @@ class Documents(QObject):
         self.opened.emit(tab)
         return tab
 
-    def _make_tab(
-        self, document: Document, title: str, baseline: Baseline | None = None, holds: Path | None = None
-    ) -> DocumentTab:
+    def _make_tab(self, document: Document, title: str, opened: OpenedModel, holds: Path | None = None) -> DocumentTab:
         workspace = Workspace(document, self._settings, title=title)
-        tab = DocumentTab(workspace, baseline, holds)
+        tab = DocumentTab(workspace, opened.baseline, holds, opened.ids)
         self._closing.watch(tab)
         _report_source_problems(workspace)
         return tab
@@ -309,19 +306,19 @@ class Documents(QObject):
             return
         self.tasks.start(
             f"Reloading {path.name}",
-            partial(read_model.read, path),
+            partial(reopen, path),
             done=partial(self._reloaded, tab, state, identity),
             failed=partial(self._not_reloaded, tab),
             supersede=f"reload {path}",
         )
 
-    def _reloaded(self, tab: DocumentTab, state: object, identity: Identity | None, model: Model) -> None:
+    def _reloaded(self, tab: DocumentTab, state: object, identity: Identity | None, opened: OpenedModel) -> None:
         if tab not in self.area.tabs():
             return
         if self.saver.save_of(tab) or tab.identity != identity:  # a save has replaced the file that was read
             self.saver.when_written(tab, partial(self._reload, tab, state))
         elif _state_of(tab) == state:
-            self._replace(tab, model)
+            self._replace(tab, opened)
         else:
             self._offer_reload(tab)
 
@@ -329,8 +326,8 @@ class Documents(QObject):
         if isinstance(error, ModelError) and tab in self.area.tabs():
             tab.workspace.messages.report(error)
 
-    def _replace(self, tab: DocumentTab, model: Model) -> None:
-        fresh = self._make_tab(Document(model, tab.path), tab.workspace.title)
+    def _replace(self, tab: DocumentTab, opened: OpenedModel) -> None:
+        fresh = self._make_tab(Document(opened.model, tab.path), tab.workspace.title, opened)
         fresh.number = tab.number
         beside = tab.beside
         self.area.replace_tab(tab, fresh)

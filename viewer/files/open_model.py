@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from onnx_workbench.model.progress import SILENT
 from onnx_workbench.viewer.core.folders import journal_folder
 from onnx_workbench.viewer.files import read_model
 from onnx_workbench.viewer.style.formatting import display
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from onnx_workbench.model.ir.graph import Model
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.model.recovery.baseline import Baseline
+    from onnx_workbench.model.recovery.object_ids import BaseIds
 
 
 class OpenRequest(QObject):
@@ -57,9 +59,10 @@ class OpenRequest(QObject):
 
 @dataclass(frozen=True)
 class OpenedModel:
-    """Result of a request. `baseline` is None if a file holds the model."""
+    """Result of a request. `baseline` is None if a file holds the model; `ids` are for its journal."""
 
     model: Model
+    ids: BaseIds | None = None
     baseline: Baseline | None = None
 
 
@@ -74,16 +77,28 @@ def open_model(request: OpenRequest, preload: Callable[[], object], progress: Pr
     if model is None:
         model = read_model.read(request.source, progress)
     if request.path is not None or request.holder is not None:
-        progress.check()
-        return OpenedModel(model)
+        return with_ids(model, progress)
 
     from onnx_workbench.model.recovery.baseline import write_baseline
 
-    return OpenedModel(model, write_baseline(model, journal_folder(), progress))
+    baseline = write_baseline(model, journal_folder(), progress)
+    return replace(with_ids(model, SILENT), baseline=baseline)
+
+
+def reopen(path: Path, progress: Progress) -> OpenedModel:
+    """Read the file of an open document again; ModelError if it cannot be read. Any thread."""
+    return with_ids(read_model.read(path, progress), progress)
+
+
+def with_ids(model: Model, progress: Progress) -> OpenedModel:
+    """Return a model with the ids of its objects, which the GUI thread would take seconds to collect."""
+    from onnx_workbench.model.recovery.object_ids import BaseIds
+
+    return OpenedModel(model, BaseIds(model, progress))
 
 
 def without_baseline(model: Model) -> OpenedModel:
     """Return the result for a new model whose baseline was cancelled before it began."""
     from onnx_workbench.model.recovery.baseline import Baseline
 
-    return OpenedModel(model, Baseline.missing(journal_folder()))
+    return OpenedModel(model, baseline=Baseline.missing(journal_folder()))

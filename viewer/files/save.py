@@ -11,6 +11,7 @@ from onnx_workbench.model.io.writer.save import Saved, Saving, prepare
 from onnx_workbench.model.io.writer.storage_plan import UNMOVED, Storage
 from onnx_workbench.model.recovery.baseline import Baseline, finish_baseline, prepare_baseline
 from onnx_workbench.model.recovery.journal_files import new_path
+from onnx_workbench.model.recovery.object_ids import BaseIds
 from onnx_workbench.viewer.core.folders import journal_folder
 from onnx_workbench.viewer.core.threads import post_and_wait
 
@@ -38,6 +39,7 @@ class PendingFile:
     """The file that a save is about to replace the document's file with, and the state that it holds.
 
     `left_out`: the file does not hold all of the model. `kept`: the baseline written for the journal, if it needs one.
+    `ids`: those of the state.
     """
 
     path: Path
@@ -45,6 +47,7 @@ class PendingFile:
     state: int
     left_out: bool
     kept: Baseline | None
+    ids: BaseIds | None
 
 
 @dataclass(eq=False)
@@ -66,6 +69,7 @@ class Save:
     waiting: list[Callable[[], object]] = field(default_factory=list)  # called at its end
     stopped: bool = False
     cancel: Callable[[], object] = lambda: None  # cancels the current stage
+    _ids: BaseIds | None = None  # of the prepared state
     _whole: tuple[Path, Saving] | None = None  # baseline for the journal, if the file does not hold all of the model
 
     @property
@@ -105,6 +109,7 @@ class Save:
         if saving.left_out and journal is not None and journal.is_on(options.path):
             path = new_path(journal_folder())
             self._whole = path, prepare_baseline(model, path, progress)
+        self._ids = None if self.is_copy else BaseIds(model, progress)
         return saving
 
     def write(self, saving: Saving, state: int, progress: Progress) -> Saved:
@@ -115,7 +120,7 @@ class Save:
 
         def announce(path: Path, identity: Identity) -> None:
             kept = None if self._whole is None else finish_baseline(*self._whole, progress)
-            coming = PendingFile(path, identity, state, bool(saving.left_out), kept)
+            coming = PendingFile(path, identity, state, bool(saving.left_out), kept, self._ids)
             post_and_wait(lambda: self._expect(coming), progress)
 
         return saving.run(progress, placing=announce)

@@ -12,6 +12,7 @@ from shiboken6 import isValid
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.io.writer.save import Saving
+from onnx_workbench.model.recovery import object_ids
 from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
 from onnx_workbench.viewer.files import read_model, save
 from onnx_workbench.viewer.files.save import SaveOptions
@@ -42,6 +43,25 @@ def test_the_list_of_tabs_has_none_that_is_being_removed(window, qtbot, write):
     first, front = window.area.tabs()
     window.area.remove_tab(front)
     assert seen == [[first]]
+
+
+def test_the_ids_for_the_journal_are_collected_in_tasks(window, qtbot, write, monkeypatch):
+    threads, collect = [], object_ids._in_file_order
+    monkeypatch.setattr(
+        object_ids, "_in_file_order", lambda *given: (threads.append(threading.get_ident()), collect(*given))[1]
+    )
+    path = write("one")
+    window.files.open([path])
+    qtbot.waitUntil(lambda: len(window.area.tabs()) == 1)
+    workspace = window.workspace
+    with workspace.document.edit("Rename") as edit:
+        edit.do(SetField(workspace.model, "producer_name", "it"))
+    window.files.saver.save(window.tab)
+    qtbot.waitUntil(lambda: not workspace.document.modified)
+    window.files.reload(window.tab)
+    qtbot.waitUntil(lambda: window.workspace is not None and window.workspace is not workspace)
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 def test_a_file_that_takes_long_to_open_holds_up_no_other(window, qtbot, write, monkeypatch):
