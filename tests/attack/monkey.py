@@ -39,7 +39,8 @@ _MORE_THREADS, _MORE_FILES = 40, 60
 _STACK = 2000  # characters of the stacks of the longest stall
 #: What leaves the window, or the program: web pages, folders, windows of the system.
 _LEFT_OUT = frozenset({"file.quit", "help.logs", "help.folder", "help.website", "help.report"})
-_HARMLESS = ("This plugin does not support ",)
+#: Of the platform without a screen; and of QTest, for keys and clicks on what is behind a dialog.
+_HARMLESS = ("This plugin does not support ", "Keyboard event not accepted by ", "Mouse event ")
 
 
 class StuckMenus:

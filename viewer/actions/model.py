@@ -153,10 +153,12 @@ def _merge_tab(context: MenuContext) -> None:
         other = tab.workspace
 
         def chosen(_shift: bool, other: Workspace = other) -> None:
-            def show_dialog(copied: tuple[WorkingCopy, int]) -> None:  # the dialog does not change the copy
-                _ask_how(window, workspace, graph, copied[0].document.model, other.title)
+            title = other.title
 
-            other.tasks.start("", partial(copy_model, other), done=show_dialog)
+            def show_dialog(copied: tuple[WorkingCopy, int]) -> None:  # the dialog does not change the copy
+                _ask_how(window, workspace, graph, copied[0].document.model, title)
+
+            workspace.tasks.start("", partial(copy_model, other), done=show_dialog)
 
         choices.append(
             Choice(

@@ -30,6 +30,7 @@ from onnx_workbench.viewer.dialogs.new_model import NewModelDialog, parse_interf
 from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
 from onnx_workbench.viewer.dialogs.text_prompt import TextPrompt
 from onnx_workbench.viewer.files import custom_operators
+from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
 from onnx_workbench.viewer.popups.operator_palette import OperatorPalette
 from tests.model import builders
 
@@ -333,8 +334,6 @@ def test_parts_merged_give_the_whole(desk):
     second = desk.window.tabs()[2].workspace
     desk.window.area.activate(desk.window.tabs()[1])
     desk.run("model.merge_tab")
-    from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
-
     popup = desk.child(ChoicePopup)
     desk.qtbot.keyClicks(popup.field, second.title)
     desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
@@ -346,6 +345,20 @@ def test_parts_merged_give_the_whole(desk):
     assert [n.op_type for n in desk.workspace.graph.nodes] == ["Mul", "Relu", "Add", "Softmax"]
     desk.run("edit.undo")
     assert [n.op_type for n in desk.workspace.graph.nodes] == ["Mul", "Relu"]
+
+
+def test_a_document_closed_while_the_other_is_copied_for_a_merge_asks_nothing_more(desk, tmp_path):
+    (tmp_path / "other.onnx").write_bytes(to_bytes(builders.document().model))
+    desk.window.files.open([tmp_path / "other.onnx"])
+    desk.qtbot.waitUntil(lambda: len(desk.window.tabs()) == 2)
+    tab, other = desk.window.tabs()
+    desk.window.area.activate(tab)
+    desk.run("model.merge_tab")
+    desk.qtbot.keyClick(desk.child(ChoicePopup).field, Qt.Key.Key_Return)
+    desk.window.files.forget(tab)
+    desk.qtbot.waitUntil(lambda: tab not in desk.window.tabs())
+    desk.qtbot.waitUntil(lambda: not other.workspace.tasks.running)
+    assert desk.window.findChild(MergeDialog) is None
 
 
 def merged(desk, dialog):

@@ -36,7 +36,7 @@ _T = np.linspace(0.0, 1.0, 17)[:, None]
 _BERNSTEIN = np.hstack([(1 - _T) ** 3, 3 * _T * (1 - _T) ** 2, 3 * _T**2 * (1 - _T), _T**3])
 
 _STILL = 1e-9  # px, least extent of a part of a line along an axis, to avoid division by 0
-_MOST_LINES = 40  # with more pieces of lines nearby, the place counts as taken: checking 300 takes 1 ms
+_MOST_LINES = 40  # with more pieces of lines at a place there is no room, nor further on: checking 300 takes 1 ms
 _TILE = 3000.0  # px; labels of larger areas are compared tile by tile
 
 
@@ -165,7 +165,12 @@ class EdgeLabels:
             is_at_end = number < 2
             if is_at_end and ((ends > low - 2) & (ends < high + 2)).any():
                 continue  # there are arrowheads
-            if not self._cuts_others(edge, rect) and (is_at_end or not self._covers_box(rect)):
+            if not is_at_end and self._covers_box(rect):
+                continue
+            lines = self._other_lines(edge, rect)
+            if len(lines) > _MOST_LINES:
+                return None
+            if not self._cut_by(lines, rect):
                 return rect
         return None
 
@@ -212,10 +217,18 @@ class EdgeLabels:
         """Return the box of a label; it is moved along its edge or to its other side if that avoids cutting a line."""
         candidates = self._candidates(points, width, lines)
         first, _ = next(candidates)
-        if not self._cuts_others(edge, first):
+        others = self._other_lines(edge, first)
+        if len(others) > _MOST_LINES or not self._cut_by(others, first):
             return first
-        clear = (one for one in candidates if not self._covers_box(one[0]) and not self._cuts_others(edge, one[0]))
-        return next((rect for rect, is_after in clear if self._has_room(edge, rect, is_after=is_after)), first)
+        for rect, is_after in candidates:
+            if self._covers_box(rect):
+                continue
+            others = self._other_lines(edge, rect)
+            if len(others) > _MOST_LINES:
+                return first
+            if not self._cut_by(others, rect) and self._has_room(edge, rect, is_after=is_after):
+                return rect
+        return first
 
     def _has_room(self, edge: int, rect: Rect, *, is_after: bool) -> bool:
         """Return whether no other label, of at most the same size, can reach a box beside an edge."""
@@ -233,14 +246,19 @@ class EdgeLabels:
         found = self._scene.box_grid.in_rect(left, top, left + width, top + height)
         return bool((self._scene.kinds[found] != Kind.CONTAINER).any())
 
-    def _cuts_others(self, edge: int, rect: Rect) -> bool:
-        """Return whether another edge runs through a box."""
+    def _other_lines(self, edge: int, rect: Rect) -> Ids:
+        """Return the pieces of other edges whose ranges reach into a box."""
+        left, top, width, height = rect
+        pieces = self._scene.piece_grid.in_rect(left, top, left + width, top + height)
+        others: Ids = pieces[self._scene.piece_edges[pieces] != edge]
+        return others
+
+    def _cut_by(self, pieces: Ids, rect: Rect) -> bool:
+        """Return whether one of these pieces runs through a box."""
+        if not len(pieces):
+            return False
         left, top, width, height = rect
         low, high = np.array([left, top]), np.array([left + width, top + height])
-        pieces = self._scene.piece_grid.in_rect(*low.tolist(), *high.tolist())
-        pieces = pieces[self._scene.piece_edges[pieces] != edge]
-        if not 0 < len(pieces) <= _MOST_LINES:
-            return len(pieces) > 0
         points = _BERNSTEIN @ self._scene.pieces[pieces]
         starts, ways = points[:, :-1].reshape(-1, 2), np.diff(points, axis=1).reshape(-1, 2)
         ways = np.where(np.abs(ways) < _STILL, _STILL, ways)

@@ -36,6 +36,8 @@ Part = Literal["header", "body", "row", "button", "input", "output"]
 REACH = 6.0
 
 _FAR = 400.0  # px between the ends of an edge from which it has labels at both, as only one may be in view
+_CROWD = 48.0  # px, side of the cells in which at most _MOST_LABELS labels are tried; a label is larger
+_MOST_LABELS = 4
 _CURVE_STEPS = 8
 _T = np.linspace(0.0, 1.0, _CURVE_STEPS + 1)
 _BERNSTEIN = np.stack([(1 - _T) ** 3, 3 * _T * (1 - _T) ** 2, 3 * _T**2 * (1 - _T), _T**3])  # [4, steps + 1]
@@ -202,7 +204,7 @@ class Scene:
         """Return the positions of labels: the number of an edge at its start, plus an offset at its end.
 
         One for each value that leaves a box, except pills, which show their type; and one at the end of a long edge.
-        The spatial index holds their positions.
+        Of edges that crowd together, the first ones only. The spatial index holds their positions.
         """
         points, starts = self.layout.route_points.astype(np.float64), self.layout.route_starts
         begin, end = points[starts[:-1]], points[starts[1:] - 1]
@@ -210,7 +212,9 @@ class Scene:
         first = first[~np.isin(self.kinds[self.drawing.edges[first, 0]], (Kind.INPUT, Kind.OUTER))]
         far = np.flatnonzero(np.hypot(*(end - begin).T) >= _FAR)
         at = np.concatenate([begin[first], end[far]])
-        return np.concatenate([first, far + len(self.drawing.edges)]), Grid(np.concatenate([at, at], 1))
+        sparse = _first_in_cells(at)
+        at = at[sparse]
+        return np.concatenate([first, far + len(self.drawing.edges)])[sparse], Grid(np.concatenate([at, at], 1))
 
     @cached_property
     def depths(self) -> NDArray[np.int32]:
@@ -545,6 +549,16 @@ def _first_of_values(drawing: Drawing) -> Ids:
     order = np.lexsort((sources, values))
     again = (np.diff(values[order], prepend=-1) == 0) & (np.diff(sources[order], prepend=-1) == 0)
     return np.sort(order[~again])
+
+
+def _first_in_cells(points: Real) -> Ids:
+    """Return the indices, ascending, of the first `_MOST_LABELS` points of each square cell of `_CROWD` px."""
+    columns, rows = np.floor(points / _CROWD).astype(np.int64).T
+    order = np.lexsort((columns, rows))
+    is_first = (np.diff(columns[order], prepend=-1) != 0) | (np.diff(rows[order], prepend=-1) != 0)
+    numbers = np.arange(len(order))
+    in_cell = numbers - np.maximum.accumulate(np.where(is_first, numbers, 0))
+    return np.sort(order[in_cell < _MOST_LABELS])
 
 
 def _corners(rects: Real) -> Real:

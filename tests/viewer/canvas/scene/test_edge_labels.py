@@ -253,3 +253,24 @@ def test_labels_of_edges_from_column_to_column_stand_at_their_ends():
         end = points[starts[label.edge] if is_start else starts[label.edge + 1] - 1]
         low = np.array(label.rect[:2])
         assert (np.maximum(low - end, end - low - label.rect[2:]) < 60).all()
+
+
+@pytest.mark.parametrize("direction", ["down", "right"])
+def test_few_labels_are_tried_where_edges_crowd_together(monkeypatch, direction):
+    g, count = Graphs(), 60
+    g.input("x", 1, 64)
+    for index in range(count):
+        g.node("Relu", ["x"], [f"a{index}"])
+    for index in range(count):
+        g.node("Sum", [f"a{other}" for other in range(count)], [f"b{index}"])
+    g.node("Sum", [f"b{index}" for index in range(count)], ["y"])
+    for value in g.values.values():
+        value._type = TensorType(ElementType.FLOAT, Shape((1, 64)))
+    g.outputs("y")
+    scene = scene_of(g.model().graph, DrawingOptions(direction=direction))
+    tried = []
+    others = EdgeLabels._other_lines
+    monkeypatch.setattr(EdgeLabels, "_other_lines", lambda *given: tried.append(given) or others(*given))
+    found = labels_of(scene).in_rect(*scene.bounds)
+    assert found
+    assert len(tried) < len(scene.drawing.edges)  # ten places at each end would be 70,000
