@@ -14,14 +14,16 @@ from functools import cache
 from mmap import PAGESIZE
 from typing import Any
 
-_TRIM_THRESHOLD = -1  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h
+_TRIM_THRESHOLD = -1  # M_TRIM_THRESHOLD, M_TOP_PAD and M_MMAP_THRESHOLD of malloc.h
+_TOP_PAD = -2
 _MMAP_THRESHOLD = -3
 _LARGEST_MMAP_THRESHOLD = 32 << 20  # above it glibc refuses
+_USUAL_TOP_PAD = 128 << 10
 _NEVER = (1 << 31) - 1
 
 _HUGE_PAGES = 14  # MADV_HUGEPAGE of mman.h
 _BLOCK = _LARGEST_MMAP_THRESHOLD - PAGESIZE  # the largest that malloc takes from the heap
-_BLOCKS = 16
+_MARKED = 512 << 20
 
 
 @cache
@@ -45,18 +47,17 @@ def return_freed_memory() -> None:
 
 
 def _mark_what_comes_next(library: Any) -> None:
-    """Mark the next half gigabyte of the heap for large pages; the system assigns memory only when it is touched."""
-    blocks = sorted(filter(None, [library.malloc(_BLOCK) for _ in range(_BLOCKS)]))
-    ranges: list[tuple[int, int]] = []
-    for block in blocks:
-        begin = block
-        if ranges and block - ranges[-1][1] < PAGESIZE:
-            begin = ranges.pop()[0]
-        ranges.append((begin, block + _BLOCK))
-    for begin, end in ranges:
-        first = -(-begin // PAGESIZE) * PAGESIZE
-        library.madvise(first, end // PAGESIZE * PAGESIZE - first, _HUGE_PAGES)
-    for block in blocks:
+    """Mark the next half gigabyte of the heap for large pages; the system assigns memory only when it is touched.
+
+    The heap grows by all of it at once: a page that is touched before, for the header of a block, would stay small.
+    """
+    library.mallopt(_TOP_PAD, _MARKED)
+    block = library.malloc(_BLOCK)
+    library.mallopt(_TOP_PAD, _USUAL_TOP_PAD)
+    if block:
+        first, end = -(-block // PAGESIZE) * PAGESIZE, library.sbrk(0)
+        if first < end:  # else from a heap of this thread, which cannot grow so far
+            library.madvise(first, end - first, _HUGE_PAGES)
         library.free(block)
 
 
@@ -70,6 +71,7 @@ def _glibc() -> Any:
         library.malloc_trim.argtypes, library.malloc_trim.restype = (ctypes.c_size_t,), ctypes.c_int
         library.malloc.argtypes, library.malloc.restype = (ctypes.c_size_t,), ctypes.c_void_p
         library.free.argtypes, library.free.restype = (ctypes.c_void_p,), None
+        library.sbrk.argtypes, library.sbrk.restype = (ctypes.c_ssize_t,), ctypes.c_void_p
         library.madvise.argtypes, library.madvise.restype = (
             (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int),
             ctypes.c_int,
