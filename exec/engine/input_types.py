@@ -41,17 +41,21 @@ class KernelGuard:
     version counts, but the message names the types of the version in use.
     """
 
-    __slots__ = ("_call", "_name")
+    __slots__ = ("_accepted", "_call", "_name")
 
     def __init__(self, call: KernelFunction, op_type: str, opset: int, domain: str) -> None:
         self._call = call
         self._name = op_type, opset, domain
+        self._accepted: tuple[Kind, ...] | None = None  # kinds of the last inputs
 
     def __call__(self, *inputs: RuntimeValue) -> Any:
         """Call the kernel."""
-        problem = _refusal(*self._name, tuple([kind_of(value) for value in inputs]))
-        if problem:
-            raise KernelError(problem)
+        kinds = tuple([kind_of(value) for value in inputs])
+        if kinds != self._accepted:
+            problem = _refusal(*self._name, kinds)
+            if problem:
+                raise KernelError(problem)
+            self._accepted = kinds
         return self._call(*inputs)
 
 

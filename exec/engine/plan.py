@@ -91,6 +91,19 @@ class Plan:
                 notes += body.plan.all_notes
         return tuple(dict.fromkeys(notes))
 
+    @cached_property
+    def recorded(self) -> list[tuple[Path, int, int, bool]]:
+        """The values of a body that results hold: path, number, slot, and whether it is not a constant.
+
+        Without values captured from around.
+        """
+        made = {*self.producers, *self.inputs}
+        return [
+            (path, value, slot, slot in made)
+            for (path, value), slot in self.slots.items()
+            if value > 0 and (slot in made or slot in self.constants)
+        ]
+
     def layout(self) -> SlotMap:
         """Return a new table of its slots and steps for results: small and picklable."""
         return SlotMap(self.slots, self.outputs, self.names, Steps.of(s.layout() for s in self.steps))

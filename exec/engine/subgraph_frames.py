@@ -72,7 +72,7 @@ class Frame:
         if not whole:
             return seconds, runs
         times = np.array(clocks[: whole * size]).reshape(whole, size)
-        return seconds + np.diff(times, axis=1).sum(0), runs + whole
+        return seconds + (times[:, 1:] - times[:, :-1]).sum(0), runs + whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +95,12 @@ class SubgraphRecord:
 
     def record(self, plan: Plan, slots: Sequence[RuntimeValue]) -> None:
         """Add the values of one iteration of a body."""
-        given = set(plan.inputs)
-        for (path, value), slot in plan.slots.items():
-            is_made = slot in plan.producers or slot in given
-            is_inside = is_made or slot in plan.constants  # else captured from around
-            if value > 0 and is_inside and slots[slot] is not MISSING:
-                self.values.setdefault(path, {})[value] = slots[slot]
+        for path, value, slot, is_made in plan.recorded:
+            found = slots[slot]
+            if found is not MISSING:
+                self.values.setdefault(path, {})[value] = found
                 if is_made:
-                    self.made.append(slots[slot])
+                    self.made.append(found)
 
     def add(self, other: SubgraphRecord) -> None:
         """Add the values of other bodies."""

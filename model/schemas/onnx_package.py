@@ -88,7 +88,8 @@ def _convert(raw: Any) -> Schema:
 
 def _text(doc: str) -> str:
     """Convert documentation to plain markdown: the package ends some lines with HTML tags."""
-    return _LINE_END.sub("  \n", doc.strip())
+    doc = doc.strip()
+    return _LINE_END.sub("  \n", doc) if "<" in doc else doc
 
 
 def _output_gaps(raw: Any) -> frozenset[int]:

@@ -23,6 +23,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,6 +63,7 @@ def prepare() -> None:
     set_threads(1)
     load_kernels()
     schemas.preload()
+    import_module("onnx_workbench.model.io.tensors.packing")  # otherwise when the first tensor is read
 
 
 def measure(session: Session, feeds: dict[str, Any], read: Callable[[], Any], rounds: int) -> FirstRun:

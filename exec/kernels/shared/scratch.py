@@ -20,7 +20,7 @@ KEPT_BYTES = 16 << 20
 _LINE = 64
 
 #: Size of the blocks that a matrix is transposed in, and how many elements further apart their rows are, measured.
-_BLOCK_ROWS, _BLOCK_COLUMNS, _APART = 1024, 64, 8
+_BLOCK_ROWS, _BLOCK_COLUMNS, _APART = 256, 256, 8
 
 
 class _Buffers:

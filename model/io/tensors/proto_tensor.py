@@ -161,23 +161,14 @@ class ProtoTensor(Tensor):
 
         ModelError when they are unavailable. Reads no payload.
         """
-        self._check()
-        return self._raw_pieces()
-
-    def _raw_pieces(self) -> Pieces | None:
-        """Return the raw pieces of values that have been checked."""
-        if self.source.data_location == _EXTERNAL:
-            return [self._external_payload()]
-        name = self._field_name()
-        if name == "raw_data" or name in _FIXED_WIDTH:
-            return self._field_pieces()
-        return None
+        pieces = self._check()
+        return self._field_pieces() if pieces is None and self._field_name() in _FIXED_WIDTH else pieces
 
     def _field_name(self) -> str:
-        from onnx_workbench.model.io.tensors.packing import TYPED_FIELDS
-
         if self.source.HasField("raw_data"):
             return "raw_data"
+        from onnx_workbench.model.io.tensors.packing import TYPED_FIELDS
+
         kind = self.element_type
         return TYPED_FIELDS.get(kind, "") if isinstance(kind, ElementType) else ""
 
@@ -209,8 +200,11 @@ class ProtoTensor(Tensor):
         check_range(data, self.nbytes, source.size)
         return Payload(source, data.offset, self.nbytes)
 
-    def _check(self) -> None:
-        """Raise ModelError when the values are missing or inconsistent with type and shape."""
+    def _check(self) -> Pieces | None:
+        """Raise ModelError when the values are missing or inconsistent with type and shape.
+
+        Returns raw values as pieces; None for values in typed fields, some of which would be converted for that.
+        """
         kind = self.element_type
         if not isinstance(kind, ElementType) or kind is ElementType.UNDEFINED:
             self._refuse(f"its element type {int(kind)} is not known")
@@ -225,32 +219,37 @@ class ProtoTensor(Tensor):
         if self.source.data_location == _EXTERNAL:
             if kind is ElementType.STRING:
                 self._refuse("strings cannot be stored in an external file")
-            self._external_payload()
-        else:
-            self._check_inline()
+            return [self._external_payload()]
+        if self.source.HasField("raw_data"):
+            if kind is ElementType.STRING:
+                self._refuse("strings cannot be stored as raw data")
+            pieces = self._field_pieces()
+            assert pieces is not None
+            self._check_length(total_length(pieces))
+            return pieces
+        self._check_typed(kind)
+        return None
 
-    def _check_inline(self) -> None:
+    def _check_typed(self, kind: ElementType) -> None:
         from onnx_workbench.model.io.tensors.packing import typed_count
 
-        kind, name = self.element_type, self._field_name()
-        assert isinstance(kind, ElementType)
-        if name == "raw_data" and kind is ElementType.STRING:
-            self._refuse("strings cannot be stored as raw data")
-        if name == "raw_data" or name in _FIXED_WIDTH:
-            found = self._stored_bytes(name)
-            if found != self.nbytes:
-                self._refuse(f"{found:,} bytes are stored, but its type and shape need {self.nbytes:,}")
-        elif kind is ElementType.STRING or self._field_pieces() is None:
+        name = self._field_name()
+        if name in _FIXED_WIDTH and not self._has_payloads:  # counted without conversion, as there may be millions
+            self._check_length(len(getattr(self.source, name)) * _FIXED_WIDTH[name])
+            return
+        pieces = None if kind is ElementType.STRING else self._field_pieces()
+        if name in _FIXED_WIDTH:
+            self._check_length(0 if pieces is None else total_length(pieces))
+        elif pieces is None:
             found = len(getattr(self.source, name))
             needed = self.size if kind is ElementType.STRING else typed_count(kind, self.size)
             if found != needed:
                 self._refuse(f"{found:,} values are stored in {name}, but its shape needs {needed:,}")
 
-    def _stored_bytes(self, name: str) -> int:
-        if name in _FIXED_WIDTH and not self._has_payloads:  # counted without conversion, as there may be millions
-            return len(getattr(self.source, name)) * _FIXED_WIDTH[name]
-        pieces = self._field_pieces()
-        return 0 if pieces is None else total_length(pieces)
+    def _check_length(self, found: int) -> None:
+        """Raise ModelError when the values do not take so many bytes."""
+        if found != self.nbytes:
+            self._refuse(f"{found:,} bytes are stored, but its type and shape need {self.nbytes:,}")
 
     def _refuse(self, reason: str) -> None:
         raise ModelError("The tensor's data is not available", reason, place=self.name)
@@ -272,23 +271,21 @@ class ProtoTensor(Tensor):
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """Return elements start to stop in row-major order, flat. Fixed-width formats read only these."""
-        self._check()
-        start, stop, _ = slice(start, stop).indices(self.size)
-        stop = max(start, stop)
         try:
-            return self._read(start, stop)
+            pieces = self.raw_pieces()
+            start, stop, _ = slice(start, stop).indices(self.size)
+            return self._read(pieces, start, max(start, stop))
         except (ValueError, MemoryError) as error:
             if isinstance(error, ModelError):
                 raise
             reason = str(error) or f"{self.nbytes:,} bytes do not fit into memory"
             raise ModelError("The tensor's data is not available", reason, place=self.name) from error
 
-    def _read(self, start: int, stop: int) -> NDArray[Any]:
+    def _read(self, pieces: Pieces | None, start: int, stop: int) -> NDArray[Any]:
         from onnx_workbench.model.io.tensors.packing import group, unpack
 
         kind = self.element_type
         assert isinstance(kind, ElementType)
-        pieces = self._raw_pieces()
         if pieces is None:
             return self._typed_values(kind, start, stop)
         elements, size = group(kind)
@@ -300,8 +297,7 @@ class ProtoTensor(Tensor):
 
     def pieces(self) -> Iterator[NDArray[Any]]:
         """Yield all elements, flat, a million at a time; a field with numbers of different lengths is read once."""
-        self._check()
-        pieces = self._field_pieces() if self._raw_pieces() is None else None
+        pieces = self._field_pieces() if self.raw_pieces() is None else None
         if pieces is None:
             for start in range(0, self.size, PIECE):
                 yield self.read(start, start + PIECE)

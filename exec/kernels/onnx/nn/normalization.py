@@ -388,8 +388,9 @@ def _affine(scale: Array, shift: Array | None) -> Callable[[Array, slice], None]
 
 def _trailing(value: Array, shape: tuple[int, ...], axis: int) -> Array | None:
     """Return a scale or shift as one row over the normalised axes, None when it varies over the others."""
-    if value.shape != shape[axis:]:
-        unidirectional(value, shape)
+    if value.shape == shape[axis:]:
+        return np.ascontiguousarray(value).reshape(-1)
+    unidirectional(value, shape)
     if value.ndim > len(shape) - axis and any(n != 1 for n in value.shape[: value.ndim - (len(shape) - axis)]):
         return None
     inner = value.reshape(value.shape[max(0, value.ndim - (len(shape) - axis)) :])
