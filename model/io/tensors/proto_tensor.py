@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.protobuf import TensorProto, text
@@ -251,7 +251,7 @@ class ProtoTensor(Tensor):
         if found != self.nbytes:
             self._refuse(f"{found:,} bytes are stored, but its type and shape need {self.nbytes:,}")
 
-    def _refuse(self, reason: str) -> None:
+    def _refuse(self, reason: str) -> NoReturn:
         raise ModelError("The tensor's data is not available", reason, place=self.name)
 
     # -- the values ------------------------------------------------------------------------------------------
