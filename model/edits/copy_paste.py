@@ -50,17 +50,20 @@ class Fragment:
         return len(self.graph.nodes) - len(self.along)
 
 
-def copy(nodes: Collection[Node]) -> Fragment:
+def copy(nodes: Collection[Node], progress: Progress = SILENT) -> Fragment:
     """Return a self-contained copy of nodes of one graph, with the initializers, Constants and functions they use."""
     graph, chosen = in_graph_order(nodes)
+    progress.check()
     given = constants_taken(chosen, graph)
+    progress.check()
     ordered = [*given, *chosen]
     inputs, outputs = boundary(ordered)
     model = graph.model
-    part = part_of(ordered, inputs, outputs)
+    part = part_of(ordered, inputs, outputs, progress=progress)
+    cloner = Cloner(progress=progress)
     return Fragment(
         part,
-        tuple(map(Cloner().function, functions_used(model, ordered))) if model is not None else (),
+        tuple(map(cloner.function, functions_used(model, ordered))) if model is not None else (),
         dict(graph.opset_imports),
         tuple(islice(part.nodes, len(given))),
         model.configurations if model is not None else (),

@@ -499,21 +499,27 @@ class Model:
         self.training_info: tuple[TrainingInfo, ...] = ()
         self.configurations: tuple[DeviceConfiguration, ...] = ()
         self.unknown_changes: tuple[UnknownChange, ...] = ()
-        self._callable: tuple[tuple[Function, ...], dict[tuple[str, str, str], Function]] = (), {}
+        self._callable: _Functions = (), {}, frozenset()
         self.source: Any = None  # model.io.reader.read.ModelSource, or None for a new model
         self._source: Any = None
 
     def function(self, domain: str, name: str, overload: str = "") -> Function | None:
         """Return the function that a node of this domain, operator type and overload calls, or None."""
-        listed, known = self._callable
-        if listed is not self.functions:
-            known = {function.key: function for function in reversed(self.functions)}  # of duplicate keys the first
-            self._callable = self.functions, known
-        return known.get((domain, name, overload))
+        return self._lookup()[1].get((domain, name, overload))
+
+    def lists(self, function: Function) -> bool:
+        """Return whether a function is one of the model's; the time does not grow with their number."""
+        return function in self._lookup()[2]
+
+    def _lookup(self) -> _Functions:
+        if self._callable[0] is not self.functions:
+            by_key = {function.key: function for function in reversed(self.functions)}  # of duplicate keys the first
+            self._callable = self.functions, by_key, frozenset(self.functions)
+        return self._callable
 
     def forget_keys(self) -> None:
         """Discard the cached lookup of functions, after a function's key changed."""
-        self._callable = (), {}
+        self._callable = (), {}, frozenset()
 
     def root_graphs(self) -> Iterator[Graph]:
         """Yield the main graph, function bodies and training graphs, without the bodies inside them."""
@@ -534,4 +540,6 @@ class Model:
         return f"<Model of {self.graph!r}>"
 
 
+#: The functions of a model, by their keys, and as a set.
+_Functions = tuple[tuple[Function, ...], dict[tuple[str, str, str], Function], frozenset[Function]]
 Owner = Model | Function | TrainingInfo | Node

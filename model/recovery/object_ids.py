@@ -23,7 +23,7 @@ from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.progress import SILENT, Progress
 
-_PACE = 20_000  # objects between two checks
+_PACE = 2_000  # objects between two checks
 
 
 def _initializers(graph: Graph) -> list[Value]:
@@ -33,7 +33,7 @@ def _initializers(graph: Graph) -> list[Value]:
     return sorted(graph.initializers, key=lambda value: isinstance(value.initializer, SparseTensor))
 
 
-def _in_file_order(model: Model, graphs: Iterable[Graph]) -> list[Any]:
+def _in_file_order(model: Model, graphs: Iterable[Graph], progress: Progress = SILENT) -> list[Any]:
     """Return all objects of a model in file order: the list is the same for a model and for its file read again.
 
     An object stored in two places, such as an input with a default, is listed twice. Costs a walk over the model.
@@ -44,7 +44,7 @@ def _in_file_order(model: Model, graphs: Iterable[Graph]) -> list[Any]:
         found += graph.inputs
         found += _initializers(graph)
         append = found.append
-        for node in graph.nodes:
+        for node in progress.paced(graph.nodes, _PACE):
             append(node)
             for value in node.outputs:
                 if value is not None and value.name:
@@ -52,11 +52,11 @@ def _in_file_order(model: Model, graphs: Iterable[Graph]) -> list[Any]:
     return found
 
 
-def _undefined(graphs: Iterable[Graph]) -> Iterator[tuple[Value, Node | Graph, int]]:
+def _undefined(graphs: Iterable[Graph], progress: Progress) -> Iterator[tuple[Value, Node | Graph, int]]:
     """Yield undefined values, each with a node or graph that uses it and the index of the input or output."""
     seen: set[Value] = set()
     for graph in graphs:
-        for node in graph.nodes:
+        for node in progress.paced(graph.nodes, _PACE):
             for index, value in enumerate(node.inputs):
                 if value is not None and value.producer is None and value not in seen and not value.is_defined:
                     seen.add(value)
@@ -67,10 +67,10 @@ def _undefined(graphs: Iterable[Graph]) -> Iterator[tuple[Value, Node | Graph, i
                 yield value, graph, index
 
 
-def _declared_only(graphs: Iterable[Graph]) -> Iterator[tuple[Value, Graph]]:
+def _declared_only(graphs: Iterable[Graph], progress: Progress) -> Iterator[tuple[Value, Graph]]:
     """Yield values that a graph declares and saves although nothing defines or uses them."""
     for graph in graphs:
-        if any(not value.uses and not value.is_defined for value in graph.declared):
+        if any(not value.uses and not value.is_defined for value in progress.paced(graph.declared)):
             yield from ((v, graph) for v in kept_declarations(graph) if not v.uses and not v.is_defined)
 
 
@@ -109,11 +109,15 @@ class BaseIds:
 
     def __init__(self, model: Model, progress: Progress = SILENT) -> None:
         graphs = list(model.graphs(progress))
-        objects = _in_file_order(model, progress.paced(graphs))
+        objects = _in_file_order(model, progress.paced(graphs), progress)
         self._runs = _runs(one.id for one in progress.paced(objects, _PACE))
         self._sorted = _merged(self._runs)
-        self._undefined = [(value.id, user.id, index) for value, user, index in _undefined(progress.paced(graphs))]
-        self._declared = [(value.id, graph.id, value.name) for value, graph in _declared_only(progress.paced(graphs))]
+        self._undefined = [
+            (value.id, user.id, index) for value, user, index in _undefined(progress.paced(graphs), progress)
+        ]
+        self._declared = [
+            (value.id, graph.id, value.name) for value, graph in _declared_only(progress.paced(graphs), progress)
+        ]
         self._others = {entry[0] for entry in chain(self._undefined, self._declared)}
         self._names = _names(progress.paced(objects, _PACE))
         self.tensors = {  # kept alive with this: they are distinguished by their identity

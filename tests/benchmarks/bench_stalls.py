@@ -30,8 +30,8 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from tests.attack.hostile_files import MAKERS, function, ints, model_of, nested_ifs
 
-_QUIET = 0.25  # seconds without tasks and with an idle GUI thread, after which an action is over
-_LONGEST = 60.0  # seconds that are waited for an action to be over
+_QUIET = 0.12  # seconds without tasks and with an idle GUI thread, after which an action is over
+_LONGEST = 12.0  # seconds that are waited for an action to be over
 _TIMEOUT = 900  # seconds for one model
 _STACK = 700  # characters
 #: What leaves the window, closes the document, or opens another one.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from PySide6.QtWidgets import QApplication
 
@@ -20,9 +21,14 @@ from onnx_workbench.viewer.actions.targets import (
     selected_nodes,
 )
 from onnx_workbench.viewer.core.busy_cursor import busy_cursor
+from onnx_workbench.viewer.core.readers import read_model
+from onnx_workbench.viewer.core.tasks import Product
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.labels import first_output
 from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_nodes, edit_many
+
+_MANY = 10_000  # nodes: fewer are copied at once, in a tenth of a second
 
 
 def _undo_title(context: MenuContext) -> str | None:
@@ -91,17 +97,35 @@ def _copy_reference(context: MenuContext) -> None:
 
 
 def _copy(context: MenuContext) -> None:
-    from onnx_workbench.viewer.core import clipboard
-
-    clipboard.copy(selected_nodes(context))
+    _copy_nodes(context.opened, selected_nodes(context))
 
 
 def _cut(context: MenuContext) -> None:
+    workspace, chosen, title = context.opened, selected_nodes(context), f"Cut {_nodes_text(selected_nodes(context))}"
+    _copy_nodes(workspace, chosen, title, lambda: change_nodes(workspace, title, chosen, nodes.delete))
+
+
+def _copy_nodes(
+    workspace: Workspace, chosen: Sequence[Node], edit: str = "", then: Callable[[], object] = lambda: None
+) -> None:
+    """Copy nodes to the clipboard, very many in a task; then make the edit of which it is a part."""
     from onnx_workbench.viewer.core import clipboard
 
-    chosen = selected_nodes(context)
-    clipboard.copy(chosen)
-    change_nodes(context.opened, f"Cut {_nodes_text(chosen)}", chosen, nodes.delete)
+    if len(chosen) <= _MANY:
+        clipboard.copy(chosen)
+        then()
+        return
+
+    def work(progress: Progress) -> clipboard.Copied:
+        return clipboard.prepared(read_model(partial(copy_paste.copy, chosen), progress), progress)
+
+    def done(copied: clipboard.Copied) -> None:
+        clipboard.put(copied)
+        then()
+
+    QApplication.clipboard().clear()  # what was there before must not be pasted meanwhile
+    makes: Product = "edit" if edit else ""
+    workspace.tasks.start(edit or f"Copy {_nodes_text(chosen)}", work, done=done, supersede="copy nodes", makes=makes)
 
 
 def _can_paste(context: MenuContext) -> bool:

@@ -245,6 +245,6 @@ def is_in_model(thing: Node | Value | Graph | Function | Model) -> bool:
                 return listed and root in (owner.initialization, owner.algorithm)
             return is_in_model(owner) if isinstance(owner, Function) else thing.model is not None
         case Function():
-            return thing.model is not None and thing in thing.model.functions
+            return thing.model is not None and thing.model.lists(thing)
         case Model():
             return True

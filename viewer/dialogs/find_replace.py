@@ -130,6 +130,7 @@ class FindReplaceDialog(QDialog):
         self._delay.timeout.connect(self.search)
         self._search: ChunkedIteration[Replacement] = ChunkedIteration(self._on_found, self, self._on_failed)
         self._found: list[Replacement] = []  # so far
+        self._is_asked = False  # to replace when the search has ended
         self._is_replacing = False
         self._done = ""  # what was replaced, until the next search
         self._listen()
@@ -189,10 +190,10 @@ class FindReplaceDialog(QDialog):
         self._workspace.changes.changed.connect(self._on_change)
         self._workspace.selection.changed.connect(self._on_selection)
         self._workspace.navigation.graph_shown.connect(later)
-        self._workspace.closed.connect(self.close)
+        self._workspace.closed.connect(self._close_unasked)
 
     def _later(self, *_: object) -> None:
-        self._done = ""
+        self._done, self._is_asked = "", False
         self._delay.start()
 
     def _on_change(self, *_: object) -> None:
@@ -225,11 +226,14 @@ class FindReplaceDialog(QDialog):
         self._found += found
         if finished:
             self._show_found()
+            if self._is_asked:
+                self._replace()
         else:
             self.status.setText(f"{plural(len(self._found), 'place')} so far")
 
     def _on_failed(self, error: ModelError) -> None:
         """Clear the list: a partial result would be misleading."""
+        self._is_asked = False
         self.error.show_error(error)
         self._found = []
         self._show_found()
@@ -272,8 +276,24 @@ class FindReplaceDialog(QDialog):
         )
 
     def apply(self) -> None:
-        """Replace in the checked rows, as one edit."""
-        self.search_now_if_due()
+        """Replace in the checked rows, as one edit; when the search for what is entered now has ended."""
+        if self._delay.isActive():
+            self.search()
+        self._is_asked = self._search.running
+        if not self._is_asked:
+            self._replace()
+
+    def done(self, result: int) -> None:
+        while self._is_asked:
+            self._search.next_chunk()
+        super().done(result)
+
+    def _close_unasked(self) -> None:
+        self._is_asked = False
+        self.close()
+
+    def _replace(self) -> None:
+        self._is_asked = False
         chosen = self.model.chosen()
         title = f"Replace {display(self.pattern.text(), 30)} by {display(self.replacement.text(), 30)}"
 
@@ -300,13 +320,6 @@ class FindReplaceDialog(QDialog):
             self.search()
         else:
             self._count()
-
-    def search_now_if_due(self) -> None:
-        """Complete or redo the search first if the list is outdated or partial."""
-        if self._delay.isActive():
-            self.search()
-        while self._search.running:
-            self._search.next_chunk()
 
     def _reveal(self, index: QModelIndex) -> None:
         if index.isValid() and self.table.hasFocus():

@@ -89,10 +89,11 @@ def kind_field(
     title: str, attribute: Attribute, change: Callable[[Transaction, AttributeKind], object]
 ) -> PropertyField:
     """Return a field for the kind of an attribute."""
-
-    choices = tuple(Suggestion(kind_text(k)) for k in KINDS)
     return PropertyField(
-        title, lambda: kind_text(attribute.kind), lambda edit, text: change(edit, parse_kind(text)), choices=choices
+        title,
+        lambda: kind_text(attribute.kind),
+        lambda edit, text: change(edit, parse_kind(text)),
+        choices=lambda: [Suggestion(kind_text(k)) for k in KINDS],
     )
 
 
@@ -150,7 +151,7 @@ def reference_field(
         f"Set {of_node(node, name)}",
         lambda: attribute.reference,
         apply,
-        choices=tuple(map(Suggestion, names)),
+        choices=lambda: [*map(Suggestion, names)],
         hint=f"function attribute{', or a value' if parse else ''}; empty for a value of its own",
     )
 

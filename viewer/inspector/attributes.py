@@ -194,7 +194,7 @@ def _field(
         f"Set {of_node(node, name)}",
         lambda: _source(attribute),
         apply,
-        choices=choices,
+        choices=lambda: choices,
         suggest=suggest_types if kind is AttributeKind.TYPE_PROTO else None,
         step=None if choices else _step(kind),
         lines=kind is AttributeKind.STRING and isinstance(attribute.value, str) and "\n" in attribute.value,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from onnx_workbench.model.edits import devices, nodes, properties
 from onnx_workbench.model.errors import ModelError
@@ -57,7 +58,7 @@ def _node_row(workspace: Workspace, node: Node, index: int) -> PropertyRow:
         hint="pipeline stage; empty for none",
     )
     row.label_field = PropertyField(
-        f"Set device configuration of {name_of(node)}", lambda: name, set_name, choices=_choices(workspace)
+        f"Set device configuration of {name_of(node)}", lambda: name, set_name, choices=partial(_choices, workspace)
     )
     row.note = plural(len(configuration.sharding), "sharded value") if configuration.sharding else ""
     row.expanded = bool(configuration.sharding) or stage is None  # placeholder for a new one
@@ -84,9 +85,8 @@ def _add_to_node(workspace: Workspace, node: Node) -> PropertyRow:
         configuration = NodeDeviceConfiguration(text.strip())
         nodes.set_device_configurations(edit, node, (*node.device_configurations, configuration))
 
-    field = PropertyField(
-        f"Add devices to {name_of(node)}", str, add, choices=_choices(workspace), hint="name of a configuration"
-    )
+    title, hint = f"Add devices to {name_of(node)}", "name of a configuration"
+    field = PropertyField(title, str, add, choices=partial(_choices, workspace), hint=hint)
     return add_row("Add devices", field)
 
 
@@ -160,9 +160,12 @@ def _part(node: Node, spec: ShardingSpec, key: str, label: str, text: str, apply
 
 def _value_field(node: Node, title: str, source: str, apply: Apply) -> PropertyField:
     """Return a field for one of the values of a node."""
-    values = dict.fromkeys(v.name for v in (*node.inputs, *node.outputs) if v is not None)
-    hint = "name of an input or output"
-    return PropertyField(title, lambda: source, apply, choices=tuple(map(Suggestion, values)), hint=hint)
+
+    def choices() -> Sequence[Suggestion]:
+        names = dict.fromkeys(v.name for v in (*node.inputs, *node.outputs) if v is not None)
+        return [*map(Suggestion, names)]
+
+    return PropertyField(title, lambda: source, apply, choices=choices, hint="name of an input or output")
 
 
 def _add_sharding(node: Node, index: int) -> PropertyRow:

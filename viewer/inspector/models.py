@@ -140,7 +140,7 @@ def _opset_row(workspace: Workspace, target: Model | Function, domain: str, vers
         f"Set opset {shown} of {name_of(target)}",
         lambda: str(version),
         apply,
-        choices=tuple(Suggestion(str(n), "newest" if n == newest else "") for n in numbers),
+        choices=lambda: [Suggestion(str(n), "newest" if n == newest else "") for n in numbers],
     )
     if newest > 1 and version > newest:
         row.note = f"newest known is {newest}"

@@ -145,17 +145,20 @@ def _name_row(node: Node) -> PropertyRow:
 
 def _domain_row(workspace: Workspace, node: Node, schema: Schema | None) -> PropertyRow:
     imports = node.graph.opset_imports if node.graph is not None else {}
-    domains = dict.fromkeys(imports, "") | {f.domain: "functions" for f in workspace.model.functions}
 
     def apply(edit: Transaction, text: str) -> None:
         text = text.strip()
         nodes.change_operator(edit, node, node.op_type, "" if text == "ai.onnx" else text, node.overload)
 
+    def choices() -> Sequence[Suggestion]:
+        domains = dict.fromkeys(imports, "") | {f.domain: "functions" for f in workspace.model.functions}
+        return [Suggestion(d or "ai.onnx", note) for d, note in domains.items()]
+
     field = PropertyField(
         f"Change domain of {name_of(node)}",
         lambda: node.domain or "ai.onnx",
         apply,
-        choices=tuple(Suggestion(d or "ai.onnx", note) for d, note in domains.items()),
+        choices=choices,
     )
     row = PropertyRow("domain", "Domain", display(node.domain or "ai.onnx", 120), field=field)
     version = imports.get(node.domain)
@@ -172,11 +175,11 @@ def _overload_row(workspace: Workspace, node: Node) -> list[PropertyRow]:
         f"Change overload of {name_of(node)}",
         lambda: node.overload,
         lambda edit, text: nodes.change_operator(edit, node, node.op_type, node.domain, text.strip()),
-        choices=tuple(
+        choices=lambda: [
             Suggestion(f.overload)
             for f in workspace.model.functions
             if f.overload and (f.domain, f.name) == (node.domain, node.op_type)
-        ),
+        ],
     )
     return [text_row("overload", "Overload", node.overload, field)]
 

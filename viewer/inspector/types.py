@@ -69,8 +69,12 @@ def denotation_rows(value: Value) -> list[PropertyRow]:
     def set_denotation(edit: Transaction, text: str) -> None:
         values.set_type(edit, value, replace(declared, denotation=text.strip()))
 
-    field = PropertyField(f"Set denotation of {name_of(value)}", lambda: declared.denotation, set_denotation)
-    field = replace(field, choices=tuple(map(Suggestion, ("TENSOR", "IMAGE", "AUDIO", "TEXT"))))
+    field = PropertyField(
+        f"Set denotation of {name_of(value)}",
+        lambda: declared.denotation,
+        set_denotation,
+        choices=lambda: [*map(Suggestion, ("TENSOR", "IMAGE", "AUDIO", "TEXT"))],
+    )
     rows = [text_row("denotation", "Denotation", declared.denotation, field)]
     if isinstance(declared, TensorType) and declared.shape is not None and declared.shape.rank:
         rows.append(_dimension_row(value, declared, declared.shape))

@@ -61,7 +61,8 @@ class LineField(QLineEdit):
         self._suggestions = _SuggestionModel(self)
         self._completer: QCompleter | None = None
         self._list: _SuggestionList | None = None
-        if field.choices or field.suggest is not None:
+        self._choices = field.choices()
+        if self._choices or field.suggest is not None:
             self._add_popup()
 
     def _add_popup(self) -> None:
@@ -92,10 +93,10 @@ class LineField(QLineEdit):
 
     def _fill(self, typed: str) -> None:
         words = typed.lower()
-        found = [c for c in self.field.choices if words in c.text.lower()]
-        if self.field.choices and not found:
-            found = list(self.field.choices)
-        if self.field.suggest is not None and (typed or not self.field.choices):
+        found = [c for c in self._choices if words in c.text.lower()]
+        if self._choices and not found:
+            found = list(self._choices)
+        if self.field.suggest is not None and (typed or not self._choices):
             found += [s for s in self.field.suggest(typed) if s not in found]
         self._suggestions.set(found[:_MOST_SHOWN])
         if self._list is not None:

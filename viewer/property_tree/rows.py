@@ -32,7 +32,7 @@ class PropertyField:
     title    title of the edit in the history
     source   returns the initial text, when editing begins
     apply    makes the change from the new text; raises ModelError, which is shown at the field
-    choices  usual texts, for a drop-down list; other texts can be typed too
+    choices  returns usual texts, for a drop-down list, when editing begins; other texts can be typed too
     suggest  returns further texts for a typed prefix
     step     returns the text one up (+1) or down (-1), for the arrow keys
     lines    several lines: Enter inserts a line break, Ctrl+Enter commits
@@ -44,7 +44,7 @@ class PropertyField:
     title: str
     source: Callable[[], str]
     apply: Callable[[Transaction, str], object]
-    choices: Sequence[Suggestion] = ()
+    choices: Callable[[], Sequence[Suggestion]] = tuple
     suggest: Callable[[str], Sequence[Suggestion]] | None = None
     step: Callable[[str, int], str] | None = None
     lines: bool = False

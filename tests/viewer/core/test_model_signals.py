@@ -14,7 +14,7 @@ from onnx_workbench.model.history.steps import (
     SetOutputs,
 )
 from onnx_workbench.model.ir.attributes import make_attribute
-from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.graph import Function, Node, Value
 from onnx_workbench.viewer.core.model_signals import ModelSignals, is_in_model, touched_by
 
 
@@ -242,3 +242,24 @@ def test_after_close_nothing_is_heard(qapp, document, heard):
     changes.close()
     do(document, SetField(document.model, "domain", "d"))
     assert calls == []
+
+
+def test_whether_a_function_is_in_its_model_is_not_searched_for_in_all(document):
+    """Removing or selecting the nodes of very many functions took the square of their number."""
+
+    class Functions(tuple):
+        __slots__ = ()
+
+        def __contains__(self, _function):
+            raise AssertionError
+
+    model = document.model
+    do(document, SetField(model, "functions", (function := Function("F", "d"), Function("F", "d"))))
+    model.functions = Functions(model.functions)
+    second = model.functions[1]
+    assert is_in_model(function)
+    assert is_in_model(second), "of the same name"
+    assert is_in_model(second.body)
+    do(document, SetField(model, "functions", (function,)))
+    assert is_in_model(function)
+    assert not is_in_model(second)

@@ -124,7 +124,7 @@ def test_a_large_model_is_gone_through_bit_by_bit(desk, dialog, qtbot, monkeypat
     with desk.document.edit("Rename") as edit:
         edit.do(SetField(desk.node("fourth"), "name", "other"))
     dialog.apply()
-    assert [n.name for n in desk.workspace.graph.nodes] == ["First", "second", "third", "other"]
+    qtbot.waitUntil(lambda: [n.name for n in desk.workspace.graph.nodes] == ["First", "second", "third", "other"])
 
 
 def test_values_of_attributes_are_listed_with_their_names(desk, dialog):
@@ -137,3 +137,31 @@ def test_values_of_attributes_are_listed_with_their_names(desk, dialog):
     fill(dialog, "2", "3", "attribute values")
     dialog.apply()
     assert desk.node("first").attributes["axes"].value == (1, 3)
+
+
+def test_replace_waits_for_the_search_without_holding_up_the_window(desk, dialog, monkeypatch):
+    monkeypatch.setattr(event_loop, "CHUNK_SECONDS", -1.0)  # one place at a time
+    fill(dialog, "ir", "IR", "node names", wait=False)
+    dialog.apply()
+    assert dialog.is_searching
+    assert desk.document.undo_title is None
+    desk.qtbot.waitUntil(lambda: desk.document.undo_title == "Replace ir by IR")
+    assert [n.name for n in desk.workspace.graph.nodes] == ["fIRst", "second", "thIRd", "fourth"]
+
+
+def test_another_text_takes_back_that_it_is_to_be_replaced(desk, dialog, monkeypatch):
+    monkeypatch.setattr(event_loop, "CHUNK_SECONDS", -1.0)
+    fill(dialog, "ir", "IR", "node names", wait=False)
+    dialog.apply()
+    dialog.pattern.setText("second")
+    desk.qtbot.waitUntil(lambda: not dialog._delay.isActive() and not dialog.is_searching)
+    assert listed(dialog) == [("second", "IR")]
+    assert desk.document.undo_title is None
+
+
+def test_a_dialog_that_is_closed_replaces_first_what_was_asked_for(desk, dialog, monkeypatch):
+    monkeypatch.setattr(event_loop, "CHUNK_SECONDS", -1.0)
+    fill(dialog, "ir", "IR", "node names", wait=False)
+    dialog.apply()
+    dialog.reject()
+    assert [n.name for n in desk.workspace.graph.nodes] == ["fIRst", "second", "thIRd", "fourth"]

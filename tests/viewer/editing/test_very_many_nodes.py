@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import onnx.parser
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
+from onnx_workbench.model.edits import copy_paste
 from onnx_workbench.model.edits.interface import add_outputs
 from onnx_workbench.model.history.steps import SetAttribute, SetField
 from onnx_workbench.model.ir.attributes import make_attribute
-from onnx_workbench.viewer.core import busy_cursor
+from onnx_workbench.viewer.core import busy_cursor, clipboard
 from onnx_workbench.viewer.core.folders import journal_folder
 from onnx_workbench.viewer.dialogs.find_replace import FindReplaceDialog
 from onnx_workbench.viewer.dialogs.text_prompt import TextPrompt
@@ -92,6 +94,8 @@ def dialog_of(desk, find, replace):
     for kind, box in dialog.kinds.items():
         box.setChecked(kind in ("node names", "value names"))
     dialog.search()
+    while dialog.is_searching:  # a slow machine lists them over several turns
+        dialog._search.next_chunk()
     return dialog
 
 
@@ -309,3 +313,22 @@ def test_the_pointer_shows_that_much_is_done_undone_and_done_again(at_work, monk
     assert shown() == [None] * 4
     monkeypatch.setattr(busy_cursor, "_MANY", 2)
     assert shown() == [Qt.CursorShape.WaitCursor] * 4
+
+
+@pytest.mark.parametrize("action", ["edit.copy", "edit.cut"])
+def test_very_many_are_copied_in_a_task(at_work, monkeypatch, action):
+    monkeypatch.setattr("onnx_workbench.viewer.actions.edit._MANY", 1)
+    copy, threads = copy_paste.copy, []
+    monkeypatch.setattr(copy_paste, "copy", lambda *given: (threads.append(threading.get_ident()), copy(*given))[1])
+    QApplication.clipboard().setText("what was there before")
+    at_work.select(at_work.node("second"), at_work.node("third"))
+    at_work.run(action)
+    assert not QApplication.clipboard().text(), "nothing else is pasted meanwhile"
+    at_work.qtbot.waitUntil(clipboard.has_nodes)
+    at_work.run("edit.paste")
+    wait_for_end(at_work)
+    assert at_work.document.undo_title == "Paste 2 nodes"
+    assert threads
+    assert threading.get_ident() not in threads
+    at_work.document.undo()
+    assert at_work.document.undo_title == ("Cut 2 nodes" if action == "edit.cut" else None)
