@@ -101,7 +101,8 @@ def _copy(context: MenuContext) -> None:
 
 
 def _cut(context: MenuContext) -> None:
-    workspace, chosen, title = context.opened, selected_nodes(context), f"Cut {_nodes_text(selected_nodes(context))}"
+    workspace, chosen = context.opened, selected_nodes(context)
+    title = f"Cut {_nodes_text(chosen)}"
     _copy_nodes(workspace, chosen, title, lambda: change_nodes(workspace, title, chosen, nodes.delete))
 
 
