@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
@@ -19,11 +20,12 @@ from onnx_workbench.exec.engine.snapshot import (
 )
 from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.results.slot_map import NONE_SLOT, Path, ValueKey
+from onnx_workbench.model.analysis.call_graph import expanded_sizes
 from onnx_workbench.model.schemas import registry as schemas
 from onnx_workbench.model.schemas import traits
 
-#: Limit for the steps that calls of functions expand to, also in bodies; calls may nest.
-MAX_EXPANDED = 1_000_000
+#: Limit for the steps that calls of functions expand to, also in bodies; calls may nest. As many take 500 MB.
+MAX_EXPANDED = 200_000
 MAX_CALL_DEPTH = 100
 
 #: With more changed nodes, compiling the whole graph is as quick as patching the plan.
@@ -155,11 +157,12 @@ class LoweringScope:
 class _Extent:
     """Number of steps of a plan and the plans of its bodies, and of the steps within calls of functions."""
 
-    __slots__ = ("called", "steps")
+    __slots__ = ("called", "expected", "steps")
 
     def __init__(self) -> None:
         self.steps = 0
         self.called = 0
+        self.expected = 0  # that all calls expand to
 
     def grow(self, *, called: bool) -> None:
         """Count a step. Raises Cancelled, or LimitError past the time limit of the run."""
@@ -210,6 +213,7 @@ class Compiler:
         environment: Environment = NO_ENVIRONMENT,
     ) -> Plan:
         """Return the plan of a graph that is not a body."""
+        self._extent.expected = _expanded_steps(graph, self.functions)
         functions = tuple(f.uid for f in self.functions.values())
         scope = LoweringScope((), environment, imports, (functions, tuple(imports.items())))
         return self.finish(graph, scope, fed)
@@ -454,13 +458,34 @@ class Compiler:
             return f"the function {name} calls itself: {path}; expected calls that come to an end"
         if len(self._depth) >= MAX_CALL_DEPTH:
             return f"calls of functions nest deeper; expected at most {MAX_CALL_DEPTH} levels"
-        if self._extent.called > MAX_EXPANDED:
+        if self._extent.expected > MAX_EXPANDED:
+            return f"calls of functions expand to {self._extent.expected:,} nodes; expected at most {MAX_EXPANDED:,}"
+        if self._extent.called > MAX_EXPANDED:  # of functions that call themselves
             return f"calls of functions expand to more than {MAX_EXPANDED:,} nodes; expected no more"
         if len(node.inputs) > len(function.body.inputs):
             return f"{len(node.inputs)} inputs; expected at most {len(function.body.inputs)}, those of {name}"
         if len(node.outputs) > len(function.body.outputs):
             return f"{len(node.outputs)} outputs; expected at most {len(function.body.outputs)}, those of {name}"
         return ""
+
+
+def _expanded_steps(graph: GraphSnapshot, functions: Mapping[FunctionKey, FunctionSnapshot]) -> int:
+    """Return the number of steps that the calls in a graph expand to, without those that call themselves."""
+    if not functions:
+        return 0
+    sizes = expanded_sizes({key: _operators(function.body) for key, function in functions.items()})
+    return sum(count * sizes[key][1] for key, count in _operators(graph).items() if key in sizes)
+
+
+def _operators(graph: GraphSnapshot) -> Counter[FunctionKey]:
+    """Count the operators of a graph and of its bodies."""
+    found = Counter[FunctionKey]()
+    pending = [graph]
+    while pending:
+        nodes = pending.pop().nodes
+        found.update((node.domain, node.op_type, node.overload) for node in nodes)
+        pending += [body for node in nodes for body in node.bodies]
+    return found
 
 
 def assumed_opset(domain: str, ir_version: int) -> int:

@@ -40,6 +40,9 @@ _STARTING, _SLOWER = 5, 10
 #: Bytes of the largest value in the child process: a constant, and a multiple of the bytes of the weights.
 _LARGEST_VALUE, _OF_WEIGHTS = 256 << 20, 4
 
+#: Memory limit of one run, as a multiple of the largest value.
+_TOGETHER = 2
+
 _RANDOM = "the model is random"
 _RTOL, _ATOL = 1e-3, 1e-5  # tolerance for reordered float arithmetic
 #: Sizes of symbolic dimensions after the first run; symbols begin at different ones. Size 1 hides broadcasting.
@@ -238,7 +241,7 @@ class _Deadline:
 
     def __init__(self, comparison: _Comparison, progress: Progress) -> None:
         self._comparison, self._progress = comparison, progress
-        self._engines = [Engine(cache_budget()) for _ in comparison.sides]
+        self._engines = [Engine(min(cache_budget(), comparison.max_tensor // 2)) for _ in comparison.sides]
         self._end = time.monotonic() + comparison.time_limit
 
     def run(self, side: int, feeds: Mapping[str, RuntimeValue]) -> RunResult:
@@ -251,6 +254,7 @@ class _Deadline:
             outputs=part is None,
             seed=asked.seed,
             max_tensor=asked.max_tensor,
+            memory_limit=_TOGETHER * asked.max_tensor,
             time_limit=max(0.0, left),
         )
         stepper = asked.sides[side].start(engine, feeds, options, self._progress)
@@ -271,7 +275,8 @@ def _compare(comparison: _Comparison, progress: Progress) -> Equivalence:
         progress.report(number, comparison.runs, "Comparing outputs")
         try:
             feeds, ours, is_varied = _first_run(both, comparison, number, progress)
-            theirs = ours if _is_late(ours) else both.run_second(feeds, ours)
+            runs_second = ours.ok and not ours.stopped and not _is_late(ours)
+            theirs = both.run_second(feeds, ours) if runs_second else ours
         except ModelError as error:
             return Equivalence(None, number, reason=str(error))
         if _is_late(ours) or (_is_late(theirs) and ours.seconds * _SLOWER > comparison.time_limit):

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from onnx_workbench.exec.engine.lowering import MAX_EXPANDED
 from onnx_workbench.exec.inspect import load_child
 from onnx_workbench.exec.inspect.equivalence import Equivalence, compare_isolated, weights
 from onnx_workbench.exec.inspect.load_child import ONNX_CHECKER, ONNX_RUNTIME
 from onnx_workbench.model.budget import COMPARISON_SECONDS
-from onnx_workbench.model.edits.functions import MOST_INLINED_NODES, inlined_node_count
+from onnx_workbench.model.edits.functions import inlined_node_count
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.writer.save import to_file
 from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
@@ -116,8 +117,8 @@ def check_written(model: Model, path: Path, progress: Progress = SILENT) -> None
 def _expansion(model: Model) -> str:
     """Say that the functions of a model expand to too many nodes to be run; empty if they do not."""
     with suppress(ModelError):  # recursion, which a run refuses at once
-        if (count := inlined_node_count(model)) > MOST_INLINED_NODES:
-            return f"its functions expand to {count:,} nodes; at most {MOST_INLINED_NODES:,} are run and loaded"
+        if (count := inlined_node_count(model)) > MAX_EXPANDED:
+            return f"its functions expand to {count:,} nodes; at most {MAX_EXPANDED:,} are run and loaded"
     return ""
 
 

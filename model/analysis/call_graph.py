@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 
 from onnx_workbench.model.analysis.scoping import enclosing
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
@@ -30,6 +31,32 @@ def callers(model: Model) -> dict[Operator, list[Node]]:
     for node in callers_of(model, found):
         found[node.operator].append(node)
     return found
+
+
+def expanded_sizes(contents: Mapping[Operator, Counter[Operator]]) -> dict[Operator, tuple[int, int]]:
+    """Return, for each function, the number of calls and of new nodes when one call of it is inlined, nested ones
+    included.
+
+    `contents` are the operators in each function. Functions that call themselves, and those that call them, are left
+    out. Linear in the number of operators, as nothing is inlined.
+    """
+    waiting = {key: len(found.keys() & contents.keys()) for key, found in contents.items()}  # callees of unknown size
+    callers: dict[Operator, list[Operator]] = {key: [] for key in contents}
+    for key, found in contents.items():
+        for callee in found.keys() & contents.keys():
+            callers[callee].append(key)
+    sizes: dict[Operator, tuple[int, int]] = {}
+    ready = [key for key, count in waiting.items() if not count]
+    while ready:
+        key = ready.pop()
+        inner = [(count, *sizes[callee]) for callee, count in contents[key].items() if callee in contents]
+        calls = 1 + sum(count * calls for count, calls, _ in inner)
+        sizes[key] = calls, contents[key].total() + sum(count * (made - 1) for count, _, made in inner)
+        for caller in callers[key]:
+            waiting[caller] -= 1
+            if not waiting[caller]:
+                ready.append(caller)
+    return sizes
 
 
 def holders(model: Model, places: Iterable[object]) -> list[Node]:

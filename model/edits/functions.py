@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from onnx_workbench.model import schemas
-from onnx_workbench.model.analysis.call_graph import Operator, callers_of
+from onnx_workbench.model.analysis.call_graph import Operator, callers_of, expanded_sizes
 from onnx_workbench.model.analysis.scoping import (
     dependencies,
     names_taken,
@@ -442,7 +442,7 @@ def inline_all(edit: Transaction, progress: Progress = SILENT) -> int:
     return inlined.total()
 
 
-_MOST_INLINED, MOST_INLINED_NODES = 100_000, 2_000_000  # calls, and nodes that inlining creates
+_MOST_INLINED, _MOST_INLINED_NODES = 100_000, 2_000_000  # calls, and nodes that inlining creates
 
 
 def _inline(edit: Transaction, calls: Iterable[Node], progress: Progress) -> Counter[Operator]:
@@ -450,8 +450,8 @@ def _inline(edit: Transaction, calls: Iterable[Node], progress: Progress) -> Cou
     calls = list(calls)
     sizes = _inlined_sizes(edit.model)
     many, nodes = (sum(sizes.get(call.operator, (1, 1))[part] for call in calls) for part in (0, 1))
-    if many > _MOST_INLINED or nodes > MOST_INLINED_NODES:
-        limits = f"at most {_MOST_INLINED:,} calls and {MOST_INLINED_NODES:,} nodes are inlined at once"
+    if many > _MOST_INLINED or nodes > _MOST_INLINED_NODES:
+        limits = f"at most {_MOST_INLINED:,} calls and {_MOST_INLINED_NODES:,} nodes are inlined at once"
         raise ModelError("The functions would become too large", f"{many:,} calls make {nodes:,} nodes; {limits}.")
     pending, inlined = deque(calls), Counter[Operator]()
     while pending:
@@ -471,28 +471,10 @@ def inlined_node_count(model: Model) -> int:
 
 
 def _inlined_sizes(model: Model) -> dict[Operator, tuple[int, int]]:
-    """Return, for each function, the number of calls and of new nodes when one call of it is inlined, nested ones
-    included.
-
-    ModelError for recursion.
-    """
-    nodes = {f.key: Counter(n.operator for g in f.body.walk() for n in g.nodes) for f in model.functions}
-    waiting = {key: len(found.keys() & nodes.keys()) for key, found in nodes.items()}  # callees of unknown size
-    callers: dict[Operator, list[Operator]] = {key: [] for key in nodes}
-    for key, found in nodes.items():
-        for callee in found.keys() & nodes.keys():
-            callers[callee].append(key)
-    sizes: dict[Operator, tuple[int, int]] = {}
-    ready = [key for key, count in waiting.items() if not count]
-    while ready:
-        key = ready.pop()
-        inner = [(count, *sizes[callee]) for callee, count in nodes[key].items() if callee in nodes]
-        calls = 1 + sum(count * calls for count, calls, _ in inner)
-        sizes[key] = calls, nodes[key].total() + sum(count * (made - 1) for count, _, made in inner)
-        for caller in callers[key]:
-            waiting[caller] -= 1
-            if not waiting[caller]:
-                ready.append(caller)
+    """Return `expanded_sizes` of the functions of a model. ModelError for recursion."""
+    sizes = expanded_sizes(
+        {f.key: Counter(node.operator for graph in f.body.walk() for node in graph.nodes) for f in model.functions}
+    )
     stuck = next((f for f in model.functions if f.key not in sizes), None)
     if stuck is not None:
         raise ModelError(f"Function {stuck.name} calls itself", "Recursive functions cannot be inlined.", stuck)

@@ -117,11 +117,15 @@ def doubling_calls(depth: int) -> Model:
     return load(model.SerializeToString())
 
 
-def test_functions_that_expand_without_bound_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onnx_workbench.exec.engine.lowering.MAX_EXPANDED", 1000)
+def test_functions_that_expand_without_bound_are_refused_before_they_are_expanded() -> None:
     result = Session(doubling_calls(40)).run({"x": X})
     assert not result.ok
-    assert "expand to more than 1,000 nodes" in str(result.failures[0])
+    (failure,) = result.failures
+    assert "calls of functions expand to 549,755,813,888 nodes; expected at most 200,000" in str(failure)
+
+
+def test_functions_that_expand_to_few_nodes_run() -> None:
+    assert Session(doubling_calls(8)).run({"x": X}).ok
 
 
 def test_overloads_are_told_apart() -> None:

@@ -1,7 +1,10 @@
 """Whether two models compute the same: what may differ, and what is said where it does."""
 
+import tracemalloc
+
 import pytest
 
+from onnx_workbench.exec.inspect import equivalence
 from onnx_workbench.exec.inspect.equivalence import compare_isolated, compare_models
 from onnx_workbench.model.progress import Cancelled, Progress
 from tests.model import builders
@@ -113,6 +116,38 @@ def test_values_that_grow_without_end_are_not_compared():
     found = compare_isolated(*(builders.model(text.replace("OP", op)) for op in ("Neg", "Identity")))
     assert found.agrees is None
     assert "over the limit of 268,435,456 bytes" in str(found)
+
+
+@pytest.fixture
+def largest(monkeypatch):
+    """Limit of one value in bytes, while numpy tells what it allocates."""
+    monkeypatch.setattr(equivalence, "value_limit", lambda: 16 << 20)
+    tracemalloc.start()
+    yield 16 << 20
+    tracemalloc.stop()
+
+
+def test_the_second_model_does_not_run_where_the_first_fails(largest):
+    nodes = " ".join(f"v{i + 1} = Concat <axis = 0> (v{i}, v{i})" for i in range(45))
+    text = f'<ir_version: 10, opset_import: ["" : 22]> g () => (float[n] y) <float[2] v0 = {{1, 2}}> {{ {nodes} y = Neg (v45) }}'
+    model = builders.model(text)
+    tracemalloc.reset_peak()
+    assert compare_models(model, model).agrees is None
+    assert tracemalloc.get_traced_memory()[1] < 3 * largest  # of one run: the largest, and all smaller ones
+
+
+def test_values_that_are_too_large_together_are_not_compared(largest):
+    names = [f"v{i}" for i in range(8)]
+    nodes = " ".join(f"{name} = Add (x, c{i})" for i, name in enumerate(names))
+    constants = ", ".join(f"float[1] c{i} = {{{i}}}" for i in range(8))
+    text = f"""<ir_version: 10, opset_import: ["" : 22]> g (float[3145728] x) => (float[3145728] y)
+        <{constants}> {{ {nodes} y = Sum ({", ".join(names)}) }}"""
+    model = builders.model(text)
+    tracemalloc.reset_peak()
+    found = compare_models(model, model)
+    assert found.agrees is None
+    assert "memory limit" in str(found)
+    assert tracemalloc.get_traced_memory()[1] < 4 * largest
 
 
 def test_size_0_is_tried():
