@@ -10,7 +10,7 @@ import json
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from onnx_workbench.exec.inputs.images import ImageOptions, read_image
 from onnx_workbench.exec.inspect.statistics import nbytes
 from onnx_workbench.exec.kernels.allocation import Array, SparseArray
 from onnx_workbench.exec.kernels.context import RuntimeValue
-from onnx_workbench.exec.results.npz_files import read_array, read_arrays
+from onnx_workbench.exec.results.npz_files import array_names, read_array, read_arrays
 from onnx_workbench.model.budget import default_input_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.source import require_regular
@@ -56,7 +56,7 @@ _BROKEN = (
 )  # fmt: skip
 
 _TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".json")
-_TEXT_FACTOR = 16  # bytes of Python strings per byte of a file with many short ones
+_LONGEST_TEXT = 64 << 20  # bytes of a file that is read as text: its numbers and lists take up to 40 times as much
 
 _Proto = TypeVar("_Proto", bound=Message)
 
@@ -375,14 +375,14 @@ def read_value(source: File | Path | str, declared: Type | None = None, limit: i
         raise ModelError(title, "it is a folder", str(path))
     try:
         require_regular(path)
-        _refuse_long(path, limit // (_TEXT_FACTOR if suffix in _TEXT_SUFFIXES else 1))
+        _refuse_long(path, min(limit, _LONGEST_TEXT) if suffix in _TEXT_SUFFIXES else limit)
         if suffix in IMAGE_SUFFIXES:
             return read_image(path, file.image or ImageOptions(), declared)
         match suffix:
             case ".npy":
                 return read_npy(path)
             case ".npz":
-                return _one_of(read_npz(path, limit, file.key), file.key, path)
+                return _one_of(read_npz(path, limit, (file.key,)), file.key, path)
             case ".pb":
                 return read_proto(path, declared, limit)
             case ".json":
@@ -407,6 +407,8 @@ def _refuse_long(path: Path, limit: int) -> None:
     size = path.stat().st_size if path.exists() else 0
     if size > limit:
         msg = f"it has {size:,} bytes; at most {limit:,} of such a file are read"
+        if path.suffix.lower() in _TEXT_SUFFIXES:
+            msg += "; .npy and .npz files may be larger"
         raise ValueError(msg)
 
 
@@ -424,40 +426,48 @@ def read_npy(path: Path) -> Array:
         return _native(read_array(file, path.stat().st_size))
 
 
-def read_npz(path: Path | str, limit: int | None = None, key: str = "") -> dict[str, RuntimeValue]:
-    """Read the arrays of an .npz file by name, of at most `limit` bytes; only the array `key` if the file has it.
+def read_npz(
+    path: Path | str, limit: int | None = None, wanted: Collection[str] = (), progress: Progress = SILENT
+) -> dict[str, RuntimeValue]:
+    """Read the arrays of an .npz file by name, of at most `limit` bytes; only the `wanted` ones if it has any of them.
 
     ModelError if it cannot be read.
     """
     limit = default_input_limit() if limit is None else limit
     try:
         require_regular(Path(path))
-        return {name: _native(array, name) for name, array in read_arrays(Path(path), limit, key)}
+        return {name: _native(array, name) for name, array in read_arrays(Path(path), limit, wanted, progress)}
     except ModelError:
         raise
     except _BROKEN as error:
         raise ModelError(f"{Path(path).name} cannot be read", _reason(error), str(path)) from None
 
 
-def read_inputs(path: Path, graph: Graph, limit: int | None = None) -> dict[str, RuntimeValue]:
+def read_inputs(
+    path: Path, graph: Graph, limit: int | None = None, progress: Progress = SILENT
+) -> tuple[dict[str, RuntimeValue], list[str]]:
     """Read values of inputs by name from an .npz file, or from a .json file with an object of nested lists.
 
-    Values of a .json file are converted to the types that the graph declares. ModelError if the file cannot be read, or
-    a value does not fit.
+    Also returns the names in the file that are no inputs, whose values are not read. Values of a .json file are
+    converted to the types that the graph declares. ModelError if the file cannot be read, or a value does not fit.
     """
-    if path.suffix.lower() != ".json":
-        return read_npz(path, limit)
+    types = {value.name: value.type for value in (*graph.initializers, *graph.inputs)}
     limit = default_input_limit() if limit is None else limit
+    is_json = path.suffix.lower() == ".json"
     try:
         require_regular(path)
-        _refuse_long(path, limit // _TEXT_FACTOR)
-        content = _json(path)
+        if is_json:
+            _refuse_long(path, min(limit, _LONGEST_TEXT))
+        found = _json(path) if is_json else dict.fromkeys(array_names(path))
     except _BROKEN as error:
         raise ModelError(f"{path.name} cannot be read", _reason(error), str(path)) from None
-    if not isinstance(content, dict):
+    if not isinstance(found, dict):
         raise ModelError(f"{path.name} cannot be read", "Expected an object with a value for each input.", str(path))
-    types = {value.name: value.type for value in graph.inputs}
-    return {name: normalise(value, types.get(name), name) for name, value in content.items()}
+    wanted = [name for name in found if name in types]
+    ignored = [name for name in found if name not in types]
+    if is_json:
+        return {name: normalise(found[name], types[name], name) for name in progress.paced(wanted, 1)}, ignored
+    return read_npz(path, limit, set(wanted), progress) if wanted else {}, ignored
 
 
 def _json(path: Path) -> Any:

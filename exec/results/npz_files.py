@@ -7,7 +7,7 @@ import errno
 import os
 import tokenize
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import prod
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -45,14 +45,22 @@ def read_array(file: IO[bytes], size: int) -> Array:
     return array
 
 
-def read_arrays(path: Path, limit: int, key: str = "") -> Iterator[tuple[str, Array]]:
-    """Yield the arrays of an .npz file by name; only the array `key` if the file has it.
+def array_names(path: Path) -> list[str]:
+    """Return the names of the arrays in an .npz file; raises what zipfile raises."""
+    with zipfile.ZipFile(path) as archive:
+        return [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+
+
+def read_arrays(
+    path: Path, limit: int, wanted: Collection[str] = (), progress: Progress = SILENT
+) -> Iterator[tuple[str, Array]]:
+    """Yield the arrays of an .npz file by name; only the `wanted` ones if the file has any of them.
 
     ValueError if they have more than `limit` bytes in total; raises what zipfile and read_array raise.
     """
     with zipfile.ZipFile(path) as archive:
         members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
-        members = [m for m in members if m.filename == f"{key}.npy"] or members
+        members = [m for m in members if m.filename.removesuffix(".npy") in wanted] or members
         total = sum(member.file_size for member in members)
         if total > limit:
             msg = f"its arrays have {total:,} bytes; at most {limit:,} are read"
@@ -61,7 +69,7 @@ def read_arrays(path: Path, limit: int, key: str = "") -> Iterator[tuple[str, Ar
         if total > made_limit(packed):
             msg = f"its arrays have {total:,} bytes, packed into {packed:,}; at most {made_limit(packed):,} are read"
             raise ValueError(msg)
-        for member in members:
+        for member in progress.paced(members, 1):
             name = member.filename.removesuffix(".npy")
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 msg = f"array {name!r} is compressed in a way that numpy does not write"

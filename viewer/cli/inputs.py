@@ -54,20 +54,22 @@ def make_inputs(
     from onnx_workbench.model.budget import input_limit
 
     limit, graph = input_limit(max_tensor), model.graph
-    given = dict(known or {})
-    if options.inputs is not None:
-        given |= read_inputs(options.inputs, graph, limit)
     taken = {v.name for v in graph.inputs} | {v.name for v in graph.initializers}
-    ignored = [name for name in given if name not in taken]
+    given = {name: value for name, value in (known or {}).items() if name in taken}
+    ignored = [name for name in known or {} if name not in taken]
+    if options.inputs is not None:
+        read, others = read_inputs(options.inputs, graph, limit, running)
+        given |= read
+        ignored += others
     if ignored:
         required = [v.name for v in graph.required_inputs]
-        if len(ignored) == len(given) and required:
+        if not given and required:
             detail = f"{options.inputs} has {_some(ignored)}; the model takes {_some(required)}"
             raise ModelError("No such input", detail)
         print_message("warning", f"{options.inputs} has values that are not inputs and are ignored: {_some(ignored)}")
     names, image = [v.name for v in graph.inputs], picture_options(options)
     named, sources = _sizes(model, options.size), _sources(options.input, names, image)
-    given = {name: array for name, array in given.items() if name in taken and name not in sources}
+    given = {name: array for name, array in given.items() if name not in sources}
     optional = {v.name: v for v in graph.inputs if v.initializer is not None and v.name in sources}
     for name, value in optional.items():
         given[name] = make_value(value, sources[name], named, seed=options.seed, limit=limit)

@@ -35,6 +35,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.types import ElementType, SequenceType, Shape, SparseTensorType, TensorType
+from onnx_workbench.model.progress import Cancelled, Progress
 from tests.exec.texts import parse
 
 MODEL = """g (float[batch,3,H,W] image, int64[batch,seq] ids, float[N] scale, bool[2] b, string[2] s, seq(float[2]) q)
@@ -343,6 +344,24 @@ def test_hostile_files_are_refused_without_believing_them(
     with pytest.raises(ModelError, match=problem) as found:
         read_value(tmp_path / name)
     assert str(found.value).count("cannot be read") == 1, "the same is said twice"
+
+
+def test_reading_many_arrays_is_cancelled_between_two(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", a=np.zeros(1), b=np.array([object()], object))
+    progress = Progress()
+    progress.cancel()
+    with pytest.raises(Cancelled):
+        read_npz(tmp_path / "a.npz", progress=progress)
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.csv", "a.txt"])
+def test_long_texts_are_refused_with_their_size_and_the_limit(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / name).write_text("1" * 11)
+    monkeypatch.setattr(sources, "_LONGEST_TEXT", 10)
+    with pytest.raises(ModelError, match=r"it has 11 bytes; at most 10 .*; \.npy and \.npz files may be larger"):
+        read_value(tmp_path / name)
 
 
 def test_an_archive_is_refused_that_unpacks_to_more_than_may_be_held(

@@ -331,6 +331,12 @@ def test_arrays_that_are_no_inputs_are_named_and_left_out(
     assert main(["run", model, "--inputs", str(tmp_path / "in.npz")]) == 2
 
 
+def test_arrays_that_are_no_inputs_are_not_read(model: str, tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", x=X, other=np.array([object()], object))
+    assert main(["run", model, "--inputs", str(tmp_path / "in.npz"), "-o", str(tmp_path / "out.npz")]) == 0
+    np.testing.assert_allclose(read_npz(tmp_path / "out.npz")["y"], -np.exp(X))
+
+
 def test_inputs_come_from_json(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given, single = tmp_path / "in.json", tmp_path / "x.json"
     given.write_text('{"x": [[1, 2, 3]]}')
