@@ -20,6 +20,7 @@ from onnx_workbench.model.history.step_codec import decode
 from onnx_workbench.model.io.reader.source import Source, open_file, require_regular
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.tensors import Tensor
+from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 from onnx_workbench.model.recovery.journal_files import SUFFIX, base_path, data_path, lone_files, remove, remove_files
 from onnx_workbench.model.recovery.log import FORMAT, VERSION, BaseFile
 from onnx_workbench.model.recovery.object_ids import ReadIds, read_base_ids
@@ -28,6 +29,10 @@ from onnx_workbench.model.sandbox import is_running, start_of
 _TRIED = ".tried"  # a replay failed or was incomplete, and this was reported
 _TRYING = ".trying-"  # and the id and start time of the process that replays it
 DAYS_KEPT: Final = 30  # that a journal set aside is kept
+_STEPS: Final = ',"steps":['
+_STEP: Final = '{"do":'
+_LONGEST_LINE: Final = 1 << 28  # bytes; a rename of 100,000 nodes takes 10 million
+_MOST_COUNTED: Final = 100_000  # lines after a damaged one
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,9 @@ class RecoverableJournal:
         return path if not self.base.path and path.exists() else None
 
 
-def find_journals(folder: Path, tell: Callable[[Path, str], object] | None = None) -> Iterator[RecoverableJournal]:
+def find_journals(
+    folder: Path, tell: Callable[[Path, str], object] | None = None, progress: Progress = SILENT
+) -> Iterator[RecoverableJournal]:
     """Return the journals in a folder whose program is not running any more, newest first.
 
     Unreadable ones are set aside for `DAYS_KEPT` and reported to `tell` with their new path and the reason. Data files
@@ -76,7 +83,7 @@ def find_journals(folder: Path, tell: Callable[[Path, str], object] | None = Non
     found = []
     for path in (*folder.glob(f"*{SUFFIX}"), *_cut_short(folder)):
         try:
-            recoverable = _read_header(path)
+            recoverable = _read_header(path, progress)
         except (ModelError, OSError, ArithmeticError, ValueError, LookupError, TypeError) as error:
             aside = None if _is_in_use(path) else _set_aside(path)
             if aside is not None and tell is not None:
@@ -118,12 +125,10 @@ def _is_in_use(path: Path) -> bool:
     return number.isascii() and number.isdigit() and is_running(int(number))
 
 
-def _read_header(path: Path) -> RecoverableJournal | None:
-    lines = list(_lines(path))
-    damage = lines.pop() if lines and isinstance(lines[-1], Damage) else None
-    whole = [line for line in lines if isinstance(line, dict)]
-    header = whole[0] if whole else {}
-    if header.get("format") != FORMAT:
+def _read_header(path: Path, progress: Progress) -> RecoverableJournal | None:
+    lines = _lines(path, progress)
+    header = next(lines, {})
+    if isinstance(header, Damage) or header.get("format") != FORMAT:
         raise ModelError("The journal is damaged", "Its first line is not a journal header.")
     if header.get("version") != VERSION:
         raise ModelError("The journal is of another version of the program", "Another version of the program wrote it.")
@@ -131,8 +136,11 @@ def _read_header(path: Path) -> RecoverableJournal | None:
         return None
     titles: list[str] = []
     undone: list[str] = []
-    for line in whole[1:]:
-        if "edit" in line:
+    damage = None
+    for line in lines:
+        if isinstance(line, Damage):
+            damage = line
+        elif "edit" in line:
             if not line.get("joined"):
                 titles.append(str(line["edit"]))
                 undone.clear()
@@ -151,7 +159,7 @@ def _read_header(path: Path) -> RecoverableJournal | None:
         is_copy=header["copy"] is True,
         name=str(header["name"]),
         follows=str(header["follows"]),
-        damage=damage if isinstance(damage, Damage) else None,
+        damage=damage,
     )
 
 
@@ -161,34 +169,83 @@ class Damage:
 
     line: int
     edits: int
+    is_long: bool = False
 
     def __str__(self) -> str:
         edits = "an edit" if self.edits == 1 else f"{self.edits:,} edits"
-        return f"Line {self.line:,} of the journal is damaged: {edits} or more from there on are missing."
+        found = f"is longer than {_LONGEST_LINE:,} bytes" if self.is_long else "is damaged"
+        return f"Line {self.line:,} of the journal {found}: {edits} or more from there on are missing."
 
 
-def _lines(path: Path) -> Generator[dict[str, Any] | Damage]:
+class _Steps:
+    """The steps of a line, decoded one at a time: all those of a large edit would take many times its text."""
+
+    def __init__(self, line: str, start: int) -> None:
+        self._line, self._start = line, start
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the steps; ValueError where the line is damaged."""
+        line, at = self._line, self._start
+        if line[at] != "]":
+            at -= 1
+            while line[at] != "]":
+                if not line.startswith(_STEP, at + 1):
+                    msg = f"a step should start at character {at + 1:,}"
+                    raise ValueError(msg)
+                step, at = _decode_next(line, at + 1)
+                yield step
+                if line[at] not in ",]":
+                    msg = f"character {at:,} of the line should be a comma"
+                    raise ValueError(msg)
+        if line[at:] != "]}\n":
+            msg = f"the line should end at character {at:,}"
+            raise ValueError(msg)
+
+
+_decode_next = json.JSONDecoder().raw_decode
+
+
+def _lines(path: Path, progress: Progress) -> Generator[dict[str, Any] | Damage]:
     """Yield the lines up to the first damaged one, then that Damage. An incomplete last line is ignored."""
     require_regular(path)
     with open(path, "rb") as file:
-        number = 0
-        for number, text in enumerate(file, 1):
-            line = _object(text)
+        pieces = iter(partial(file.readline, _LONGEST_LINE + 1), b"")
+        for number, text in enumerate(pieces, 1):
+            line = _object(text, progress)
             if line is not None:
                 yield line
-            elif text.endswith(b"\n") or b"\0" in text:
-                rest = (_object(text) for text in file)
-                yield Damage(number, 1 + sum(1 for line in rest if line is not None and not line.get("joined")))
+            elif text.endswith(b"\n") or b"\0" in text or len(text) > _LONGEST_LINE:
+                rest = (_object(text, progress) for text in islice(pieces, _MOST_COUNTED))
+                edits = 1 + sum(1 for line in rest if line is not None and not line.get("joined"))
+                yield Damage(number, edits, len(text) > _LONGEST_LINE)
                 return
 
 
-def _object(text: bytes) -> dict[str, Any] | None:
-    """Return the JSON object in a complete line; None if there is none."""
-    if not text.endswith(b"\n"):
+def _lines_before(path: Path, damage: Damage | None) -> Generator[dict[str, Any]]:
+    """Yield the lines that were found to be whole when the journal was found."""
+    with open(path, "rb") as file:
+        for number, text in enumerate(iter(partial(file.readline, _LONGEST_LINE + 1), b""), 1):
+            line = None if damage is not None and number >= damage.line else _object(text)
+            if line is None:
+                return
+            yield line
+
+
+def _object(text: bytes, progress: Progress | None = None) -> dict[str, Any] | None:
+    """Return the JSON object in a complete line; None if there is none. With progress, its steps are checked too."""
+    if not (text.startswith(b"{") and text.endswith(b"}\n")):
         return None
     try:
-        line = json.loads(text.decode("utf-8", "surrogatepass"))
-    except (ValueError, RecursionError):
+        content = text.decode("utf-8", "surrogatepass")
+        start = content.find(_STEPS)  # in no text, where quotes are escaped
+        if start < 0:
+            line = json.loads(content)
+        else:
+            line = json.loads(f"{content[:start]}}}")
+            line["steps"] = steps = _Steps(content, start + len(_STEPS))
+            for _ in () if progress is None else progress.paced(steps):
+                pass
+    except (ValueError, TypeError, RecursionError):
         return None
     return line if isinstance(line, dict) else None
 
@@ -197,6 +254,7 @@ def recover(
     document: Document,
     recoverable: RecoverableJournal,
     when_kept: Callable[[Callable[[], object]], object] = lambda call: call(),
+    progress: Progress = SILENT,
 ) -> int:
     """Replay a journal on a freshly opened document of its base file; return the number of edits, undos and redos.
 
@@ -217,10 +275,15 @@ def recover(
     if recoverable.is_unsaved:
         document.mark_unsaved()
     try:
-        with contextlib.closing(_lines(trying)) as lines:
-            count = _redo(_Replay(document, None if source is None else source.data, kept), lines, tried)
+        with contextlib.closing(_lines_before(trying, recoverable.damage)) as lines:
+            replay = _Replay(document, None if source is None else source.data, kept)
+            count = _redo(replay, progress.paced(lines, 1), tried)
     except ModelError:
         _move_aside(trying, tried)
+        raise
+    except Cancelled:
+        with contextlib.suppress(OSError):
+            trying.replace(recoverable.path)
         raise
     finally:
         if kept is not None:
@@ -235,11 +298,9 @@ def recover(
     return count
 
 
-def _redo(replay: _Replay, lines: Iterable[dict[str, Any] | Damage], tried: Path) -> int:
+def _redo(replay: _Replay, lines: Iterable[dict[str, Any]], tried: Path) -> int:
     count = 0
     for number, line in enumerate(lines, 1):
-        if isinstance(line, Damage):
-            break
         if "format" in line:
             try:
                 replay.set_objects(line["objects"])

@@ -27,17 +27,28 @@ _MUCH = 1 << 18  # bytes of a journal from which replay takes more than a few fr
 
 
 def offer_recovery(files: Documents) -> None:
-    """Offer to recover, show or discard the changes of every journal left by a crash."""
+    """Offer to recover, show or discard the changes of every journal left by a crash, once they are read."""
     folder = journal_folder()
     if not folder.is_dir() or not any(folder.iterdir()):
         return  # the usual case, which imports nothing
     from onnx_workbench.model.recovery.recover import discard, find_journals
 
-    for recoverable in list(find_journals(folder, partial(_report_unreadable, files))):
-        if recoverable.titles or recoverable.is_unsaved or recoverable.damage is not None:
-            files.area.show_message(_question(files, recoverable))
-        else:  # all edits were undone: nothing to recover
-            discard(recoverable)
+    def work(progress: Progress) -> tuple[list[RecoverableJournal], list[tuple[Path, str]]]:
+        unreadable: list[tuple[Path, str]] = []
+        found = list(find_journals(folder, lambda path, reason: unreadable.append((path, reason)), progress))
+        return found, unreadable
+
+    def done(read: tuple[list[RecoverableJournal], list[tuple[Path, str]]]) -> None:
+        found, unreadable = read
+        for path, reason in unreadable:
+            _report_unreadable(files, path, reason)
+        for recoverable in found:
+            if recoverable.titles or recoverable.is_unsaved or recoverable.damage is not None:
+                files.area.show_message(_question(files, recoverable))
+            else:  # all edits were undone: nothing to recover
+                discard(recoverable)
+
+    files.tasks.start("Looking for unsaved edits", work, done=done)
 
 
 def _report_unreadable(files: Documents, path: Path, reason: str) -> None:
@@ -153,13 +164,13 @@ def _replay_in_copy(files: Documents, tab: DocumentTab, recoverable: Recoverable
     if recoverable.is_unsaved:
         document.mark_unsaved()
 
-    def work(copy: WorkingCopy, _progress: Progress) -> EditOutcome:
+    def work(copy: WorkingCopy, progress: Progress) -> EditOutcome:
         nonlocal has_undone
         if document.revision != revision:
             raise ModelError("The model was changed meanwhile", "The edits apply to the model as it is in the file.")
         warning = None
         try:
-            recover(copy.document, recoverable, lets_go.append)
+            recover(copy.document, recoverable, lets_go.append, progress)
         except ModelError as error:
             warning = (error.title, error.detail, None)
         states = sum(1 for _ in copy.document.entries())

@@ -129,8 +129,10 @@ def largest(monkeypatch):
 
 def test_the_second_model_does_not_run_where_the_first_fails(largest):
     nodes = " ".join(f"v{i + 1} = Concat <axis = 0> (v{i}, v{i})" for i in range(45))
-    text = f'<ir_version: 10, opset_import: ["" : 22]> g () => (float[n] y) <float[2] v0 = {{1, 2}}> {{ {nodes} y = Neg (v45) }}'
-    model = builders.model(text)
+    model = builders.model(
+        f"""<ir_version: 10, opset_import: ["" : 22]> g () => (float[n] y)
+        <float[2] v0 = {{1, 2}}> {{ {nodes} y = Neg (v45) }}"""
+    )
     tracemalloc.reset_peak()
     assert compare_models(model, model).agrees is None
     assert tracemalloc.get_traced_memory()[1] < 3 * largest  # of one run: the largest, and all smaller ones

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import tracemalloc
 from pathlib import Path
 from unittest import mock
 
@@ -25,6 +26,8 @@ from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
+from onnx_workbench.model.progress import Cancelled, Progress
+from onnx_workbench.model.recovery import recover as recovery_module
 from onnx_workbench.model.recovery.journal import Journal
 from onnx_workbench.model.recovery.log import VERSION
 from onnx_workbench.model.recovery.recover import discard, find_journals, recover
@@ -494,16 +497,21 @@ TestLookedAt = LookedAt.TestCase
 TestLookedAt.settings = settings(stateful_step_count=25)
 
 
-@pytest.mark.parametrize("how", ["garbage", "not UTF-8", "zeros to the end", "zeros in the middle"])
-def test_a_damaged_journal_is_done_again_up_to_the_damage_and_says_how_much_is_missing(tmp_path, dead, how):
+def abandoned_renames(folder):
+    """The journal of a program that died after six edits, each of which names a node name0, name1 …"""
     document = builders.document()
-    kept, names = Journal(document, tmp_path), []
+    kept = Journal(document, folder)
     for number in range(6):
         with document.edit(f"Rename {number}") as edit:
             nodes.rename_node(edit, document.model.graph.nodes[0], f"name{number}")
-        names.append(document.model.graph.nodes[0].name)
     abandon(kept)
-    (path,) = tmp_path.glob("*.journal")
+    (path,) = folder.glob("*.journal")
+    return path
+
+
+@pytest.mark.parametrize("how", ["garbage", "not UTF-8", "zeros to the end", "zeros in the middle"])
+def test_a_damaged_journal_is_done_again_up_to_the_damage_and_says_how_much_is_missing(tmp_path, dead, how):
+    path = abandoned_renames(tmp_path)
     lines = path.read_bytes().splitlines(keepends=True)
     whole, rest = b"".join(lines[:4]), b"".join(lines[5:])  # a header and three edits, then one, then two
     broken = {
@@ -519,9 +527,47 @@ def test_a_damaged_journal_is_done_again_up_to_the_damage_and_says_how_much_is_m
     assert str(leftover.damage) == f"Line 5 of the journal is damaged: {missing} or more from there on are missing."
     again = builders.document()
     assert recover(again, leftover) == 3
-    assert again.model.graph.nodes[0].name == names[2]
+    assert again.model.graph.nodes[0].name == "name2"
     assert list(find_journals(tmp_path)) == []  # but it is kept
     assert path.with_name(f"{path.name}.tried").exists()
+
+
+def test_a_line_that_is_too_long_ends_the_journal(tmp_path, dead, monkeypatch):
+    monkeypatch.setattr(recovery_module, "_LONGEST_LINE", 5000)
+    path = abandoned_renames(tmp_path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert max(map(len, lines)) < 5000
+    long = b'{"edit":"x","steps":[' + b",".join([b'{"do":"y"}'] * 600) + b"]}\n"
+    path.write_bytes(b"".join([*lines[:3], long, *lines[3:]]))
+    (leftover,) = find_journals(tmp_path)
+    assert leftover.damage.line == 4
+    assert str(leftover.damage).startswith("Line 4 of the journal is longer than 5,000 bytes: ")
+    assert recover(builders.document(), leftover) == 2  # the first line is no edit
+
+
+def test_the_steps_of_a_long_line_are_not_held_all_at_once(tmp_path, dead):
+    path = abandoned_renames(tmp_path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    long = b'{"edit":"x","steps":[' + b",".join([b'{"do":[[],[],[],[],[]]}'] * 100_000) + b"]}\n"
+    path.write_bytes(b"".join([*lines[:2], long]))
+    tracemalloc.start()
+    (leftover,) = find_journals(tmp_path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert leftover.damage is None
+    assert leftover.titles[-1] == "x"
+    assert peak < 4 * len(long)
+
+
+def test_a_cancelled_replay_leaves_the_journal(tmp_path, dead):
+    path = abandoned_renames(tmp_path)
+    (leftover,) = find_journals(tmp_path)
+    progress = Progress()
+    progress.cancel()
+    with pytest.raises(Cancelled):
+        recover(builders.document(), leftover, progress=progress)
+    assert path.exists()
+    assert recover(builders.document(), leftover) == 6
 
 
 def test_a_line_that_the_crash_cut_is_no_damage(tmp_path, dead):

@@ -52,6 +52,11 @@ def kill(window, monkeypatch):
     monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: False)
 
 
+def offer_recovery(qtbot, window):
+    recovery.offer_recovery(window.files)
+    qtbot.waitUntil(lambda: not window.files.tasks.running)
+
+
 def rename_first(qtbot, window, path):
     document = opened(qtbot, window, path).workspace.document
     with document.edit("Rename first") as edit:
@@ -75,7 +80,7 @@ def press(qtbot, window, text):
 
 def test_edits_of_a_killed_program_are_offered_and_recovered(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
-    recovery.offer_recovery(window.files)
+    offer_recovery(qtbot, window)
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
         press(qtbot, window, "Recover")
     document = window.tab.workspace.document
@@ -89,7 +94,7 @@ def test_edits_of_a_truncated_file_come_back_and_saving_them_still_asks(qtbot, w
     model_file.write_bytes(model_file.read_bytes()[:-20])
     before = model_file.read_bytes()
     crash(qtbot, window, model_file, monkeypatch)
-    recovery.offer_recovery(window.files)
+    offer_recovery(qtbot, window)
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
         press(qtbot, window, "Recover")
     document = window.tab.workspace.document
@@ -117,7 +122,7 @@ def recover_anew(qtbot, window, path, monkeypatch, *titles):
             edit.do(SetField(document.model.graph, "doc_string", title))
     before = snapshot(document.model)
     kill(window, monkeypatch)
-    recovery.offer_recovery(window.files)
+    offer_recovery(qtbot, window)
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
         press(qtbot, window, "Recover")
     return before, window.tab.workspace.document
@@ -159,7 +164,7 @@ def test_an_edit_while_very_many_steps_are_done_again_has_them_offered_anew(qtbo
 
 def test_what_was_done_can_be_looked_at_and_discarded(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
-    recovery.offer_recovery(window.files)
+    offer_recovery(qtbot, window)
     press(qtbot, window, "Show changes")
     press(qtbot, window, "Discard")
     assert list(journal_folder().iterdir()) == []
@@ -169,7 +174,7 @@ def test_edits_that_were_all_undone_are_not_asked_about(qtbot, window, model_fil
     document = rename_first(qtbot, window, model_file)
     document.undo()
     kill(window, monkeypatch)
-    recovery.offer_recovery(window.files)
+    offer_recovery(qtbot, window)
     assert window.area.message_bar.messages == []
     assert list(journal_folder().iterdir()) == []
 
@@ -181,7 +186,7 @@ def test_a_document_in_no_file_is_recovered_too(qtbot, window, monkeypatch):
     with workspace.document.edit("Rename") as edit:
         nodes.rename_node(edit, workspace.graph.nodes.first, "renamed")
     kill(window, monkeypatch)
-    recovery.offer_recovery(window.files)
+    offer_recovery(qtbot, window)
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
         press(qtbot, window, "Recover")
     document = window.tab.workspace.document
@@ -195,7 +200,7 @@ def recover_new(qtbot, window, monkeypatch):
     document = new_model(qtbot, window)
     rename_in(document)
     kill(window, monkeypatch)
-    recovery.offer_recovery(window.files)
+    offer_recovery(qtbot, window)
     with qtbot.waitSignal(window.files.opened):
         press(qtbot, window, "Recover")
     again = window.tab.workspace.document
@@ -209,11 +214,11 @@ def test_a_second_kill_while_edits_are_done_again_loses_nothing(qtbot, window, m
         dying.setattr(recovery, "_replay", lambda _files, _tab, _leftover: kill(window, dying))
         rename_in(new_model(qtbot, window))
         kill(window, monkeypatch)
-        recovery.offer_recovery(window.files)
+        offer_recovery(qtbot, window)
         with qtbot.waitSignal(window.files.opened):
             press(qtbot, window, "Recover")
         qtbot.waitUntil(lambda: not window.tabs())
-    recovery.offer_recovery(window.files)
+    offer_recovery(qtbot, window)
     assert [message.title for message in window.area.message_bar.messages] == ["Unsaved edits of a new model"]
     with qtbot.waitSignal(window.files.opened):
         press(qtbot, window, "Recover")
@@ -253,7 +258,7 @@ def test_types_are_inferred_in_the_background(qtbot, window, model_file):
 def test_edits_of_a_file_that_is_open_already_come_into_its_tab(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     tab = opened(qtbot, window, model_file)
-    recovery.offer_recovery(window.files)
+    offer_recovery(qtbot, window)
     press(qtbot, window, "Recover")
     qtbot.waitUntil(lambda: tab.workspace.document.undo_title == "Rename first")
     assert window.tabs() == [tab]
@@ -263,7 +268,7 @@ def test_edits_of_a_file_that_is_open_already_come_into_its_tab(qtbot, window, m
 def test_edits_of_a_file_that_is_open_with_others_come_into_a_copy(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     tab = opened(qtbot, window, model_file)
-    recovery.offer_recovery(window.files)
+    offer_recovery(qtbot, window)
     with tab.workspace.document.edit("Another") as edit:
         nodes.rename_node(edit, builders.node(tab.workspace.document, "second"), "other")
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
@@ -282,7 +287,7 @@ def test_edits_of_a_copy_of_a_saved_file_come_into_a_copy(qtbot, window, model_f
     assert not journal_folder().exists()
     rename_in(window.tab.workspace.document, "mine")
     kill(window, monkeypatch)
-    recovery.offer_recovery(window.files)
+    offer_recovery(qtbot, window)
     with qtbot.waitSignal(window.files.opened):
         press(qtbot, window, "Recover")
     copy = window.tab.workspace.document
@@ -294,7 +299,7 @@ def test_edits_of_a_copy_of_a_saved_file_come_into_a_copy(qtbot, window, model_f
 def test_a_model_that_was_made_is_recovered_without_an_edit(qtbot, window, monkeypatch):
     document = new_model(qtbot, window)
     kill(window, monkeypatch)
-    recovery.offer_recovery(window.files)
+    offer_recovery(qtbot, window)
     (message,) = window.area.message_bar.messages
     assert message.title == "Unsaved: a new model"
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
@@ -311,7 +316,7 @@ def test_each_of_two_models_that_were_made_within_a_second_is_offered(qtbot, win
         new_model(qtbot, window)
         abandon(window.tab.autosave.journal)
     monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: False)
-    recovery.offer_recovery(window.files)
+    offer_recovery(qtbot, window)
     assert [message.title for message in window.area.message_bar.messages] == ["Unsaved: a new model"] * 2
     press(qtbot, window, "Discard")
     press(qtbot, window, "Discard")
@@ -324,7 +329,7 @@ def test_edits_during_which_a_program_ended_that_did_them_again_are_offered_with
     crash(qtbot, window, model_file, monkeypatch)
     (journal,) = journal_folder().glob("*.journal")
     journal.rename(f"{journal}.trying-1")
-    recovery.offer_recovery(window.files)
+    offer_recovery(qtbot, window)
     (message,) = window.area.message_bar.messages
     assert message.detail.endswith("The program ended during the last recovery.")
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
@@ -350,11 +355,11 @@ def test_edits_that_another_version_kept_are_told(qtbot, window, model_file, mon
     crash(qtbot, window, model_file, monkeypatch)
     (journal,) = journal_folder().glob("*.journal")
     journal.write_text(re.sub('"version":[0-9]+', '"version":0', journal.read_text()))
-    recovery.offer_recovery(window.files)
+    offer_recovery(qtbot, window)
     (message,) = window.area.message_bar.messages
     assert message.title == "Edits of an earlier session cannot be read"
     assert "Another version of the program wrote it. It is kept for 30 days" in message.detail
-    recovery.offer_recovery(window.files)
+    offer_recovery(qtbot, window)
     assert len(window.area.message_bar.messages) == 1
 
 
@@ -368,7 +373,7 @@ def test_the_first_edit_that_cannot_be_kept_is_told(window, qtbot, model_file, t
 
 def test_edits_are_recovered_in_the_tab_of_a_file_that_is_still_being_read(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
-    recovery.offer_recovery(window.files)
+    offer_recovery(qtbot, window)
     free = hold_up(monkeypatch, read_model, "read")
     window.files.open([model_file])
     press(qtbot, window, "Recover")
@@ -389,7 +394,7 @@ def test_how_much_of_a_damaged_journal_is_missing_is_told_before_and_after(qtbot
     (path,) = journal_folder().glob("*.journal")
     *lines, last = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines) + bytes(len(last) - 1) + b"\n")
-    recovery.offer_recovery(window.files)
+    offer_recovery(qtbot, window)
     missing = f"Line {len(lines) + 1} of the journal is damaged: an edit or more from there on are missing."
     assert any(missing in label.text() for label in window.findChildren(QLabel))
     press(qtbot, window, "Recover")

@@ -149,6 +149,7 @@ def test_what_another_program_replaced_is_offered_by_its_name(window, qtbot, tab
     abandon(tab.autosave.journal)
     window.area.remove_tab(tab)
     recovery.offer_recovery(window.files)
+    qtbot.waitUntil(lambda: not window.files.tasks.running)
     (message,) = window.area.message_bar.messages
     assert message.title == "Unsaved: m.onnx"
     assert re.fullmatch(r"A model of \S+ \S+ was not saved. Its file was changed or removed.", message.detail)
