@@ -16,7 +16,7 @@ from onnx_workbench.exec import kernels
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels import registry
 from onnx_workbench.model import extensions, schemas
-from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.errors import ModelError, is_interrupt
 from onnx_workbench.model.ir.attributes import AttributeKind, make_attribute
 from onnx_workbench.model.progress import Cancelled
 from onnx_workbench.model.schemas import traits
@@ -116,7 +116,9 @@ def _reporting(function: Callable[..., Any], path: str) -> Callable[..., Any]:
             return function(*inputs, **attributes)
         except _MEANT:
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
             raise KernelError(extensions.blame(error, path)) from error
 
     return call

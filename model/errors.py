@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -35,6 +37,20 @@ def errors_to(
     return _ErrorsTo(answer, kind)
 
 
+def faults_to(answer: Callable[[Any], object]) -> AbstractContextManager[None, bool]:
+    """`errors_to` for code of extensions: also what would end the thread or the program, but not the user's Ctrl+C."""
+    return _FaultsTo(answer, BaseException)
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Return whether an exception is the user's Ctrl+C: on the main thread, if nothing else handles it."""
+    return (
+        isinstance(error, KeyboardInterrupt)
+        and threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+
+
 class _ErrorsTo:
     """Context manager of `errors_to`; a generator would keep the exception and its frames alive on Python 3.13."""
 
@@ -50,3 +66,10 @@ class _ErrorsTo:
             return False
         self._answer(error)
         return True
+
+
+class _FaultsTo(_ErrorsTo):
+    """Context manager of `faults_to`."""
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        return error is not None and not is_interrupt(error) and super().__exit__(kind, error, traceback)

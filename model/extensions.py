@@ -19,7 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from onnx_workbench.model.errors import ModelError, errors_to
+from onnx_workbench.model.errors import ModelError, errors_to, faults_to, is_interrupt
 from onnx_workbench.model.progress import Cancelled
 
 #: The group of entry points by which installed packages offer extensions: a module, or a function to call.
@@ -109,7 +109,7 @@ def load(named: str | Path) -> Extension:
     failed: list[BaseException] = []
     _loading.append(extension)
     try:
-        with errors_to(failed.append), errors_to(failed.append, SystemExit):
+        with faults_to(failed.append):
             _execute(source)
     finally:
         _loading.pop()
@@ -195,14 +195,16 @@ def _report(error: BaseException, source: str) -> str:
 def call(title: str, owner: Callable[..., Any], function: Callable[..., _Result], *given: Any) -> _Result:
     """Call a function of an extension, or one that processes what the extension's function `owner` returned.
 
-    An error in it, `sys.exit` included, becomes a ModelError with this title and `blame` as detail; ModelError,
-    Cancelled and MemoryError pass.
+    An error in it, `sys.exit` and the like included, becomes a ModelError with this title and `blame` as detail;
+    ModelError, Cancelled, MemoryError and Ctrl+C pass.
     """
     try:
         return function(*given)
     except (Cancelled, MemoryError, ModelError):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
         raise ModelError(title, blame(error, file_of(owner))) from error
 
 

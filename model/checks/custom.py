@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from onnx_workbench.model import extensions
 from onnx_workbench.model.checks.problem import Problem, warning
-from onnx_workbench.model.errors import errors_to
+from onnx_workbench.model.errors import faults_to
 from onnx_workbench.model.ir.graph import Node
 
 #: Returns the messages about a node, none if it is valid.
@@ -49,7 +49,7 @@ def check_custom(node: Node) -> Iterator[Problem]:
     for rule, function in _checks.items():
         messages: list[str] = []
         failed: list[BaseException] = []
-        with errors_to(failed.append, SystemExit), errors_to(failed.append):
+        with faults_to(failed.append):
             messages += map(str, islice(function(node), _MOST))
         for message in messages:
             yield warning(rule, message, node)

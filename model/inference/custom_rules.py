@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from onnx_workbench.model.errors import errors_to
+from onnx_workbench.model.errors import faults_to
 from onnx_workbench.model.ir.types import (
     MapType,
     OpaqueType,
@@ -60,6 +60,6 @@ def functions() -> dict[tuple[str, ...], Callable[..., Sequence[Type | None]]]:
 
 def _types(rule: Callable[..., Sequence[Type | None]], call: NodeCall) -> Sequence[Type | None]:
     found: list[Type | None] = []
-    with errors_to(lambda _error: found.clear()), errors_to(lambda _error: found.clear(), SystemExit):
+    with faults_to(lambda _error: found.clear()):
         found += [one if isinstance(one, _TYPES) else None for one in rule(call)]
     return found

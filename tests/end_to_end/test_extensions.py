@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -530,3 +531,47 @@ def test_loading_the_example_needs_no_qt():
         [sys.executable, "-c", code, str(EXAMPLE)], cwd=launcher, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+#: What an extension may raise to end the thread or the program that calls it.
+ENDINGS = ("SystemExit(3)", "GeneratorExit()", "KeyboardInterrupt()", "type('Odd', (BaseException,), {})()")
+
+
+@pytest.fixture
+def other_handler():
+    """Ctrl+C is handled as the window does it, so that no KeyboardInterrupt is the user's."""
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.usefixtures("other_handler")
+def test_an_extension_that_would_end_the_program_fails_as_any_other(ending, written, model):
+    name = ending.partition("(")[0] if "Odd" not in ending else "Odd"
+    with pytest.raises(ModelError, match=name):
+        extensions.load(written(f"raise {ending}\n"))
+    extensions.load(
+        written(
+            f"""
+import onnx_workbench as ow
+def end():
+    raise {ending}
+ow.kernel("Twice", domain="my.ops", infer=lambda call: end())(lambda x, *, plus=0.0: end())
+ow.node_check("ending")(lambda node: end())
+ow.simplify_pass("ending")(lambda context: end())
+""",
+            "ending.py",
+        )
+    )
+    loaded = ow.load(model)
+    assert name in str(ow.Session(loaded).run({"x": X}).failures[0])
+    (found, *_) = (problem for problem in ow.check(loaded) if problem.rule == "ending")
+    assert name in found.detail
+    with pytest.raises(ModelError, match=name):
+        next(next(one for one in custom_passes() if one.id == "ending").find(None))
+
+
+def test_the_users_interrupt_ends_what_an_extension_does(written):
+    with pytest.raises(KeyboardInterrupt):
+        extensions.load(written("import signal\nsignal.raise_signal(signal.SIGINT)\n"))
