@@ -7,6 +7,7 @@ also the unit of work for threads, and of widening float16 and bfloat16 to float
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from math import prod
 
 import numpy as np
@@ -23,6 +24,10 @@ from onnx_workbench.exec.kernels.threads import parallel_for, split, threads
 PIECE = 1 << 16
 #: Smaller arrays are not worth another thread: one pass over them takes less than half a millisecond.
 PARALLEL = 1 << 20
+
+#: Numbers of 16 bits, and how many a function of one must have to be looked up: a table may take as long as so many.
+_CODES = 1 << 16
+_LOOKED_UP = 4 * _CODES
 
 #: Fills the last argument from the ones before; all are flat, contiguous and of one wide type. Sources are read-only,
 #: the target may hold intermediate results.
@@ -44,6 +49,9 @@ def elementwise(fill: Fill, *inputs: Array) -> Array:
         return result
     sources = [a.reshape(-1) for a in inputs]
     target = result.reshape(-1)
+    if len(inputs) == 1 and dtype.itemsize == 2 and result.size >= _LOOKED_UP:
+        _look_up(elementwise(fill, np.arange(_CODES, dtype=np.uint16).view(dtype)), sources[0], target)
+        return result
 
     def run(start: int, stop: int) -> None:
         for begin in range(start, stop, PIECE):
@@ -58,6 +66,19 @@ def elementwise(fill: Fill, *inputs: Array) -> Array:
 
     spread(run, target.size)
     return result
+
+
+def _look_up(table: Array, source: Array, target: Array) -> None:
+    """Fill flat `target` with the entries of a table for all numbers of 16 bits; no conversions, which cost most."""
+    codes, entries, found = source.view(np.uint16), table.view(np.uint16), target.view(np.uint16)
+
+    def run(start: int, stop: int) -> None:
+        for begin in range(start, stop, PIECE):
+            checkpoint()
+            part = slice(begin, min(begin + PIECE, stop))
+            np.take(entries, codes[part], out=found[part], mode="clip")
+
+    spread(run, target.size)
 
 
 def by_pieces(shape: Sequence[int], dtype: DTypeLike, make: Callable[[int, int], Array]) -> Array:
@@ -91,7 +112,8 @@ def spread(run: Callable[[int, int], None], size: int, parallel: int = PARALLEL)
 
 def apply(ufunc: np.ufunc, x: Array) -> Array:
     """Apply a unary numpy function, in the wide type where the type of `x` is a short one."""
-    if x.dtype.char in "fdbhilqBHILQ" and (x.size < PARALLEL or threads() == 1):
+    is_quick = x.dtype.char in "fdbhilqBHILQ" or (x.dtype.char == "e" and has_quick_halves(ufunc))
+    if is_quick and (x.size < PARALLEL or threads() == 1):
         result = (
             np.empty(x.shape, x.dtype)
             if x.ndim < 2 or not features_first(x)
@@ -100,6 +122,18 @@ def apply(ufunc: np.ufunc, x: Array) -> Array:
         ufunc(x, result)
         return result
     return elementwise(ufunc, x)
+
+
+@cache
+def has_quick_halves(ufunc: np.ufunc) -> bool:
+    """Return whether numpy computes the function for several float16 at a time, as it does for many with AVX-512.
+
+    Else it converts them one by one, or calls the C library for each.
+    """
+    if ufunc in (np.absolute, np.negative, np.sign):  # changes or compares bits
+        return True
+    found = np.lib.introspect.opt_func_info(func_name=f"^{ufunc.__name__}$", signature="float16")
+    return any(not loop["current"].startswith("baseline") for loops in found.values() for loop in loops.values())
 
 
 def temporary(slot: str, like: Array) -> Array:

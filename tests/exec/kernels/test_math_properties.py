@@ -82,6 +82,17 @@ def test_pieces_join_without_gaps(size: int, dtype: str) -> None:
     close(call("Swish", [x], opset=24, alpha=-0.5), x.astype(float) * sigmoid(-0.5 * x.astype(float)), x.dtype, 4)
 
 
+@pytest.mark.parametrize("op_type", ["Abs", "Relu", "Sigmoid", "Sqrt", "Tanh"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_long_arrays_of_16_bits_give_what_short_ones_do(op_type: str, dtype: str) -> None:
+    codes = np.random.default_rng(0).permutation(np.tile(np.arange(1 << 16, dtype=np.uint16), 5))
+    x = codes.view(dtype_named(dtype)).reshape(5, 2, -1)
+    with np.errstate(all="ignore"):
+        short = np.stack([np.stack([call(op_type, [part], opset=13) for part in row]) for row in x])
+        assert_same(call(op_type, [x], opset=13), short, rtol=EPSILON[dtype], atol=0)
+        assert_same(call(op_type, [x[:, ::-1]], opset=13), short[:, ::-1], rtol=EPSILON[dtype], atol=0)
+
+
 def test_erf_is_exact_to_a_few_units_in_the_last_place() -> None:
     x = np.concatenate([np.linspace(-6, 6, 200001), np.logspace(-30, 1, 5000)]).astype(np.float32)
     exact = np.array([math.erf(v) for v in x.astype(float)])
