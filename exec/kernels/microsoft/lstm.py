@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,31 @@ from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT
 from onnx_workbench.exec.kernels.microsoft.quantized import dynamic_quantize_matmul_1
 from onnx_workbench.exec.kernels.onnx.math.matrix import centred, has_exact_sums
 from onnx_workbench.exec.kernels.registry import kernel, prepares
-from onnx_workbench.exec.kernels.shared.recurrence import Activation, checked_lengths, directions_of
+from onnx_workbench.exec.kernels.shared.recurrence import Activation, Cell, checked_lengths, directions_of
 from onnx_workbench.exec.kernels.shared.recurrence import activations as functions_of
+from onnx_workbench.exec.kernels.shared.recurrence_quick import run_quick
 from onnx_workbench.exec.kernels.shared.weights import LaidOut
 
-_ZERO, _ONE, _MOST = np.float32(0), np.float32(1), np.float32(255)
-_HALF = np.array(0.5, np.float32)  # an array of no axes: numbers take longer to multiply by
+_ONE, _MOST = np.float32(1), np.float32(255)
+_HALF = np.float32(0.5)
 _USUAL = ("sigmoid", "tanh", "tanh")
+
+
+def _range(x: Array) -> tuple[float, float]:
+    """Return the least and the largest value and 0, by calls that are quick for few values."""
+    return min(x.item(x.argmin()), 0.0), max(x.item(x.argmax()), 0.0)
+
+
+def _quantized(x: Array, low: float, high: float) -> tuple[Array, Any]:
+    """Return x as integers in 256 steps from `low` to `high`, less that of 0, and the step: DynamicQuantizeLinear."""
+    scale = np.float32(high - low) / _MOST or _ONE
+    least, most = np.rint(low / scale), np.rint(high / scale)
+    codes = x / scale
+    np.rint(codes, codes)
+    if most - least > _MOST:  # both ends were rounded outwards
+        zero = min(-least, _MOST)
+        np.clip(codes, -zero, _MOST - zero, codes)
+    return codes, scale
 
 
 class _Weights:
@@ -37,37 +56,69 @@ class _Weights:
 
     def times(self, x: Array) -> Array:
         """Return x · weights, with `x` quantized by its range first: DynamicQuantizeMatMul in few calls."""
-        low, high = np.minimum.reduce(x, None, initial=_ZERO), np.maximum.reduce(x, None, initial=_ZERO)
-        span = high - low
-        if not self._is_exact or x.dtype != np.float32 or not math.isfinite(span):
+        low, high = _range(x) if x.size else (0.0, 0.0)
+        if not self._is_exact or x.dtype != np.float32 or not math.isfinite(np.float32(high - low)):
             return dynamic_quantize_matmul_1(x, *self._plain)
-        scale = span / _MOST if span > 0 else _ONE
-        zero = min(max(np.rint(-low / scale), _ZERO), _MOST)
-        codes = x / scale
-        np.rint(codes, codes)
-        np.maximum(codes, -zero, out=codes)
-        np.minimum(codes, _MOST - zero, out=codes)
+        codes, scale = _quantized(x, low, high)
         result = self._laid_out.product(codes)
         if result is None:
             result = np.matmul(codes, self._centred)
-        result *= scale * self._scale
-        return result
+        return np.multiply(result, scale * self._scale, out=result)
 
 
-def _directions(codes: Array, scale: Array, zero: Array) -> list[_Weights]:
-    return [_Weights(*one) for one in zip(codes, scale, zero, strict=False)]
+class _Direction:
+    """8-bit weights of one direction: of the inputs, and of the hidden state."""
+
+    def __init__(self, w: tuple[Array, Array, Array], r: tuple[Array, Array, Array]) -> None:
+        self.inputs = _Weights(*w)
+        self._codes, self._scale, self._zero = r
+
+    @cached_property
+    def recurrent(self) -> _Weights:
+        """The weights of the hidden state for any activations."""
+        return _Weights(self._codes, self._scale, self._zero)
+
+    @cached_property
+    def quick(self) -> Cell | None:
+        """The weights of the hidden state for the default activations; None if their sums may be inexact."""
+        weights, hidden = centred(self._codes, self._zero), len(self._codes)
+        if not has_exact_sums(weights):
+            return None
+        r = _for_quick(weights.reshape(hidden, 4, hidden)).reshape(weights.shape)
+        scale: Any = self._scale.reshape(())[()] if self._scale.size == 1 else self._scale.reshape(4, hidden)[_ORDER]
+
+        def multiply(h: Array, packed: Array, out: Array) -> None:
+            codes, step = _quantized(h, *_range(h))
+            np.matmul(codes, packed, out)
+            np.multiply(out, step * (scale if scale.ndim == 0 else scale.reshape(len(out), 1, -1)), out)
+
+        return Cell("LSTM", r[:0], r, np.zeros(4 * hidden, np.float32), hidden, (), multiply=multiply)
+
+
+#: The gates i, o, f, c as `recurrence_quick` wants them: o, i, f, c.
+_ORDER = [1, 0, 2, 3]
+
+
+def _for_quick(gates: Array) -> Array:
+    """Return (…, 4, H) of the gates i, o, f, c in the order of `recurrence_quick`, those of the sigmoids halved."""
+    result: Array = gates[..., _ORDER, :]
+    result[..., :3, :] *= _HALF
+    return result
+
+
+def _directions(w: Array, w_scale: Array, w_zero: Array, r: Array, r_scale: Array, r_zero: Array) -> list[_Direction]:
+    inputs, recurrent = zip(w, w_scale, w_zero, strict=False), zip(r, r_scale, r_zero, strict=False)
+    return [_Direction(*both) for both in zip(inputs, recurrent, strict=False)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Gates:
-    """Parameters of a step besides the products."""
+    """Parameters of a step besides the products and biases."""
 
-    bias: Array
     peephole: Array | None  # [i, o, f]
     clip: float
     input_forget: bool
     functions: Sequence[Activation]
-    is_usual: bool  # the default functions and nothing else
 
 
 @kernel("DynamicQuantizeLSTM", since=1, domain=MICROSOFT)
@@ -94,7 +145,7 @@ def dynamic_quantize_lstm_1(
     input_forget: int = 0,
 ) -> tuple[Array, Array, Array]:
     """All hidden states, the last ones and the last cells; W and R are [directions, inputs, 4 · hidden]."""
-    weights = _directions(w, w_scale, w_zero_point), _directions(r, r_scale, r_zero_point)
+    weights = _directions(w, w_scale, w_zero_point, r, r_scale, r_zero_point)
     return _layer(
         weights, x, w, r, b, sequence_lens, initial_h, initial_c, p, activation_alpha=activation_alpha,
         activation_beta=activation_beta, activations=activations, clip=clip, direction=direction,
@@ -111,7 +162,7 @@ def prepare_dynamic_quantize_lstm(
     w_scale, w_zero, r_scale, r_zero = scales
     if w is None or r is None or w_scale is None or w_zero is None or r_scale is None or r_zero is None:
         return None
-    weights = _directions(w, w_scale, w_zero), _directions(r, r_scale, r_zero)
+    weights = _directions(w, w_scale, w_zero, r, r_scale, r_zero)
 
     def run(*inputs: Array | None) -> tuple[Array, Array, Array]:
         x, w, r, *others = inputs[:8]
@@ -124,7 +175,7 @@ def prepare_dynamic_quantize_lstm(
 
 
 def _layer(
-    weights: tuple[list[_Weights], list[_Weights]],
+    weights: list[_Direction],
     x: Array,
     w: Array,
     r: Array,
@@ -158,17 +209,17 @@ def _layer(
     for d, backwards in enumerate(directions):
         bias = np.zeros(4 * hidden, np.float32) if b is None else b[d, : 4 * hidden] + b[d, 4 * hidden :]
         usual = tuple(name.lower() for name in names[3 * d : 3 * d + 3]) == _USUAL
-        is_usual = usual and p is None and not clip and not input_forget
-        gates = _Gates(
-            bias, None if p is None else p[d], clip or 0.0, bool(input_forget), functions[3 * d : 3 * d + 3], is_usual
-        )
-        product = weights[0][d].times(x.reshape(steps * batch, -1))
-        recurrent = weights[1][d]
+        gates = _Gates(None if p is None else p[d], clip or 0.0, bool(input_forget), functions[3 * d : 3 * d + 3])
+        product = weights[d].inputs.times(x.reshape(steps * batch, -1)).reshape(steps, batch, 4 * hidden)
+        product += bias
         h = last_h[d] if initial_h is None else initial_h[d]
         c = last_c[d] if initial_c is None else initial_c[d]
-        last_h[d], last_c[d] = _direction(
-            product.reshape(steps, batch, -1), recurrent, gates, (h, c), lengths, backwards=backwards, out=y[:, d]
-        )
+        end = None
+        if usual and p is None and not clip and lengths is None and product.size:
+            end = _run_quick(weights[d], product, gates, (h, c), backwards=backwards, out=y[:, d])
+        if end is None:
+            end = _run(product, weights[d].recurrent, gates, (h, c), lengths, backwards=backwards, out=y[:, d])
+        last_h[d], last_c[d] = end
     return y, last_h, last_c
 
 
@@ -176,7 +227,19 @@ def _tuple(values: Sequence[float] | None) -> tuple[float, ...] | None:
     return None if values is None else tuple(values)
 
 
-def _direction(
+def _run_quick(
+    weights: _Direction, product: Array, gates: _Gates, state: tuple[Array, Array], *, backwards: bool, out: Array
+) -> tuple[Array, Array | None] | None:
+    """Return what `_run` does for the default functions and no lengths; None if that is not possible."""
+    cell = weights.quick
+    if cell is None:
+        return None
+    inputs = _for_quick(product.reshape(*product.shape[:2], 4, -1)).reshape(product.shape)
+    end = run_quick(replace(cell, input_forget=gates.input_forget), inputs, *state, out, reverse=backwards)
+    return end if np.isfinite(out).all() else None
+
+
+def _run(
     product: Array,
     recurrent: _Weights,
     gates: _Gates,
@@ -192,13 +255,10 @@ def _direction(
     """
     h, c = state
     if lengths is None:
-        step_of = _usual_step if gates.is_usual else _step
         for step in range(len(product) - 1, -1, -1) if backwards else range(len(product)):
             if step % 32 == 0:
                 checkpoint()
-            total = recurrent.times(h)
-            total += product[step]
-            h, c = step_of(total, gates, c)
+            h, c = _step(product[step] + recurrent.times(h), gates, c)
             out[step] = h
         return h, c
     entries = np.arange(len(lengths))
@@ -213,26 +273,10 @@ def _direction(
     return h, c
 
 
-def _usual_step(total: Array, gates: _Gates, c: Array) -> tuple[Array, Array]:
-    """Return what `_step` does for the default functions, with one tanh for all gates; overwrites `total`."""
-    hidden = c.shape[1]
-    total += gates.bias
-    sigmoids = total[:, : 3 * hidden]
-    sigmoids *= _HALF
-    np.tanh(total, total)
-    sigmoids *= _HALF
-    sigmoids += _HALF
-    i, o, f, g = (total[:, k * hidden : (k + 1) * hidden] for k in range(4))
-    new_c = f * c
-    i *= g
-    new_c += i
-    return o * np.tanh(new_c), new_c
-
-
 def _step(total: Array, gates: _Gates, c: Array) -> tuple[Array, Array]:
     hidden = c.shape[1]
     gate, inner, outer = gates.functions
-    i, o, f, g = np.split(total + gates.bias, 4, axis=1)
+    i, o, f, g = np.split(total, 4, axis=1)
     if gates.peephole is not None:
         p_i, p_o, p_f = gates.peephole[:hidden], gates.peephole[hidden : 2 * hidden], gates.peephole[2 * hidden :]
         i, f = i + p_i * c, f + p_f * c

@@ -46,6 +46,7 @@ class Cell:
     peephole: Array | None = None  # (3, H): i, o, f
     input_forget: bool = False
     quick: Cell | None = None  # the same with weights for recurrence_quick, where that applies
+    multiply: Callable[[Array, Array, Array], Any] = np.matmul  # an LSTM's h times packed weights, in recurrence_quick
     feedback: Activation | None = None  # (N, H) → (N, A): the values that `r`, then (H + A, gates × H), takes beside h
     _packed: dict[int, Array] = field(default_factory=dict)
 

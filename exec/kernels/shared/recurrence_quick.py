@@ -97,7 +97,7 @@ def _lstm(cell: Cell, parts: Array, c: Array) -> tuple[Step, Array]:
     one, two, half = (np.array(v, parts.dtype) for v in (1, 2, 0.5))  # of no axes: numbers are slower to add
 
     def step(number: int, h: Array, target: Array) -> None:
-        np.matmul(h, r, flat)
+        cell.multiply(h, r, flat)
         np.add(gates, parts[number], gates)
         np.tanh(gates, gates)
         np.add(sigmoids, one, sigmoids)

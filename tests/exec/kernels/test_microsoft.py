@@ -333,15 +333,19 @@ def test_quantized_lstm_agrees_with_onnxruntime(direction: str, count: int, per_
 
 
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
-@pytest.mark.parametrize(("batch", "hidden"), [(1, 3), (1, 200), (8, 256)])
-def test_quick_steps_of_the_quantized_lstm_are_those_of_the_plain_ones(direction: str, batch: int, hidden: int) -> None:
+@pytest.mark.parametrize(("batch", "hidden", "columns"), [(1, 3, 1), (1, 200, 800), (8, 256, 1), (8, 256, 1024)])
+@pytest.mark.parametrize("input_forget", [0, 1])
+def test_quick_steps_of_the_quantized_lstm_are_those_of_the_plain_ones(
+    direction: str, batch: int, hidden: int, columns: int, input_forget: int
+) -> None:
     count = 2 if direction == "bidirectional" else 1
-    scale, zero = np.full(count, 0.004, np.float32), np.full(count, 3, np.int8)
+    scales = [np.full(count, 0.004, np.float32) if columns == 1 else 0.004 + abs(f(count, columns)) / 999] * 2
+    zero = np.full(scales[0].shape, 3, np.int8)
     inputs = [
-        f(5, batch, 7), i8(count, 7, 4 * hidden), i8(count, hidden, 4 * hidden), f(count, 8 * hidden), None, None, None,
-        None, scale, zero, scale, zero,
+        f(5, batch, 7), i8(count, 7, 4 * hidden), i8(count, hidden, 4 * hidden), f(count, 8 * hidden), None,
+        f(count, batch, hidden), f(count, batch, hidden), None, scales[0], zero, scales[1], zero,
     ]  # fmt: skip
-    attributes = {"direction": direction, "hidden_size": hidden}
+    attributes = {"direction": direction, "hidden_size": hidden, "input_forget": input_forget}
     plain = ours("DynamicQuantizeLSTM", inputs, 3, **attributes, clip=1e9)
     prepare = find("DynamicQuantizeLSTM", 1, MS).prepare
     assert prepare is not None
@@ -352,9 +356,21 @@ def test_quick_steps_of_the_quantized_lstm_are_those_of_the_plain_ones(direction
             assert_same(result, want, rtol=1e-5, atol=1e-6)
 
 
+def test_a_quantized_lstm_gives_what_the_plain_steps_do_where_values_are_not_finite() -> None:
+    x = f(5, 2, 7)
+    x[2, 1, 3] = np.nan
+    scale, zero = np.full(1, 0.004, np.float32), np.full(1, 3, np.int8)
+    inputs = [x, i8(1, 7, 32), i8(1, 8, 32), f(1, 64), None, None, None, None, scale, zero, scale, zero]
+    plain = ours("DynamicQuantizeLSTM", inputs, 3, clip=1e9)
+    for result, want in zip(ours("DynamicQuantizeLSTM", inputs, 3), plain, strict=True):
+        assert_same(result, want, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("depth", [4, 100, 3000])
 def test_products_of_the_quantized_lstm_are_those_of_dynamic_quantize_matmul(depth: int) -> None:
-    for x in (f(3, depth), f(3, depth) + 5, np.zeros((3, depth), np.float32), f(3, depth) * np.float32(1e30)):
+    ends = np.resize(np.array([101.5, -153.5, 0], np.float32), (3, depth))  # rounded outwards, 257 codes
+    zeros = np.zeros((3, depth), np.float32)
+    for x in (f(3, depth), f(3, depth) + 5, zeros, ends, f(3, depth) * np.float32(1e30)):
         codes, scale, zero = i8(depth, 40), abs(f(40)), i8(40)
         expected = dynamic_quantize_matmul_1(x, codes, scale, zero)
         np.testing.assert_array_equal(_Weights(codes, scale, zero).times(x), expected)
