@@ -262,7 +262,7 @@ def standardize(
         piece, result = source[part], out[part]
         mean[part, 0] = piece @ ones
         np.subtract(piece, mean[part], out=result)
-        square = np.einsum("ij,ij->i", result, result) / length
+        square = np.vecdot(result, result) / length
         inverse[part, 0] = 1 / np.sqrt(square + source.dtype.type(epsilon))
         np.multiply(result, inverse[part] if scale is None else inverse[part] * scale[part], out=result)
         if after is not None:
@@ -431,7 +431,7 @@ def rms_normalization_23(
     def one(index: int) -> None:
         part = slice(index * block, min(rows, (index + 1) * block))
         piece = source[part]
-        square = np.einsum("ij,ij->i", piece, piece) / length
+        square = np.vecdot(piece, piece) / length
         factor = 1 / np.sqrt(square + dtype.type(epsilon))
         np.multiply(piece, factor[:, None], out=result[part])
         if quick and row is not None:

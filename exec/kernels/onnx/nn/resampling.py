@@ -7,7 +7,8 @@ gathering), long ones a sum of gathered rows. `sampling` holds GridSample and it
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import floor
+from functools import lru_cache
+from math import floor, prod
 from typing import Any
 
 import numpy as np
@@ -277,20 +278,45 @@ def _divided(at: Array, axis: Axis, scale: Any) -> Array:
 
 def _nearest(x: Array, axes: list[Axis], options: Options) -> Array:
     for axis in _in_order(axes):
-        at = coordinates(axis, options)
-        match options.nearest:
-            case "round_prefer_floor":
-                index = np.ceil(at - 0.5)
-            case "round_prefer_ceil":
-                index = np.floor(at + 0.5)
-            case "floor":
-                index = np.floor(at)
-            case "ceil":
-                index = np.ceil(at)
-            case _:  # before opset 11
-                index = np.ceil(at) if axis.scale < 1 else np.floor(at)
-        x = _take_along(x, np.clip(index, 0, axis.length - 1).astype(np.intp), axis)
+        times = _times(axis, options)
+        x = _repeated(x, times, axis) if times else np.take(x, _indices(axis, options), axis=axis.number)
     return x
+
+
+@lru_cache(maxsize=256)
+def _times(axis: Axis, options: Options) -> int:
+    """Return how many outputs in a row each input of an axis makes; 0 where that differs."""
+    times = axis.size // axis.length
+    if times * axis.length != axis.size:
+        return 0
+    return times if np.array_equal(_indices(axis, options), np.repeat(np.arange(axis.length), times)) else 0
+
+
+def _indices(axis: Axis, options: Options) -> Array:
+    """Return the nearest input of each output of an axis."""
+    at = coordinates(axis, options)
+    match options.nearest:
+        case "round_prefer_floor":
+            index = np.ceil(at - 0.5)
+        case "round_prefer_ceil":
+            index = np.floor(at + 0.5)
+        case "floor":
+            index = np.floor(at)
+        case "ceil":
+            index = np.ceil(at)
+        case _:  # before opset 11
+            index = np.ceil(at) if axis.scale < 1 else np.floor(at)
+    return np.asarray(np.clip(index, 0, axis.length - 1).astype(np.intp))
+
+
+def _repeated(x: Array, times: int, axis: Axis) -> Array:
+    """np.repeat, which is slow for single elements: those are copied as planes."""
+    if prod(x.shape[axis.number + 1 :]) > 1:
+        return x.repeat(times, axis.number)
+    result = empty((*x.shape, times), x.dtype)
+    for copy in range(times):
+        result[..., copy] = x
+    return result.reshape(*x.shape[: axis.number], axis.size, *x.shape[axis.number + 1 :])
 
 
 def _in_order(axes: list[Axis]) -> list[Axis]:
@@ -298,17 +324,6 @@ def _in_order(axes: list[Axis]) -> list[Axis]:
     strided.
     """
     return sorted(axes, key=lambda axis: (axis.size / axis.length, -axis.number))
-
-
-def _take_along(x: Array, index: Array, axis: Axis) -> Array:
-    times = axis.size // axis.length
-    if times * axis.length == axis.size and np.array_equal(index, np.repeat(np.arange(axis.length), times)):
-        at = axis.number
-        result = empty((*x.shape[: at + 1], times, *x.shape[at + 1 :]), x.dtype)
-        for copy in range(times):
-            result[(slice(None),) * (at + 1) + (copy,)] = x
-        return result.reshape(*x.shape[:at], axis.size, *x.shape[at + 1 :])
-    return np.take(x, index, axis=axis.number)
 
 
 def _interpolated(x: Array, axes: list[Axis], options: Options) -> Array:
