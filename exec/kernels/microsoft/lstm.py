@@ -60,10 +60,10 @@ class _Weights:
         if not self._is_exact or x.dtype != np.float32 or not math.isfinite(np.float32(high - low)):
             return dynamic_quantize_matmul_1(x, *self._plain)
         codes, scale = _quantized(x, low, high)
-        result = self._laid_out.product(codes)
-        if result is None:
-            result = np.matmul(codes, self._centred)
-        return np.multiply(result, scale * self._scale, out=result)
+        quick = self._laid_out.product(codes)
+        result: Array = np.matmul(codes, self._centred) if quick is None else quick
+        result *= scale * self._scale
+        return result
 
 
 class _Direction:
