@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from onnx_workbench.model.budget import WINDOW_TENSOR
 from onnx_workbench.model.edits.tensors import kind_of, remade
-from onnx_workbench.model.io.tensors.mapped_arrays import array_of, whole_array
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.tensors.mapped_arrays import TEXT_BYTES, array_of, arrays_of, whole_array
 from onnx_workbench.model.io.tensors.weight_files import StoredArray, WeightFile
 from onnx_workbench.model.ir.graph import Model, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.progress import SILENT, Progress
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 #: Compatibility of an array with its initializer; `transposed`: it fits with its two axes swapped.
@@ -97,6 +101,32 @@ def read_weights(
             stored = ArrayTensor(array.T if match.fit == "transposed" else array, kind_of(read))
             array = array_of((cast(piece, kind) for piece in stored.pieces()), kind.numpy_dtype, tuple(old.shape))
         yield match, remade(old, array)
+
+
+def read_all_weights(
+    matches: Sequence[WeightMatch],
+    weights: WeightFile,
+    cast: Callable[[NDArray[Any], ElementType], NDArray[Any]],
+    progress: Progress = SILENT,
+) -> list[tuple[WeightMatch, Tensor]]:
+    """Read the arrays as `read_weights` does; those that are large together are in one mapped file."""
+    olds = [match.old for match in matches if match.can_import and isinstance(match.old, Tensor)]
+    read = progress.paced(read_weights(matches, weights, cast), 1, of=len(matches))
+    texts = sum(old.size for old in olds if kind_of(old) is ElementType.STRING)
+    if texts * TEXT_BYTES > WINDOW_TENSOR:
+        detail = f"{texts:,} texts; at most {WINDOW_TENSOR:,} bytes are imported at once."
+        raise ModelError("The texts are too large", detail, str(weights.path))
+    if texts or sum(old.size * kind_of(old).numpy_dtype.itemsize for old in olds) <= WINDOW_TENSOR:
+        return list(read)
+    found: list[tuple[WeightMatch, Tensor]] = []
+
+    def parts() -> Iterator[tuple[Iterable[NDArray[Any]], np.dtype[Any], tuple[int, ...]]]:
+        for match, tensor in read:
+            found.append((match, match.old if isinstance(match.old, Tensor) else tensor))
+            yield tensor.pieces(), kind_of(tensor).numpy_dtype, tuple(tensor.shape)
+
+    arrays = arrays_of(parts())
+    return [(match, remade(old, array)) for (match, old), array in zip(found, arrays, strict=True)]
 
 
 def _short(name: str) -> str:

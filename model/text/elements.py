@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
@@ -49,6 +51,37 @@ def parse_element(text: str, kind: ElementType) -> Any:
         raise _refused(text, f"Expected a number for {kind.text}, such as 0.5, 1e-3, inf or nan.") from None
     _check_numbers(word, text, kind)
     return fit(np.array([number]), kind)[0][0]
+
+
+def is_element(text: str, kind: ElementType) -> bool:
+    """Return whether `parse_element` accepts a text."""
+    try:
+        parse_element(text, kind)
+    except ModelError:
+        return False
+    return True
+
+
+def parse_elements(texts: Sequence[str], kind: ElementType) -> NDArray[Any]:
+    """Parse many elements, flat. ModelError for one that `parse_element` refuses."""
+    if kind.is_float or kind.is_int:
+        with suppress(ValueError, OverflowError):  # some text has another form, or does not fit
+            return _parse_plain(texts, kind)
+    found = np.empty(len(texts), kind.numpy_dtype)
+    for index, text in enumerate(texts):
+        found[index] = parse_element(text, kind)
+    return found
+
+
+def _parse_plain(texts: Sequence[str], kind: ElementType) -> NDArray[Any]:
+    """Parse numbers in their usual form; ValueError or OverflowError for any other."""
+    if kind.is_int:
+        whole = np.array(list(map(int, texts)), np.uint64 if kind is ElementType.UINT64 else np.int64)
+        return fit(whole, kind)[0]
+    numbers = np.array(list(map(float, texts)), np.float64)
+    if not np.isfinite(numbers).all():  # decimals beyond the range of double, too
+        raise ValueError
+    return fit(numbers, kind)[0]
 
 
 def _refused(text: str, detail: str) -> ModelError:
@@ -201,10 +234,31 @@ def element_text(value: Any) -> str:
     return str(int(number)) if "int" in type(value).__name__ else repr(number)
 
 
+class DecimalCommas:
+    """Decimal commas in cells: whether the commas there cannot be anything else."""
+
+    def __init__(self) -> None:
+        self._has_points = self._has_others = self._has_decimals = False
+
+    def add(self, cells: Iterable[str]) -> None:
+        """Note the cells of a row."""
+        for cell in cells:
+            self._has_points = self._has_points or "." in cell
+            if "," in cell:
+                found = _DECIMAL_COMMA.fullmatch(cell)
+                self._has_others = self._has_others or found is None
+                self._has_decimals = self._has_decimals or (found is not None and len(found[1]) != 3)
+
+    @staticmethod
+    def are_used(parts: Iterable[DecimalCommas]) -> bool:
+        """Return whether all commas are decimal ones; thousands are grouped by three."""
+        parts = list(parts)
+        return not any(p._has_points or p._has_others for p in parts) and any(p._has_decimals for p in parts)
+
+
 def with_points(rows: list[list[str]]) -> list[list[str]]:
     """Replace decimal commas by points, where the commas cannot be anything else."""
-    commas = [match for row in rows for cell in row if "," in cell for match in [_DECIMAL_COMMA.fullmatch(cell)]]
-    points = any("." in cell for row in rows for cell in row)
-    if points or not all(commas) or all(match is not None and len(match[1]) == 3 for match in commas):
-        return rows
-    return [[cell.replace(",", ".") for cell in row] for row in rows]
+    commas = DecimalCommas()
+    for row in rows:
+        commas.add(row)
+    return [[cell.replace(",", ".") for cell in row] for row in rows] if DecimalCommas.are_used([commas]) else rows

@@ -16,6 +16,7 @@ from onnx_workbench.model.edits.weight_matching import (
     WeightMatch,
     WeightMatches,
     match_weights,
+    read_all_weights,
     read_weights,
 )
 from onnx_workbench.model.errors import ModelError
@@ -164,7 +165,7 @@ class ImportWeightsDialog(QDialog):
         self.ok.setEnabled(False)
 
         def work(progress: Progress) -> list[tuple[WeightMatch, Tensor]]:
-            return list(progress.paced(read_weights(matches, weights, _cast), of=len(matches)))
+            return read_all_weights(matches, weights, _cast, progress)
 
         def done(read: list[tuple[WeightMatch, Tensor]]) -> None:
             if any(match.value.initializer is not match.old for match in matches):

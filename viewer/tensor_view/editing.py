@@ -296,9 +296,9 @@ class TensorEditing:
                 return sparse_tensors.from_dense(held, read)
             return tensors.remade(held, whole_array(read), tensors.kind_of(read))
 
-        def work() -> tuple[Held | None, Held | None]:
+        def work(progress: Progress) -> tuple[Held | None, Held | None]:
             """Return the new tensor, None if it is equal; and the unconverted one, if it was converted."""
-            read = read_tensor(path, _outline(held) if isinstance(held, SparseTensor) else held, member)
+            read = read_tensor(path, _outline(held) if isinstance(held, SparseTensor) else held, member, progress)
             if tensors.kind_of(read) is kind or not (kind.is_float and tensors.kind_of(read).is_float):
                 return _unless_equal(held, made_of(read)), None
             converted = made_of(tensors.retype(read, kind, _cast)[0])
@@ -326,7 +326,7 @@ class TensorEditing:
 
         self._workspace.tasks.start(
             f"Import {path.name}",
-            lambda _: work(),
+            work,
             done=done,
             failed=partial(self._refuse, refused),
             lane="mutate",

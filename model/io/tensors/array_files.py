@@ -11,7 +11,6 @@ import os
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
 from itertools import chain, islice
 from math import prod
 from pathlib import Path
@@ -24,7 +23,8 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.protobuf import DecodeError, TensorProto, utf8
 from onnx_workbench.model.io.reader.scan import scan
 from onnx_workbench.model.io.reader.source import open_file, require_regular
-from onnx_workbench.model.io.tensors.mapped_arrays import array_of, whole_array
+from onnx_workbench.model.io.tensors.csv_files import read_csv
+from onnx_workbench.model.io.tensors.mapped_arrays import TEXT_BYTES, array_of, whole_array
 from onnx_workbench.model.io.tensors.packing import pack, unpack
 from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor, TensorFiles
 from onnx_workbench.model.io.writer.atomic_file import replacing
@@ -32,7 +32,8 @@ from onnx_workbench.model.io.writer.export_graph import write_tensor
 from onnx_workbench.model.io.writer.storage_plan import StoragePlan
 from onnx_workbench.model.ir.tensors import PIECE, ArrayTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType
-from onnx_workbench.model.text.elements import element_text, parse_element, with_points
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.text.elements import element_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,8 +42,7 @@ if TYPE_CHECKING:
 SUFFIXES: Final = (".npy", ".npz", ".pb", ".raw", ".csv", ".png")
 
 _MOST_BYTES = 1 << 33
-_MOST_TEXT = 1 << 28
-_MOST_TEXTS = 1 << 23  # strings of an array
+_PNG_HEAD, _PIXEL = 24, 4  # bytes of a picture's signature and size, and of a pixel
 _MOST_DRAWN = WINDOW_TENSOR // 2  # bytes of a picture's colours
 _SCALED_AT_ONCE = 1 << 18  # elements
 _MAGIC = 8  # bytes
@@ -67,7 +67,9 @@ def is_stored_outside(tensor: Tensor) -> bool:
 # -- reading -----------------------------------------------------------------------------------------------------
 
 
-def read_tensor(path: str | os.PathLike[str], like: Tensor | None = None, member: str = "") -> Tensor:
+def read_tensor(
+    path: str | os.PathLike[str], like: Tensor | None = None, member: str = "", progress: Progress = SILENT
+) -> Tensor:
     """Read the tensor in a file, by its suffix. Raw bytes and CSV take element type and shape from `like`.
 
     An image gets the axes of `like` if that has as many pixels; CSV gives a matrix unless it has as many cells as
@@ -89,7 +91,7 @@ def read_tensor(path: str | os.PathLike[str], like: Tensor | None = None, member
         if suffix == ".pb":
             return _read_pb(file)
         if suffix == ".csv":
-            return _read_csv(file, like)
+            return read_csv(file, like, progress)
         if suffix in _RAW:
             return _read_raw(file, like)
         if suffix == ".png":
@@ -121,8 +123,11 @@ def _first_bytes(file: Path) -> bytes:
 
 def _tensor(array: NDArray[Any], like: Tensor | None) -> ArrayTensor:
     if array.dtype.kind in "US":
-        if array.size > _MOST_TEXTS:
-            raise ModelError("The array is too large", f"{array.size:,} texts; at most {_MOST_TEXTS:,} are read.")
+        if array.size * TEXT_BYTES > WINDOW_TENSOR or array.nbytes > WINDOW_TENSOR:
+            detail = (
+                f"{array.size:,} texts of up to {array.itemsize:,} bytes; at most {WINDOW_TENSOR:,} bytes are read."
+            )
+            raise ModelError("The texts are too large", detail)
         texts = np.empty(array.shape, object)
         for index, text in np.ndenumerate(array):
             texts[index] = text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else str(text)
@@ -195,20 +200,34 @@ def _read_npz(file: Path, member: str) -> NDArray[Any]:
     if name not in names:
         raise ModelError(f"{file.name} has no array {name}", f"It has: {', '.join(names[:12])}.", str(file))
     with zipfile.ZipFile(file) as archive:
-        info = archive.getinfo(f"{name}.npy")
-        limit = min(_MOST_BYTES, made_limit(info.compress_size))
-        if info.file_size > limit:
-            detail = f"{info.file_size:,} bytes, packed into {info.compress_size:,}; at most {limit:,} are read."
-            raise ModelError("The array is too large", detail, str(file))
-        try:
-            with archive.open(info) as stream:
-                array = _read_npy(stream, info.file_size, file)
-                stream.read(1)  # checks the sum of all bytes
-                return array
-        except ModelError:
-            raise
-        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
-            raise ModelError(f"{file.name} is damaged", str(error), str(file)) from error
+        return _read_member(archive, name, file)
+
+
+def read_member(archive: zipfile.ZipFile, name: str, file: Path) -> Tensor:
+    """Read an array of an .npz file that is open; ModelError describes what is wrong with it. Blocks; any thread."""
+    try:
+        return _tensor(_read_member(archive, name, file), None)
+    except OSError as error:
+        raise ModelError(f"{file.name} cannot be read", error.strerror or str(error), str(file)) from error
+    except MemoryError as error:
+        raise ModelError(f"{file.name} cannot be read", "It does not fit into memory.", str(file)) from error
+
+
+def _read_member(archive: zipfile.ZipFile, name: str, file: Path) -> NDArray[Any]:
+    info = archive.getinfo(f"{name}.npy")
+    limit = min(_MOST_BYTES, made_limit(info.compress_size))
+    if info.file_size > limit:
+        detail = f"{info.file_size:,} bytes, packed into {info.compress_size:,}; at most {limit:,} are read."
+        raise ModelError("The array is too large", detail, str(file))
+    try:
+        with archive.open(info) as stream:
+            array = _read_npy(stream, info.file_size, file)
+            stream.read(1)  # checks the sum of all bytes
+            return array
+    except ModelError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
+        raise ModelError(f"{file.name} is damaged", str(error), str(file)) from error
 
 
 def _read_pb(file: Path) -> Tensor:
@@ -218,6 +237,9 @@ def _read_pb(file: Path) -> Tensor:
         proto = TensorProto.FromString(content.data)
     except (DecodeError, ModelError) as error:
         raise ModelError(f"{file.name} holds no tensor", "It is not a TensorProto message.", str(file)) from error
+    if len(proto.string_data) * TEXT_BYTES > WINDOW_TENSOR or sum(map(len, proto.string_data)) > WINDOW_TENSOR:
+        detail = f"{len(proto.string_data):,} texts; at most {WINDOW_TENSOR:,} bytes are read."
+        raise ModelError("The texts are too large", detail, str(file))
     if content.truncation:
         raise ModelError(f"{file.name} is truncated", content.truncation, str(file))
     tensor = ProtoTensor(proto, TensorFiles(content.table, file.parent))
@@ -246,60 +268,21 @@ def _read_raw(file: Path, like: Tensor | None) -> Tensor:
         return ArrayTensor(array_of(pieces, kind.numpy_dtype, tuple(like.shape)), kind)
 
 
-def _read_csv(file: Path, like: Tensor | None) -> Tensor:
-    if file.stat().st_size > _MOST_TEXT:
-        raise ModelError("The file is too large", f"At most {_MOST_TEXT:,} bytes are read as text.", str(file))
-    kind = like.element_type if like is not None else ElementType.FLOAT
-    if not isinstance(kind, ElementType) or kind is ElementType.UNDEFINED:
-        raise ModelError("CSV needs a type", "The tensor's element type is not known.", str(file))
-    text = file.read_text(encoding="utf-8-sig", errors="surrogateescape")
-    first = text.split("\n", 1)[0]
-    mark = next((m for m in "\t;," if m in first), ",")
-    try:
-        rows = [row for row in csv.reader(io.StringIO(text), delimiter=mark) if row]
-    except csv.Error as error:
-        raise ModelError(f"{file.name} is not a table", f"{str(error).capitalize()}.", str(file)) from error
-    if not rows and (like is None or like.size):
-        raise ModelError(f"{file.name} is empty", "It has no cells; a table of values was expected.", str(file))
-    if len({len(row) for row in rows}) > 1:
-        raise ModelError(f"{file.name} is not a table", "Its rows have different numbers of cells.", str(file))
-    titles = _has_titles(rows, kind, like)
-    rows = rows[titles:]
-    values = np.empty((len(rows), len(rows[0]) if rows else 0), kind.numpy_dtype)
-    is_free = mark != "," and kind is not ElementType.STRING  # for decimal commas, as used in many countries
-    for r, row in enumerate(with_points(rows) if is_free else rows):
-        for c, cell in enumerate(row):
-            try:
-                values[r, c] = parse_element(cell, kind)
-            except ModelError as error:
-                where = f"Row {titles + r + 1}, column {c + 1}. "
-                raise ModelError(error.title, where + error.detail, str(file)) from error
-    return ArrayTensor(values.reshape(like.shape) if like is not None and like.size == values.size else values, kind)
-
-
-def _has_titles(rows: list[list[str]], kind: ElementType, like: Tensor | None) -> bool:
-    """Return whether the first row is a header: none of its cells is an element, and there is one row too many."""
-    if len(rows) < 2 or (like is not None and like.size == len(rows) * len(rows[0])):
-        return False
-    for cell in rows[0]:
-        with suppress(ModelError):
-            parse_element(cell, kind)
-            return False
-    return True
-
-
 def _read_png(file: Path) -> NDArray[Any]:
     from PIL import Image, UnidentifiedImageError
 
-    _require_beginning(_first_bytes(file), ".png", file)
+    with file.open("rb") as stream:
+        head = stream.read(_PNG_HEAD)
+    _require_beginning(head, ".png", file)
+    width, height = (int.from_bytes(head[at : at + 4], "big") for at in (16, 20))  # of the header chunk, the first one
+    size = _PIXEL * width * height
+    if size > WINDOW_TENSOR:
+        detail = f"{width:,} × {height:,} pixels take {size:,} bytes; at most {WINDOW_TENSOR:,} are read."
+        raise ModelError("The picture is too large", detail, str(file))
     try:
         with Image.open(file, formats=["PNG"]) as picture:
-            if 4 * picture.width * picture.height > made_limit(file.stat().st_size):
-                raise ModelError("The picture is too large", f"{picture.width} × {picture.height} pixels.", str(file))
             shown = picture if picture.mode in ("L", "RGB", "RGBA", "I;16") else picture.convert("RGB")
             return np.array(shown)
-    except ModelError:
-        raise
     except UnidentifiedImageError as error:
         raise ModelError(
             f"{file.name} is damaged", "It begins like a PNG picture but is not valid.", str(file)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import tempfile
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -16,6 +16,11 @@ from onnx_workbench.model.ir.types import ElementType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+#: Bytes of a Python string, at least.
+TEXT_BYTES: Final = 64
+_ALIGNMENT: Final = 64  # bytes
 
 
 def array_of(pieces: Iterable[NDArray[Any]], dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
@@ -36,25 +41,52 @@ def array_of(pieces: Iterable[NDArray[Any]], dtype: np.dtype[Any], shape: tuple[
     return np.frombuffer(_mapped_file(pieces, dtype, count), np.uint8).view(dtype).reshape(shape)
 
 
+def arrays_of(parts: Iterable[tuple[Iterable[NDArray[Any]], np.dtype[Any], tuple[int, ...]]]) -> list[NDArray[Any]]:
+    """Return arrays of (pieces, dtype, shape), as `array_of` does, all in one mapped file: for those that are large
+    together. At least one has elements, and none of them is an object.
+    """
+    places: list[tuple[int, np.dtype[Any], tuple[int, ...]]] = []
+    try:
+        with tempfile.TemporaryFile() as file:
+            for pieces, dtype, shape in parts:
+                file.seek(-(-file.tell() // _ALIGNMENT) * _ALIGNMENT)
+                places.append((file.tell(), dtype, shape))
+                _write(file, pieces, dtype, element_count(shape))
+            file.flush()
+            mapped = np.frombuffer(mmap.mmap(file.fileno(), file.tell()), np.uint8)
+    except OSError as error:
+        raise _no_room(error, sum(element_count(shape) * dtype.itemsize for _, dtype, shape in places)) from error
+    ends = (place + element_count(shape) * dtype.itemsize for place, dtype, shape in places)
+    return [mapped[p:end].view(dtype).reshape(shape) for (p, dtype, shape), end in zip(places, ends, strict=True)]
+
+
 def _mapped_file(pieces: Iterable[NDArray[Any]], dtype: np.dtype[Any], count: int) -> mmap.mmap:
     """Return a mapping of a temporary file with the elements of some pieces.
 
     They are written, not copied into the mapping: a full file system is then an error instead of a SIGBUS.
     """
-    filled = 0
     try:
         with tempfile.TemporaryFile() as file:
-            for piece in pieces:
-                filled += piece.size
-                _check_count(filled, count)
-                file.write(np.ascontiguousarray(piece, dtype).view(np.uint8).data)
-            _check_count(filled, count, is_all=True)
+            _write(file, pieces, dtype, count)
             file.flush()
             return mmap.mmap(file.fileno(), count * dtype.itemsize)
     except OSError as error:
-        folder, reason = tempfile.gettempdir(), error.strerror or str(error)
-        detail = f"{count * dtype.itemsize:,} bytes are kept in a temporary file in {folder}: {reason}."
-        raise ModelError("There is no room for the tensor", detail) from error
+        raise _no_room(error, count * dtype.itemsize) from error
+
+
+def _write(file: IO[bytes], pieces: Iterable[NDArray[Any]], dtype: np.dtype[Any], count: int) -> None:
+    filled = 0
+    for piece in pieces:
+        filled += piece.size
+        _check_count(filled, count)
+        file.write(np.ascontiguousarray(piece, dtype).view(np.uint8).data)
+    _check_count(filled, count, is_all=True)
+
+
+def _no_room(error: OSError, size: int) -> ModelError:
+    folder, reason = tempfile.gettempdir(), error.strerror or str(error)
+    detail = f"{size:,} bytes are kept in a temporary file in {folder}: {reason}."
+    return ModelError("There is no room for the tensor", detail)
 
 
 def _check_count(found: int, count: int, *, is_all: bool = False) -> None:
@@ -72,8 +104,11 @@ def whole_array(tensor: Tensor) -> NDArray[Any]:
 
 
 def copied_array(tensor: Tensor) -> NDArray[Any]:
-    """Return a writable copy of the values, shaped, as `whole_array` does."""
+    """Return a writable copy of the values, shaped, as `whole_array` does; ModelError for more than a million texts."""
     kind = tensor.element_type
+    if kind is ElementType.STRING and tensor.size * TEXT_BYTES > WINDOW_TENSOR:
+        detail = f"{tensor.size:,} texts; at most {WINDOW_TENSOR // TEXT_BYTES:,} are held at once."
+        raise ModelError("The tensor has too many texts", detail, tensor.name)
     if not isinstance(kind, ElementType) or tensor.size * kind.numpy_dtype.itemsize <= WINDOW_TENSOR:
         return np.array(tensor.numpy())
     try:

@@ -258,8 +258,8 @@ class ProtoTensor(Tensor):
 
     @property
     def reads_ranges(self) -> bool:
-        """Whether the values are stored with a fixed width."""
-        return self.raw_pieces() is not None
+        """Whether the values are texts, or stored with a fixed width."""
+        return self.raw_pieces() is not None or self.element_type is ElementType.STRING
 
     def numpy(self) -> NDArray[Any]:
         """Return the values, shaped; read from their file at every call, not cached."""

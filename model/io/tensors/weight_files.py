@@ -20,7 +20,7 @@ import numpy as np
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.source import FileSource, open_file
-from onnx_workbench.model.io.tensors.array_files import npz_members, read_tensor
+from onnx_workbench.model.io.tensors.array_files import npz_members, read_member
 from onnx_workbench.model.io.tensors.mapped_arrays import array_of
 from onnx_workbench.model.io.tensors.packing import unpack
 from onnx_workbench.model.ir.tensors import PIECE, ArrayTensor, Tensor, element_count
@@ -73,15 +73,15 @@ class WeightFile:
 
     path: Path
     arrays: dict[str, StoredArray]
-    _source: FileSource | None = field(repr=False)  # None for an .npz, whose arrays are compressed one by one
+    _source: FileSource | zipfile.ZipFile = field(repr=False)
 
     def read(self, name: str) -> Tensor:
         """Read one array. ModelError when it cannot be read, or the file changed meanwhile. Blocks; any thread."""
         array = self.arrays[name]
         if array.problem:
             raise ModelError(f"{name} cannot be read", array.problem, str(self.path))
-        if self._source is None:
-            return read_tensor(self.path, member=name)
+        if isinstance(self._source, zipfile.ZipFile):
+            return read_member(self._source, name, self.path)
         assert array.element_type is not None
         values = array_of(self._pieces(self._source, array), array.element_type.numpy_dtype, array.shape)
         return ArrayTensor(values, array.element_type, name=name)
@@ -100,7 +100,7 @@ def open_weights(path: Path) -> WeightFile:
     """Read the header of a weight file. ModelError describes and locates damage. Blocks; any thread."""
     suffix = path.suffix.lower()
     if suffix == ".npz":
-        return WeightFile(path, _read_npz(path), None)
+        return _open_npz(path)
     if suffix not in SUFFIXES:
         raise ModelError(
             f"{path.name} has an unsupported file type", f"Weights are read from {', '.join(SUFFIXES)}.", str(path)
@@ -132,10 +132,10 @@ def _array(name: str, kind: ElementType, shape: tuple[int, ...], offset: int, si
 # -- npz -------------------------------------------------------------------------------------------------------------
 
 
-def _read_npz(path: Path) -> dict[str, StoredArray]:
+def _open_npz(path: Path) -> WeightFile:
     names = npz_members(path)
-    with zipfile.ZipFile(path) as archive:
-        return {name: _npz_array(archive, name) for name in names}
+    archive = zipfile.ZipFile(path)  # for as long as the weight file
+    return WeightFile(path, {name: _npz_array(archive, name) for name in names}, archive)
 
 
 def _npz_array(archive: zipfile.ZipFile, name: str) -> StoredArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from onnx_workbench.exec.inspect import compare as c
+from onnx_workbench.exec.inspect import reference
 from onnx_workbench.exec.inspect.reference import available, run_onnxruntime
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.errors import ModelError
@@ -174,6 +176,21 @@ def test_what_onnx_runtime_refuses_is_told(tmp_path: Path) -> None:
     path.write_bytes(b"nothing")
     with pytest.raises(ModelError, match="ONNX Runtime cannot run"):
         run_onnxruntime(path, {"x": X})
+
+
+def test_onnx_runtime_has_a_memory_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not available():
+        pytest.skip("ONNX Runtime is not installed")
+    if sys.platform != "linux":
+        pytest.skip("address space is limited on Linux only")
+    path = tmp_path / "model.onnx"
+    text = "large (uint8[1] x, int64[1] n) => (uint8[m] y) { a = Expand (x, n) y = ReduceMax (a) }"
+    path.write_bytes(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {text}').SerializeToString())
+    feeds = {"x": np.ones(1, np.uint8), "n": np.array([1 << 20])}
+    assert run_onnxruntime(path, feeds)["y"].item() == 1
+    monkeypatch.setattr(reference, "value_limit", lambda: 0)  # which leaves the address space of its libraries
+    with pytest.raises(ModelError, match="ONNX Runtime cannot run"):
+        run_onnxruntime(path, feeds | {"n": np.array([reference.OVERHEAD])})
 
 
 def test_onnx_runtime_gives_types_that_numpy_lacks(tmp_path: Path) -> None:

@@ -1,7 +1,10 @@
 """Arrays of large tensors are mapped files: the same values, edits and files as of those in memory."""
 
+import json
 import mmap
+import struct
 import tempfile
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -9,17 +12,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto
 
-from onnx_workbench.model.edits import tensors
+from onnx_workbench.model.edits import tensors, weight_matching
+from onnx_workbench.model.edits.weight_matching import match_weights, read_all_weights
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.payloads import Payload, PayloadTable
 from onnx_workbench.model.io.reader.source import BytesSource
-from onnx_workbench.model.io.tensors import array_files, mapped_arrays, proto_tensor
+from onnx_workbench.model.io.tensors import array_files, csv_files, mapped_arrays, proto_tensor
 from onnx_workbench.model.io.tensors.array_files import read_tensor, write_array
 from onnx_workbench.model.io.tensors.packing import TYPED_FIELDS
 from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor, TensorFiles
+from onnx_workbench.model.io.tensors.weight_files import open_weights
 from onnx_workbench.model.ir import tensors as ir_tensors
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.progress import Cancelled, Progress
+from tests.model import builders
 
 FLOATS = np.linspace(-3, 3, 60, dtype=np.float32).reshape(3, 4, 5)
 
@@ -27,7 +34,8 @@ FLOATS = np.linspace(-3, 3, 60, dtype=np.float32).reshape(3, 4, 5)
 @pytest.fixture
 def mapped(monkeypatch):
     """All arrays of numbers count as large, and are read in small pieces."""
-    monkeypatch.setattr(mapped_arrays, "WINDOW_TENSOR", 0)
+    for module in (mapped_arrays, weight_matching):
+        monkeypatch.setattr(module, "WINDOW_TENSOR", 0)
     for module in (ir_tensors, array_files, tensors, proto_tensor):
         monkeypatch.setattr(module, "PIECE", 16)
 
@@ -111,7 +119,7 @@ def test_more_entries_than_are_held_are_refused(monkeypatch):
             edit()
 
 
-@pytest.mark.parametrize("suffix", [".npy", ".npz", ".pb", ".raw"])
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".pb", ".raw", ".csv"])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_files_of_large_arrays(suffix, order, mapped, tmp_path):
     path, tensor = tmp_path / f"a{suffix}", ArrayTensor(np.asarray(FLOATS, order=order), name="a")
@@ -119,6 +127,108 @@ def test_files_of_large_arrays(suffix, order, mapped, tmp_path):
     read = read_tensor(path, tensor)
     assert is_mapped(read.numpy())
     np.testing.assert_array_equal(read.numpy(), FLOATS)
+
+
+@pytest.mark.parametrize("part", [1, 2, 3, 7, 40])
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_long_rows_of_a_table_are_read_in_parts(part, mark, mapped, monkeypatch, tmp_path):
+    monkeypatch.setattr(csv_files, "_PART", max(part, len(mark) + 6))
+    monkeypatch.setattr(csv_files, "_CELLS", part)
+    rows = [["-1.5", "2", "1e3"], ["7", "80", "9999"], ["0", "4.25", "6"]]
+    (tmp_path / "a.csv").write_text("\n\n".join(mark.join(row) for row in rows))
+    read = read_tensor(tmp_path / "a.csv")
+    assert is_mapped(read.numpy())
+    np.testing.assert_array_equal(read.numpy(), np.array(rows, np.float32))
+    (tmp_path / "a.csv").write_text(f"{mark.join(rows[0])}\n{mark.join(rows[1])}\n1{mark}x{mark}2\n")
+    with pytest.raises(ModelError, match="Row 3, column 2"):
+        read_tensor(tmp_path / "a.csv")
+    (tmp_path / "a.csv").write_text(f"{mark.join(rows[0])}\n1{mark}2\n")
+    with pytest.raises(ModelError, match="different numbers of cells"):
+        read_tensor(tmp_path / "a.csv")
+
+
+def test_a_table_is_not_held_as_text(mapped, monkeypatch, tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"12," * (1 << 21) + b"12")
+    tracemalloc.start()
+    read = read_tensor(tmp_path / "a.csv")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert read.shape == (1, (1 << 21) + 1)
+    assert peak < 40 << 20  # the cells alone would take 120 MB
+
+
+def test_rows_with_long_quoted_cells_are_whole(mapped, monkeypatch, tmp_path):
+    texts = np.array([["a,b", 'say "x"'], ["c\nd", ""]], object)
+    write_array(tmp_path / "a.csv", ArrayTensor(texts))
+    monkeypatch.setattr(csv_files, "_PART", 4)
+    assert read_tensor(tmp_path / "a.csv", ArrayTensor(texts)).numpy().tolist() == texts.tolist()
+    monkeypatch.setattr(csv_files, "_LONGEST_QUOTED", 8)
+    with pytest.raises(ModelError, match="A row with quotes has more than 8 characters"):
+        read_tensor(tmp_path / "a.csv", ArrayTensor(texts))
+
+
+def test_a_picture_is_refused_by_the_size_that_its_header_claims(tmp_path):
+    head = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII5B", 13, b"IHDR", 60_000, 60_000, 8, 2, 0, 0, 0)
+    (tmp_path / "a.png").write_bytes(head)
+    with pytest.raises(ModelError) as caught:
+        read_tensor(tmp_path / "a.png")
+    assert caught.value.detail == "60,000 × 60,000 pixels take 14,400,000,000 bytes; at most 67,108,864 are read."
+    assert caught.value.place == str(tmp_path / "a.png")
+
+
+def test_more_texts_than_are_held_are_refused(monkeypatch, tmp_path):
+    texts = ArrayTensor(np.array([["abc", "d"]] * 3, object), name="a")
+    for suffix in (".csv", ".npy", ".pb"):
+        write_array(tmp_path / f"a{suffix}", texts)
+        assert read_tensor(tmp_path / f"a{suffix}", texts).numpy().tolist() == texts.numpy().tolist()
+    proto = TensorProto(data_type=TensorProto.STRING, dims=(6,), string_data=[b"x"] * 6)
+    for module in (mapped_arrays, array_files, csv_files):
+        monkeypatch.setattr(module, "WINDOW_TENSOR", 300)
+    for suffix in (".csv", ".npy", ".pb"):
+        with pytest.raises(ModelError, match="The texts are too large"):
+            read_tensor(tmp_path / f"a{suffix}", texts)
+    tensor = ProtoTensor(proto, TensorFiles(None, None))
+    with pytest.raises(ModelError, match="too many texts"):
+        tensors.set_element(tensor, (1,), "y")
+    assert tensor.reads_ranges
+    assert tensor.read(2, 4).tolist() == ["x", "x"]
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+def test_weights_that_are_large_together_share_a_mapped_file(suffix, mapped, tmp_path):
+    arrays = {f"w{i}": np.arange(i, i + 6, dtype=np.float32).reshape(2, 3) for i in range(5)}
+    model = builders.model(
+        """<ir_version: 10, opset_import: ["" : 22]> g (float[2, 3] x) => (float[2, 3] y)
+        <float[2, 3] w0 = {0, 0, 0, 0, 0, 0}, float[3, 2] w1 = {0, 0, 0, 0, 0, 0},
+        double[2, 3] w2 = {0, 0, 0, 0, 0, 0}, float[2, 3] w3 = {0, 0, 0, 0, 0, 0}> { y = Identity (x) }"""
+    )
+    path = tmp_path / f"a{suffix}"
+    if suffix == ".npz":
+        np.savez(path, **arrays)
+    else:
+        head = {
+            name: {"dtype": "F32", "shape": [2, 3], "data_offsets": [24 * i, 24 * i + 24]}
+            for i, name in enumerate(arrays)
+        }
+        text = json.dumps(head).encode()
+        path.write_bytes(len(text).to_bytes(8, "little") + text + b"".join(a.tobytes() for a in arrays.values()))
+    matches = match_weights(model, (weights := open_weights(path)).arrays).matches
+    read = read_all_weights(matches, weights, _cast)
+    assert [match.value.name for match, _ in read] == ["w0", "w1", "w2", "w3"]
+    bases = set()
+    for match, tensor in read:
+        expected = arrays[match.array.name]
+        np.testing.assert_array_equal(tensor.numpy(), expected.T if match.fit == "transposed" else expected)
+        base = tensor.numpy()
+        while isinstance(base.base, np.ndarray):
+            base = base.base
+        bases.add(id(base))
+        assert is_mapped(tensor.numpy())
+    assert len(bases) == 1
+    progress = Progress()
+    progress.cancel()
+    with pytest.raises(Cancelled):
+        read_all_weights(matches, weights, _cast, progress)
 
 
 @pytest.mark.parametrize("written", [np.asarray(FLOATS, order="F"), FLOATS.astype(">f4"), FLOATS.astype(">i8")])
