@@ -50,7 +50,7 @@ class KernelGuard:
 
     def __call__(self, *inputs: RuntimeValue) -> Any:
         """Call the kernel."""
-        kinds = tuple([kind_of(value) for value in inputs])
+        kinds = tuple([value.dtype if type(value) is np.ndarray else kind_of(value) for value in inputs])
         if kinds != self._accepted:
             problem = _refusal(*self._name, kinds)
             if problem:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -84,14 +84,7 @@ class ElementType(enum.IntEnum):
         """Return the element type of an array; objects and unicode are STRING. ValueError for other dtypes."""
         import numpy as np
 
-        dtype = np.dtype(dtype)
-        if dtype.kind in "OUST":
-            return cls.STRING
-        found = _from_name().get(dtype.newbyteorder("=").name)
-        if found is None:
-            msg = f"numpy dtype {dtype} has no ONNX element type"
-            raise ValueError(msg)
-        return found
+        return _from_numpy(np.dtype(dtype))
 
 
 _E = ElementType
@@ -123,6 +116,18 @@ _ML_NAMES = {
     _E.FLOAT6E2M3: "float6_e2m3fn", _E.FLOAT6E3M2: "float6_e3m2fn", _E.FLOAT4E2M1: "float4_e2m1fn",
     _E.UINT4: "uint4", _E.INT4: "int4", _E.UINT2: "uint2", _E.INT2: "int2",
 }  # fmt: skip
+
+
+@lru_cache(256)
+def _from_numpy(dtype: np.dtype[Any]) -> ElementType:
+    """Cached, as numpy puts the name of a dtype together at each access."""
+    if dtype.kind in "OUST":
+        return ElementType.STRING
+    found = _from_name().get(dtype.newbyteorder("=").name)
+    if found is None:
+        msg = f"numpy dtype {dtype} has no ONNX element type"
+        raise ValueError(msg)
+    return found
 
 
 @cache

@@ -58,12 +58,13 @@ def _domain(domain: str) -> str:
 
 def _convert(raw: Any) -> Schema:
     unlimited = 1 << 30
+    types: dict[str, frozenset[str]] = {}
     return Schema(
         name=raw.name,
         domain=_domain(raw.domain),
         since_version=raw.since_version,
-        inputs=tuple(_parameter(p) for p in raw.inputs),
-        outputs=tuple(_parameter(p) for p in raw.outputs),
+        inputs=tuple(_parameter(p, types) for p in raw.inputs),
+        outputs=tuple(_parameter(p, types) for p in raw.outputs),
         attributes={
             name: _attribute(raw, a)
             for name, a in sorted(raw.attributes.items())
@@ -109,12 +110,16 @@ def _without_spaces(type_string: str) -> str:
     return type_string.replace(" ", "")
 
 
-def _parameter(raw: Any) -> Parameter:
+def _parameter(raw: Any, types: dict[str, frozenset[str]]) -> Parameter:
+    """Convert a parameter; `types` are those of the parameters so far, by the name of their type."""
     options: dict[str, Option] = {"Single": "single", "Optional": "optional", "Variadic": "variadic"}
+    name = raw.type_str
+    if name not in types:
+        types[name] = frozenset(map(_without_spaces, raw.types))
     return Parameter(
         name=raw.name,
-        type_name=raw.type_str,
-        types=frozenset(map(_without_spaces, raw.types)),
+        type_name=name,
+        types=types[name],
         option=options[raw.option.name],
         homogeneous=raw.is_homogeneous,
         min_arity=raw.min_arity,
