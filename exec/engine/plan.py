@@ -27,9 +27,9 @@ class StepContext(NamedTuple):
     opset_imports: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class PlanStep:
-    """One node to run.
+    """One node to run. Immutable; not frozen only because that takes nine times as long to create.
 
     `captured` are outer slots that its bodies read; `token` identifies its outputs if all its inputs are constant, else
     it is 0; `key` identifies the operation without its inputs. `context` is None if the kernel needs none.

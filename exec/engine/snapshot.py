@@ -43,9 +43,9 @@ class TensorReference(NamedTuple):
     number: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class AttributeSnapshot:
-    """An attribute whose graphs are snapshots and whose tensors are references."""
+    """An attribute whose graphs are snapshots and whose tensors are references. Immutable, like NodeSnapshot."""
 
     name: str
     kind: AttributeKind
@@ -53,7 +53,7 @@ class AttributeSnapshot:
     reference: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class NodeSnapshot:
     """One operator call; `inputs` and `outputs` are ids of values, ABSENT where left out.
 

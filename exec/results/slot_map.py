@@ -28,9 +28,9 @@ LoopKey = tuple[Path, int]
 NONE_SLOT = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class StepLayout:
-    """Slots that a step reads and writes."""
+    """Slots that a step reads and writes. Immutable; not frozen only because that takes several times as long."""
 
     index: int
     node: int
