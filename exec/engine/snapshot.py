@@ -32,6 +32,13 @@ ABSENT = 0
 _PIECE = 50
 
 
+#: Kinds of attributes whose values are the same in a snapshot, and of those that hold graphs.
+_PLAIN = frozenset({
+    AttributeKind.INT, AttributeKind.INTS, AttributeKind.FLOAT, AttributeKind.FLOATS, AttributeKind.STRING,
+    AttributeKind.STRINGS,
+})  # fmt: skip
+_OF_GRAPHS = frozenset({AttributeKind.GRAPH, AttributeKind.GRAPHS})
+
 FunctionKey = tuple[str, str, str]
 
 _name_of = attrgetter("name")
@@ -75,7 +82,7 @@ class NodeSnapshot:
     @property
     def bodies(self) -> tuple[GraphSnapshot, ...]:
         """The graphs in its attributes."""
-        return tuple(g for a in self.attributes for g in _graphs(a))
+        return tuple([g for a in self.attributes if a.kind in _OF_GRAPHS for g in _graphs(a)])
 
     @property
     def title(self) -> str:
@@ -400,7 +407,8 @@ class SnapshotCache:
                 return tuple([convert(v) for v in value])
             return value
 
-        return AttributeSnapshot(attribute.name, attribute.kind, convert(attribute.value), attribute.reference)
+        value, kind = attribute.value, attribute.kind
+        return AttributeSnapshot(attribute.name, kind, value if kind in _PLAIN else convert(value), attribute.reference)
 
 
 def _declared_types(graph: Graph) -> tuple[tuple[Type | None, ...], tuple[Type | None, ...]]:

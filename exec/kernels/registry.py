@@ -6,6 +6,7 @@ import inspect
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from onnx_workbench.exec.errors import MissingKernelError
@@ -157,7 +158,7 @@ def remove(op_type: str, domain: str, since: int) -> None:
 def find(op_type: str, opset: int, domain: str = "") -> Kernel:
     """Return the newest kernel not newer than `opset`; MissingKernelError lists the existing versions."""
     versions = _kernels.get((domain, op_type), ())
-    index = bisect_right([v.since for v in versions], opset)
+    index = bisect_right(versions, opset, key=attrgetter("since"))
     if index:
         return versions[index - 1].kernel
     have = ", ".join(str(v.since) for v in versions)
