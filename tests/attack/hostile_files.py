@@ -345,7 +345,16 @@ def lists(rng: random.Random) -> HostileFile:
     return written("lists", rng.choice(change)())
 
 
+def dense(rng: random.Random) -> HostileFile:
+    """Two rows of nodes, each of the second reading all of the first: edges that crowd together."""
+    count = rng.choice([20, 60, 120])
+    rows = [[f"a{i}" for i in range(count)], [f"b{i}" for i in range(count)]]
+    nodes = [helper.make_node("Neg", ["x"], [name]) for name in rows[0]]
+    nodes += [helper.make_node("Sum", rows[0], [name]) for name in rows[1]]
+    return written("dense", model_of([*nodes, helper.make_node("Sum", rows[1], ["y"])]))
+
+
 MAKERS = [
     wire, fields, sizes, numbers, cycles, nesting, names, external, sparse, functions, quantised, texts, archives,
-    bombs, inputs, lists,
+    bombs, inputs, lists, dense,
 ]  # fmt: skip

@@ -36,8 +36,9 @@ from onnx_workbench.viewer.core.tasks import Task
 from onnx_workbench.viewer.core.threads import Work
 from onnx_workbench.viewer.style.formatting import plural
 
-#: Number of boxes up to which a layout takes less time than a user notices and needs no thread.
+#: Numbers of boxes and of edges up to which a layout takes less time than a user notices and needs no thread.
 AT_ONCE = 150
+_EDGES_AT_ONCE = 500
 
 _LARGE = 20_000
 _FEW_RESIZED = 16  # boxes: each costs a pass over all edges
@@ -96,9 +97,11 @@ class SceneLoader(QObject):
         """Return whether building the scene takes less time than a user notices and needs no thread."""
         graph, is_grouped = request.graph, request.options.are_grouped(request.graph)
         inside = [key[1] for key in request.expanded if isinstance(key, tuple) and isinstance(key[1], Node)]
-        count = len(graph.nodes) + sum(len(g.nodes) for node in inside for g in inner_graphs(node))
+        graphs = [graph, *(g for node in inside for g in inner_graphs(node))]
         is_found = not is_grouped or self._workspace.grouping.is_found(graph, asked=request.options.groups is True)
-        return count <= AT_ONCE and is_found and schemas.is_loaded()
+        return (
+            sum(len(g.nodes) for g in graphs) <= AT_ONCE and _has_few_edges(graphs) and is_found and schemas.is_loaded()
+        )
 
     def _make_scene(self, request: SceneRequest, cards: BoxFactory, progress: Progress) -> Scene:
         """Find the groups of a graph, draw it and lay it out."""
@@ -147,7 +150,9 @@ class SceneLoader(QObject):
         `resized` is the number of boxes whose size may differ from the previous layout.
         """
         boxes = len(drawing.boxes)
-        is_small = boxes <= AT_ONCE or (resized <= _FEW_RESIZED and _is_small_step(previous, boxes))
+        is_small = (boxes <= AT_ONCE and len(drawing.edges) <= _EDGES_AT_ONCE) or (
+            resized <= _FEW_RESIZED and _is_small_step(previous, boxes)
+        )
         self._start(
             partial(place, drawing, previous, around=around), f"Laying out {plural(boxes, 'node')} …", at_once=is_small
         )
@@ -250,6 +255,12 @@ def place(
         scene.prepare()
         return_memory()  # 200 MB at 100,000 nodes
     return scene
+
+
+def _has_few_edges(graphs: Iterable[Graph]) -> bool:
+    """Return whether a few graphs of few nodes have so few inputs and outputs that they are laid out at once."""
+    ends = sum(len(graph.inputs) + sum(len(node.inputs) for node in graph.nodes) for graph in graphs)
+    return ends <= _EDGES_AT_ONCE
 
 
 def _is_small_step(previous: Layout | None, boxes: int) -> bool:

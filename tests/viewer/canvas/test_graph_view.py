@@ -54,6 +54,23 @@ def test_a_tall_graph_is_shown_from_its_beginning_in_a_readable_size(show):
     assert 0 <= x < view.width()
 
 
+@pytest.mark.parametrize(("crossed", "at_once"), [(5, True), (40, False)])
+def test_few_nodes_are_laid_out_in_a_task_if_very_many_edges_connect_them(show, qtbot, crossed, at_once):
+    g = Graphs()
+    g.input("x", 4)
+    for row in range(crossed):
+        g.node("Relu", ["x"], [f"a{row}"])
+    for row in range(crossed):
+        g.node("Sum", [f"a{other}" for other in range(crossed)], [f"b{row}"])
+    g.node("Sum", [f"b{row}" for row in range(crossed)], ["y"])
+    g.outputs("y")
+    view = show(g.model())
+    view.scenes.reload()
+    assert view.scenes.is_busy is not at_once
+    wait(qtbot, view)
+    assert len(view.scene.boxes) == 2 * crossed + 3
+
+
 def test_headers_have_the_colour_of_their_category(show, small):
     view = show(small.model())
     view.zoom_to(1.0)
