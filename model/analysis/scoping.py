@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Container, Iterable, Iterator
 
 from onnx_workbench.model.ir.graph import Function, Graph, Node, TrainingInfo, Value
@@ -10,6 +9,7 @@ from onnx_workbench.model.ir.name_index import NameIndex, ancestor_in, comes_bef
 from onnx_workbench.model.progress import SILENT, Progress
 
 _SINGLE_STEPS = 16
+_MOST_DIGITS = 9
 
 
 def enclosing(graph: Graph) -> Iterator[Graph]:
@@ -116,9 +116,10 @@ def unique_name(wanted: str, taken: Container[str]) -> str:
     """Return `wanted`, or with its trailing number raised until it is not taken. A few dozen lookups at most."""
     if wanted and wanted not in taken:
         return wanted
-    match = re.fullmatch(r"(.*?)_?(\d{1,9})?", wanted, re.DOTALL)
-    assert match is not None
-    stem, number = match[1] or "value", int(match[2] or 0)
+    end = len(wanted)  # of the stem: a regular expression would go through all of a name of megabytes
+    while end > max(len(wanted) - _MOST_DIGITS, 0) and wanted[end - 1].isdecimal():
+        end -= 1
+    stem, number = wanted[:end].removesuffix("_") or "value", int(wanted[end:] or 0)
     step = 1
     while f"{stem}_{number + step}" in taken:  # growing strides: a model may have 100,000 names with one stem
         number += step

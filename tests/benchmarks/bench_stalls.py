@@ -219,7 +219,7 @@ MODELS: dict[str, Callable[[], ModelProto]] = {
     "documentation": lambda: _with(lambda model: setattr(model, "doc_string", "words of it " * 1_200_000)),
     "node documentation": lambda: _with(lambda m: setattr(m.graph.node[3], "doc_string", "words\n" * 2_500_000)),
     "one long name": lambda: _with(lambda model: setattr(model.graph.node[3], "name", "n" * 15_000_000)),
-    "one long value name": lambda: _chain(5, "v" * 3_000_000 + "{}"),
+    "one long value name": lambda: _chain(5, "v" * 1_500_000 + "{}"),
     "graph name": lambda: _with(lambda model: setattr(model.graph, "name", "g" * 15_000_000)),
     "one long operator": lambda: _with(lambda model: setattr(model.graph.node[3], "op_type", "O" * 15_000_000)),
     "scopes": lambda: _scopes(50_000),

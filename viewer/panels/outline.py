@@ -14,6 +14,7 @@ from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.workspace import Workspace
+from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.tables.expand_all import ExpandAll
 from onnx_workbench.viewer.tables.marking_tree import MarkingTree
 from onnx_workbench.viewer.tables.outline_model import ObjectRole, OutlineModel
@@ -134,7 +135,7 @@ class OutlinePanel(Panel):
         self._following = False
         self._show_selection()
         advance = self.tree.fontMetrics().horizontalAdvance
-        names = (f"{node.op_type}  {node.name}" for node in islice(nodes, _MEASURED))
+        names = (f"{display(n.op_type, 200)}  {display(n.name, 200)}" for n in islice(nodes, _MEASURED))
         needed = _MARGINS + max(map(advance, names), default=0)
         if needed > self._room:  # measuring all rows takes longer than most edits
             self._room = needed

@@ -226,3 +226,12 @@ def test_an_output_that_begins_with_another_size_keeps_it():
     assert [value.type.shape.dims for value in (*graph.inputs, *graph.outputs)] == [
         ("batch", 3), ("batch", 3), (2, "n"), ("n", 2),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wanted", "made"),
+    [("a1", "a_2"), ("a_7", "a_8"), ("a_", "a_1"), ("a__1", "a__2"), ("7", "value_8"), ("_7", "value_8"),
+     ("", "value_1"), ("a1234567890", "a1_234567891"), ("a\u0661", "a_2"), ("a\u00b2", "a\u00b2_1"), ("a\n2", "a\n_3")],
+)  # fmt: skip
+def test_a_unique_name_raises_the_number_at_the_end_of_the_wanted_one(wanted, made):
+    assert unique_name(wanted, {wanted}) == made

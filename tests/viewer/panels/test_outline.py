@@ -626,3 +626,11 @@ def test_rows_that_fit_leave_nothing_to_scroll_to_after_a_reset(blocks, qtbot):
     tree = blocks.tree
     qtbot.waitUntil(lambda: tree.columnWidth(0) == tree.viewport().width())
     qtbot.waitUntil(lambda: tree.horizontalScrollBar().maximum() == 0)
+
+
+def test_a_name_of_megabytes_is_measured_as_it_is_shown(blocks):
+    """It held the window for over a second at each edit of its node."""
+    workspace = blocks.workspace
+    with workspace.document.edit("Rename") as edit:
+        edit.do(SetField(workspace.graph.nodes[0], "name", "n" * 100_000))
+    assert blocks._room < 10_000
