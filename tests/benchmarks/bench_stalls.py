@@ -276,7 +276,7 @@ class Session:
             self.application.processEvents()
             self.application.sendPostedEvents(None, QEvent.Type.DeferredDelete)
             tabs = self.window.tabs()
-            works = self.window.files.tasks.running or any(tab.workspace.tasks.running for tab in tabs)
+            works = self.window.files.is_waiting or any(tab.workspace.tasks.running for tab in tabs)
             if (
                 works
                 or any(tab.view.scenes.is_busy for tab in tabs[:1])

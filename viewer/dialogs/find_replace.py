@@ -284,9 +284,10 @@ class FindReplaceDialog(QDialog):
             self._replace()
 
     def done(self, result: int) -> None:
-        while self._is_asked:
-            self._search.next_chunk()
-        super().done(result)
+        if self._is_asked:  # out of sight until it is done
+            self.hide()
+        else:
+            super().done(result)
 
     def _close_unasked(self) -> None:
         self._is_asked = False
@@ -308,6 +309,8 @@ class FindReplaceDialog(QDialog):
         self._is_replacing = True
         self._count()
         edit_many(self._workspace, title, len(chosen), change, failed=self._refuse, ended=ended, once=True)
+        if self.isHidden():
+            self.close()
 
     def _refuse(self, error: BaseException) -> None:
         if isValid(self) and isinstance(error, ModelError):

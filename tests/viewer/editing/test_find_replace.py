@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from PySide6.QtCore import Qt
+from shiboken6 import isValid
 
 from onnx_workbench.model.edits.attributes import set_attribute
 from onnx_workbench.model.history.steps import SetField
@@ -159,9 +160,13 @@ def test_another_text_takes_back_that_it_is_to_be_replaced(desk, dialog, monkeyp
     assert desk.document.undo_title is None
 
 
-def test_a_dialog_that_is_closed_replaces_first_what_was_asked_for(desk, dialog, monkeypatch):
+def test_a_dialog_that_is_closed_replaces_all_the_same_what_was_asked_for(desk, dialog, monkeypatch):
     monkeypatch.setattr(event_loop, "CHUNK_SECONDS", -1.0)
     fill(dialog, "ir", "IR", "node names", wait=False)
     dialog.apply()
     dialog.reject()
+    assert not dialog.isVisible()
+    assert desk.document.undo_title is None, "the window is not held up"
+    desk.qtbot.waitUntil(lambda: desk.document.undo_title == "Replace ir by IR")
     assert [n.name for n in desk.workspace.graph.nodes] == ["fIRst", "second", "thIRd", "fourth"]
+    desk.qtbot.waitUntil(lambda: not isValid(dialog))
