@@ -162,7 +162,9 @@ def touched_by(change: Change) -> ChangeSet:
             _collect(step, inverse, touched)
     _add_values(touched, values)
     touched.is_inside = not touched.structure and set(map(type, change.steps)) == {SetAttribute}
-    touched.removed = {thing for thing in touched.removed if not is_in_model(thing)}
+    touched.removed = {
+        thing for thing in touched.removed if (type(thing) is Node and thing.graph is None) or not is_in_model(thing)
+    }
     return touched
 
 

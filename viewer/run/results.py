@@ -417,7 +417,7 @@ class Results(QObject):
     def _search_from(self, things: AbstractSet[Thing], known: AbstractSet[Thing]) -> None:
         """Add the values that become stale by changes of `things`: now, or in the background for a large model."""
         self._search.stop()
-        if len(self._document.model.graph.nodes) <= _AT_ONCE:
+        if len(self._document.model.graph.nodes) + len(things) <= _AT_ONCE:
             self._stale = stale_after(things, known)
             return
         changed = [thing for thing in things if isinstance(thing, Node) and thing not in self.stale]

@@ -65,14 +65,17 @@ def _parts(things: AbstractSet[Thing], progress: Progress) -> Iterator[list[Thin
 
 def sources(change: Change) -> set[Thing]:
     """Return the nodes and values whose results a change may alter directly, without their dependents."""
-    found: set[Thing] = set()
+    found: set[Any] = set()
     for step, inverse in zip(change.steps, change.inverses, strict=True):
-        if isinstance(step, SetField):
+        if isinstance(step, InsertNode):  # of these two kinds there may be 100,000
+            found.add(step.node)
+        elif isinstance(step, RemoveNode):
+            found.update(step.node.outputs)
+        elif isinstance(step, SetField):
             _collect_field(step, inverse, found)
         elif not _is_of_texts(step, inverse):
             _collect(step, inverse, found)
-        if isinstance(inverse, InsertNode):
-            found.update(v for v in inverse.node.outputs if v is not None)
+    found.discard(None)
     return found
 
 
@@ -153,7 +156,7 @@ def _collect(step: Step, inverse: Step, found: set[Thing]) -> None:
         pairs = zip_longest(step.inputs, inverse.inputs[: len(step.inputs)])  # inputs are matched by position
         found.update(new for new, old in pairs if new is not old)
     changes_signature = isinstance(step, (SetGraphInputs, SetGraphOutputs, MoveUses))
-    for thing in () if isinstance(step, RemoveNode) else step.touched:  # for outputs of a removed node see `sources`
+    for thing in step.touched:
         if isinstance(thing, (Node, Value)):
             found.add(thing)
         elif isinstance(thing, Graph) and changes_signature:

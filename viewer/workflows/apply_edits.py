@@ -130,5 +130,5 @@ def _brought(steps: Sequence[Step]) -> Iterator[Tensor | SparseTensor]:
         elif isinstance(content, Graph):
             contents += [value.initializer for value in content.initializers]
             contents += content.nodes
-        elif isinstance(content, (tuple, list)):
-            contents += content
+        elif isinstance(content, (tuple, list)) and not isinstance(next(iter(content), None), (int, float, str, bytes)):
+            contents += content  # else there may be a million numbers

@@ -5,10 +5,14 @@ from __future__ import annotations
 from threading import Event
 from unittest import mock
 
+import numpy as np
 import pytest
 
 from onnx_workbench.model.edits.nodes import rename_node
-from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.history.steps import InsertNode, SetField
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
+from onnx_workbench.model.ir.graph import Graph, Node
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.workflows import apply_edits as apply_edits_module
 from onnx_workbench.viewer.workflows.apply_edits import apply_edits
@@ -94,3 +98,27 @@ def test_what_is_not_applied_is_not_written_down_any_longer(workspace, qtbot, ho
     qtbot.waitUntil(lambda: task.finished)
     assert progress.cancelled
     assert workspace.document.undo_title == (None if how == "stopped" else "Rename")
+
+
+class Numbers(tuple):
+    """Numbers of an attribute, and how many of them were looked at."""
+
+    __slots__ = ()
+    seen = 0
+
+    def __iter__(self):
+        for number in super().__iter__():
+            Numbers.seen += 1
+            yield number
+
+
+def test_tensors_are_not_looked_for_among_the_numbers_of_an_attribute():
+    """A million of them held the window for half a second at each edit that brought its node."""
+    numbers, tensor = Numbers(range(1000)), ArrayTensor(np.zeros(2, np.float32))
+    node = Node("A", attributes={
+        "numbers": Attribute("numbers", AttributeKind.INTS, numbers),
+        "tensors": Attribute("tensors", AttributeKind.TENSORS, (tensor, tensor)),
+    })  # fmt: skip
+    Numbers.seen = 0
+    assert list(apply_edits_module._brought([InsertNode(Graph("g"), node)])) == [tensor, tensor]
+    assert Numbers.seen <= 1
