@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from onnx_workbench.model.ir.types import ElementType
     from onnx_workbench.viewer.core.tasks import Task, TaskRunner
 
-_COMMITS = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Tab, Qt.Key.Key_Backtab)
+_ENTERS = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+_COMMITS = (*_ENTERS, Qt.Key.Key_Tab, Qt.Key.Key_Backtab)
 _STAYS_HERE = (Qt.FocusReason.ActiveWindowFocusReason, Qt.FocusReason.PopupFocusReason)
 _MOST_COPIED = 1_000_000
 
@@ -86,6 +87,10 @@ class CellDelegate(QStyledItemDelegate):
                 self.commitData.emit(editor)
             elif isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and event.key() in _COMMITS:
                 if not self._accepts(editor):
+                    return True
+                if event.key() in _ENTERS:  # Qt commits in a later event, when the row may be gone
+                    self.commitData.emit(editor)
+                    self.closeEditor.emit(editor, QStyledItemDelegate.EndEditHint.SubmitModelCache)
                     return True
             elif isinstance(event, QFocusEvent) and event.lostFocus() and not self._accepts(editor):
                 if event.reason() in _STAYS_HERE:
