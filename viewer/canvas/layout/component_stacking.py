@@ -204,11 +204,11 @@ def _ranked(
     # Edges of one value share a line, so moving a node towards its consumers shortens one line per value.
     # The line of a value with many consumers is long anyway: it does not hold these near the producer.
     shared = (np.bincount(unique.value) > _FEW)[unique.value][keep]
-    with ranks.digraph(*_lengthened(n, source, target, longer[keep])) as graph:
-        pull = np.zeros(len(graph), np.int64)
-        pull[:n] = 2 * unique.values_of - np.bincount(target, np.where(shared, 1, 2), n)
-        rank = ranks.rank(graph, pull, progress)[:n]
-        part = ranks.parts(graph, problem.ties)[:n]
+    graph = ranks.digraph(*_lengthened(n, source, target, longer[keep]))
+    pull = np.zeros(len(graph.successors), np.int64)
+    pull[:n] = 2 * unique.values_of - np.bincount(target, np.where(shared, 1, 2), n)
+    rank = ranks.rank(graph, pull, progress)[:n]
+    part = ranks.parts(graph, problem.ties)[:n]
     parts = int(part.max()) + 1
     has_pred = np.zeros(n, bool)
     has_pred[target] = True
@@ -262,7 +262,6 @@ def _narrowed(problem: LayoutProblem, part: Index, rank: Index, source: Index, t
         number = np.full(len(part), -1)
         number[nodes] = np.arange(len(nodes))
         inner = part[source] == p
-        with ranks.digraph(len(nodes), number[source[inner]], number[target[inner]]) as graph:
-            found = ranks.narrow(graph, rank[nodes], room[nodes], float(limit[p]))
-        rank[nodes] = found
+        graph = ranks.digraph(len(nodes), number[source[inner]], number[target[inner]])
+        rank[nodes] = ranks.narrow(graph, rank[nodes], room[nodes], float(limit[p]))
     return rank

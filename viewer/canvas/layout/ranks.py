@@ -1,88 +1,81 @@
-"""Ranks of nodes on a networkx DiGraph: cycles broken, edges forward and short, sources near their consumers."""
+"""Ranks of nodes of a directed graph: cycles broken, edges forward and short, sources near their consumers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real
 
-if TYPE_CHECKING:
-    import networkx as nx
 
-    Digraph = nx.DiGraph[int]
+class Digraph(NamedTuple):
+    """[N] The nodes after each node, and those before it, in the order of the edges; parallel edges are one."""
 
-
-@cache
-def _digraph_class() -> type[Digraph]:
-    """Return a DiGraph class with one attribute dictionary for all edges: separate ones take most of the build time."""
-    import networkx as nx
-
-    shared: dict[str, object] = {}
-
-    class SharedAttributes(nx.DiGraph):  # type: ignore[type-arg]  # networkx 3.4 takes no argument at run time
-        edge_attr_dict_factory = staticmethod(lambda: shared)
-
-    return SharedAttributes
+    successors: list[list[int]]
+    predecessors: list[list[int]]
 
 
-@contextmanager
-def digraph(n: int, source: Index, target: Index) -> Iterator[Digraph]:
-    """Build a DiGraph of the nodes 0 … n - 1 in this order; parallel edges become one. It is emptied at the end.
-
-    It has reference cycles: freeing it by the garbage collector would block the window for 0.3 s at 200,000 nodes.
-    """
-    graph = _digraph_class()()
-    graph.add_nodes_from(range(n))
-    graph.add_edges_from(zip(source.tolist(), target.tolist(), strict=True))
-    try:
-        yield graph
-    finally:
-        graph.clear()
+def digraph(n: int, source: Index, target: Index) -> Digraph:
+    """Build the graph of the nodes 0 … n - 1 with these edges."""
+    successors: list[list[int]] = [[] for _ in range(n)]
+    predecessors: list[list[int]] = [[] for _ in range(n)]
+    first = np.sort(np.unique(source * n + target, return_index=True)[1])
+    for a, b in zip(source[first].tolist(), target[first].tolist(), strict=True):
+        successors[a].append(b)
+        predecessors[b].append(a)
+    return Digraph(successors, predecessors)
 
 
 def back_edges(n: int, source: Index, target: Index) -> Mask:
     """[E] edges that close a cycle in a depth-first search in model order; none in a valid graph. Not self-loops."""
     if (source <= target).all():
         return np.zeros(len(source), bool)
-    import networkx as nx
+    import networkx as nx  # late: takes as long as drawing a small model, and valid ones have no cycles
 
     in_cycle = np.zeros(n, bool)
-    with digraph(n, source, target) as graph:
-        for component in nx.strongly_connected_components(graph):
-            if len(component) > 1:
-                in_cycle[list(component)] = True
+    for component in nx.strongly_connected_components(nx.DiGraph(zip(source.tolist(), target.tolist(), strict=True))):
+        if len(component) > 1:
+            in_cycle[list(component)] = True
     inner = in_cycle[source] & in_cycle[target] & (source != target)
+    cyclic: nx.DiGraph[int] = nx.DiGraph()
+    cyclic.add_nodes_from(range(n))
+    cyclic.add_edges_from(zip(source[inner].tolist(), target[inner].tolist(), strict=True))
     path: set[int] = set()
     closing: list[int] = []
-    with digraph(n, source[inner], target[inner]) as graph:
-        for a, b, label in nx.dfs_labeled_edges(graph):
-            if label == "forward":
-                path.add(b)
-            elif label == "reverse":
-                path.discard(b)
-            elif b in path:
-                closing.append(a * n + b)
+    for a, b, label in nx.dfs_labeled_edges(cyclic):
+        if label == "forward":
+            path.add(b)
+        elif label == "reverse":
+            path.discard(b)
+        elif b in path:
+            closing.append(a * n + b)
     return np.isin(source * n + target, closing)
 
 
 def parts(graph: Digraph, ties: tuple[Index, Index]) -> Index:
     """[N] the number of each node's weakly connected component, in the order of their first nodes.
 
-    `ties` are pairs of nodes in one component without an edge; the graph gets one for each.
+    `ties` are pairs of nodes in one component without an edge.
     """
-    import networkx as nx
-
-    graph.add_edges_from(zip(ties[0].tolist(), ties[1].tolist(), strict=True))
-    part = np.zeros(len(graph), np.int64)
-    for number, component in enumerate(nx.weakly_connected_components(graph)):
-        part[list(component)] = number
-    return part
+    near = [[*after, *before] for after, before in zip(*graph, strict=True)]
+    for a, b in zip(ties[0].tolist(), ties[1].tolist(), strict=True):
+        near[a].append(b)
+        near[b].append(a)
+    part = [-1] * len(near)
+    number = 0
+    for first in range(len(near)):
+        if part[first] >= 0:
+            continue
+        part[first], pending = number, [first]
+        while pending:
+            for v in near[pending.pop()]:
+                if part[v] < 0:
+                    part[v] = number
+                    pending.append(v)
+        number += 1
+    return np.array(part, np.int64)
 
 
 def rank(graph: Digraph, pull: Index, progress: Progress) -> Index:
@@ -90,16 +83,9 @@ def rank(graph: Digraph, pull: Index, progress: Progress) -> Index:
 
     `pull` [N]: number of lines below a node minus those above; with 0 or more, the node follows its consumers.
     """
-    import networkx as nx
-
-    generations = list(nx.topological_generations(graph))
-    order = [v for generation in generations for v in generation]
-    rank = [0] * len(order)
-    for number, generation in enumerate(generations):
-        for v in generation:
-            rank[v] = number
+    successors, predecessors = graph
+    order, rank = _longest_paths(graph)
     progress.check()
-    successors, predecessors = _neighbours(graph)
     pulls = pull.tolist()
     # A subtree whose nodes have one consumer each, such as a constant and its preparation, always follows its consumer.
     floating = [False] * len(order)
@@ -118,10 +104,18 @@ def rank(graph: Digraph, pull: Index, progress: Progress) -> Index:
     return np.array(rank, np.int64)
 
 
-def _neighbours(graph: Digraph) -> tuple[list[list[int]], list[list[int]]]:
-    """Return the successors and predecessors of each node."""
-    successors = [list(after) for _, after in graph.adjacency()]
-    return successors, [list(before) for _, before in graph.reverse(copy=False).adjacency()]
+def _longest_paths(graph: Digraph) -> tuple[list[int], list[int]]:
+    """Return the nodes in topological order, and [N] the length of the longest path to each."""
+    waiting = [len(before) for before in graph.predecessors]
+    order = [v for v, count in enumerate(waiting) if not count]
+    length = [0] * len(waiting)
+    for v in order:  # which grows
+        for w in graph.successors[v]:
+            waiting[w] -= 1
+            if not waiting[w]:
+                length[w] = length[v] + 1
+                order.append(w)
+    return order, length
 
 
 def narrow(graph: Digraph, rank: Index, width: Real, limit: float) -> Index:
@@ -130,7 +124,7 @@ def narrow(graph: Digraph, rank: Index, width: Real, limit: float) -> Index:
     Nodes are processed depth first, so that branches move as a whole, by the number of consecutive full ranks, so that
     rows of branches form. Spans are kept unless a rank is full. Sources follow their consumers.
     """
-    successors, predecessors = _neighbours(graph)
+    successors, predecessors = graph
     row = rank - rank.min()
     total = np.bincount(row, width).astype(np.float64)
     lengths, most = _runs(total > limit, total)
