@@ -18,8 +18,6 @@ _LEAST_ROWS = 16
 _ROWS_AT_ONCE = 6  # other numbers of rows leave a slower remainder; measured
 _LEAST, _MOST = 128, 448  # columns; measured
 _FEW = 64  # columns that are cheaper to compute without packing, a few rows at a time
-#: A product of this depth takes less time to compute than to write: tiles of few rows touch few pages of the result.
-_SHALLOW, _SHALLOW_ROWS = 64, 32
 
 
 def columns_unpacked(rows: int, depth: int) -> int:
@@ -42,9 +40,6 @@ def matmul_columns(a: Array, b: Array, out: Array) -> None:
     if count <= _FEW:
         _few_columns(a, b, out)
         return
-    if a.shape[1] <= _SHALLOW and a.size * count > UNPACKED and a.dtype == np.float32 and blas.multiplies_unpacked():
-        _shallow(a, b, out)
-        return
     step = columns_unpacked(*a.shape) if a.dtype == np.float32 else 0
     pieces = count // step if step else 0
     if pieces < 2:
@@ -54,19 +49,6 @@ def matmul_columns(a: Array, b: Array, out: Array) -> None:
     np.matmul(a, _pieces(b, pieces, step), out=_pieces(out, pieces, step))
     if done < count:
         np.matmul(a, b[:, done:], out=out[:, done:])
-
-
-def _shallow(a: Array, b: Array, out: Array) -> None:
-    """Compute a shallow a @ b in tiles: where the output is not cached, whole columns touch too many pages at once."""
-    (rows, depth), columns = a.shape, b.shape[1]
-    high, wide = max(1, -(-rows // -(-rows // _SHALLOW_ROWS))), min(_MOST, columns)
-    down, across = rows // high * high, columns // wide * wide
-    upper = a[:down].reshape(-1, high, depth)
-    np.matmul(upper[:, None], _tiles(b[:, :across], depth, wide)[0], out=_tiles(out[:down, :across], high, wide))
-    if across < columns:
-        np.matmul(upper, b[:, across:], out=_tiles(out[:down, across:], high, columns - across)[:, 0])
-    if down < rows:
-        np.matmul(a[down:], b, out=out[down:])
 
 
 def _few_columns(a: Array, b: Array, out: Array) -> None:
@@ -106,13 +88,6 @@ def matmul_stack(a: Array, b: Array, out: Array) -> None:
 def row_pieces(stack: Array, step: int) -> Array:
     """Reshape a stack of matrices (…, R, C) to (…, R / step, step, C); a view."""
     return stack.reshape(*stack.shape[:-2], -1, step, stack.shape[-1])
-
-
-def _tiles(matrix: Array, high: int, wide: int) -> Array:
-    """Reshape a matrix (R, N) to (R / high, N / wide, high, wide); a view."""
-    row, value = matrix.strides
-    shape = (matrix.shape[0] // high, matrix.shape[1] // wide, high, wide)
-    return np.lib.stride_tricks.as_strided(matrix, shape, (high * row, wide * value, row, value))
 
 
 def _pieces(matrix: Array, count: int, step: int) -> Array:

@@ -44,12 +44,12 @@ def test_stacks_in_pieces_of_rows(case: tuple[Any, Any], unpacked: int) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 100), st.integers(1, 64), st.integers(1, 1400), st.integers(0, 1 << 30))
-def test_shallow_products_in_tiles(rows: int, depth: int, columns: int, seed: int) -> None:
+def test_shallow_products_in_pieces_write_only_their_result(rows: int, depth: int, columns: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     a, b = rng.standard_normal((rows, depth), np.float32), rng.standard_normal((depth, columns + 9), np.float32)
     whole = np.full((rows, columns + 5), np.nan, np.float32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(products, "UNPACKED", 1)
+        patch.setattr(products, "UNPACKED", 100_000)
         patch.setattr(products.blas, "multiplies_unpacked", lambda: True)
         products.matmul_columns(a, b[:, 4:-5], whole[:, :-5])
     np.testing.assert_allclose(whole[:, :-5], a @ b[:, 4:-5], atol=1e-4)
