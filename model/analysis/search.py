@@ -165,7 +165,8 @@ class _Parser:
             if not isinstance(item, Node) or name not in item.attributes:
                 return False
             attribute = item.attributes[name]
-            if not equals or _plain(value_text(attribute.reference or attribute.value)) == wanted:
+            most = len(wanted)  # each part makes the text longer by one at least
+            if not equals or _plain(value_text(attribute.reference or attribute.value, most)) == wanted:
                 return True
             held = attribute.value if attribute.kind is AttributeKind.FLOATS else (attribute.value,)
             return attribute.kind.element is AttributeKind.FLOAT and held == numbers
@@ -248,10 +249,10 @@ def _fits(shape: Sequence[Dimension], wanted: Sequence[str]) -> bool:
     return len(shape) == len(wanted) and all(w == "?" or w == str(d) for d, w in zip(shape, wanted, strict=True))
 
 
-def value_text(value: object) -> str:
-    """Format an attribute's value as in a query: ``[3,3]``, ``1``, ``SAME_UPPER``."""
+def value_text(value: object, most: int | None = None) -> str:
+    """Format an attribute's value as in a query: ``[3,3]``, ``1``, ``SAME_UPPER``; of a list the first `most` parts."""
     if isinstance(value, tuple):
-        return "[" + ",".join(value_text(part) for part in value) + "]"
+        return "[" + ",".join(value_text(part) for part in value[:most]) + "]"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

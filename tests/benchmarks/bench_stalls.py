@@ -323,6 +323,8 @@ class Session:
         """Open a model, do to it what people do, and close it."""
         window = self.window
         self.do("open", lambda: window.files.open([path]))
+        while window.files.is_waiting:
+            self.wait()
         if window.tab is None:
             print("  not opened", flush=True)
             return

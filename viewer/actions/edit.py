@@ -26,7 +26,7 @@ from onnx_workbench.viewer.core.tasks import Product
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.labels import first_output
-from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_nodes, edit_many
+from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_nodes, edit_many, size_of
 
 _MANY = 10_000  # nodes: fewer are copied at once, in a tenth of a second
 
@@ -112,7 +112,7 @@ def _copy_nodes(
     """Copy nodes to the clipboard, very many in a task; then make the edit of which it is a part."""
     from onnx_workbench.viewer.core import clipboard
 
-    if len(chosen) <= _MANY:
+    if size_of(chosen) <= _MANY:
         clipboard.copy(chosen)
         then()
         return
@@ -151,7 +151,7 @@ def _paste(context: MenuContext) -> None:
 
     along = set(fragment.along)
     chosen = [node for node in fragment.graph.nodes if node not in along]
-    edit_many(workspace, f"Paste {_nodes_text(chosen)}", fragment.size, paste)
+    edit_many(workspace, f"Paste {_nodes_text(chosen)}", size_of(fragment.graph.nodes), paste)
 
 
 def _nodes_text(chosen: Sequence[Node]) -> str:
@@ -166,7 +166,7 @@ def _duplicate(context: MenuContext) -> None:
         groups = nodes_by_graph(map(copy_of, chosen))
         return [copy for group in groups for copy in nodes.duplicate(edit, group)]
 
-    edit_many(context.opened, f"Duplicate {_nodes_text(chosen)}", len(chosen), duplicate)
+    edit_many(context.opened, f"Duplicate {_nodes_text(chosen)}", size_of(chosen), duplicate)
 
 
 def _delete(context: MenuContext) -> None:
@@ -186,7 +186,7 @@ def _delete(context: MenuContext) -> None:
         functions.remove_functions(edit, [copy_of(function) for function in functions_])
         return ()
 
-    edit_many(context.opened, title, len(chosen) + len(values) + len(functions_), delete)
+    edit_many(context.opened, title, size_of(chosen) + len(values) + len(functions_), delete)
 
 
 def _deleting(chosen: list[Node], values: list[Value], functions_: list[Function]) -> str:

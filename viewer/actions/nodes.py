@@ -14,7 +14,7 @@ from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, Subm
 from onnx_workbench.viewer.actions.targets import has_node, selected_nodes
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_for
 from onnx_workbench.viewer.style.formatting import display, plural
-from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_each, edit_many
+from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_each, edit_many, size_of
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.popups.operator_palette import OperatorEntry
@@ -108,7 +108,7 @@ def _extract_function(context: MenuContext) -> None:
             return [functions.extract_function(edit, [copy_of(node) for node in chosen], name, domain)]
 
         title = f"Move {plural(len(chosen), 'node')} into {display(name, 40)}"
-        edit_many(workspace, title, len(chosen), change)
+        edit_many(workspace, title, size_of(chosen), change)
 
     dialog = TextPrompt(
         context.window,

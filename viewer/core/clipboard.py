@@ -118,7 +118,7 @@ def text_of(nodes: Iterable[Node]) -> str:
 def _line(node: Node) -> str:
     name = f"[{node.name}] " if node.name else ""
     attributes = ", ".join(
-        f"{key} = {'@' + a.reference if a.reference else _short(value_text(a.value))}"
+        f"{key} = {'@' + a.reference if a.reference else _short(value_text(a.value, _LONGEST_VALUE))}"
         for key, a in node.attributes.items()
     )
     outputs = ", ".join(map(_name, node.outputs))

@@ -2,6 +2,8 @@ import pytest
 
 from onnx_workbench.model.analysis.search import parse, search
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.steps import SetAttribute
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from tests.model import builders
 
 MODEL = """
@@ -121,3 +123,30 @@ def test_numbers_however_spelled_and_names_with_an_x(query, names):
     model = builders.model("""<ir_version: 10, opset_import: ["" : 21]> g (float[1] a) => (float[max, 2] leaked)
         { [leaky] leaked = LeakyRelu <alpha: float = 0.00001> (a) }""")
     assert found(model, query) == names
+
+
+class Numbers(tuple):
+    """Numbers of an attribute, which are not to be gone through."""
+
+    __slots__ = ()
+
+    def __iter__(self):
+        raise AssertionError
+
+
+def test_a_list_of_very_many_numbers_is_compared_by_its_beginning():
+    model = builders.document().model
+    node = next(iter(model.graph.nodes))
+    for attribute in (
+        Attribute("many", AttributeKind.INTS, Numbers(range(1000))),
+        Attribute("few", AttributeKind.INTS, (1, 2)),
+        Attribute("empty", AttributeKind.STRINGS, ("", "", "")),
+    ):
+        SetAttribute(node, attribute.name, attribute).apply()
+
+    assert found(model, "attr:many=[0,1,2]") == []
+    assert found(model, "attr:few=[1,2]") == [node.name]
+    assert found(model, "attr:few=[1,2,3]") == []
+    assert found(model, "attr:few=[1]") == []
+    assert found(model, "attr:few=") == []
+    assert found(model, "attr:empty=[,,]") == [node.name]

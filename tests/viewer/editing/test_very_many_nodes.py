@@ -332,3 +332,18 @@ def test_very_many_are_copied_in_a_task(at_work, monkeypatch, action):
     assert threading.get_ident() not in threads
     at_work.document.undo()
     assert at_work.document.undo_title == ("Cut 2 nodes" if action == "edit.cut" else None)
+
+
+@pytest.mark.parametrize("action", ["edit.duplicate", "edit.delete", "edit.copy"])
+def test_a_node_of_very_many_outputs_is_like_many_nodes(desk, monkeypatch, action):
+    """Duplicating one of 99,000 held the window for 1.7 s."""
+    outputs = ", ".join(f"o{number}" for number in range(40))
+    desk.open(f'<ir_version: 10, opset_import: ["" : 18]> g (float[40] x) => () {{ [many] {outputs} = Split (x) }}')
+    monkeypatch.setattr(edit_many, "MANY", 4)
+    monkeypatch.setattr("onnx_workbench.viewer.actions.edit._MANY", 4)
+    desk.select(desk.node("many"))
+    revision = desk.document.revision
+    desk.run(action)
+    assert desk.workspace.tasks.running
+    assert desk.document.revision == revision, "the window goes on first"
+    desk.qtbot.waitUntil(lambda: desk.document.revision != revision or clipboard.has_nodes())
