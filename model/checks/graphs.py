@@ -21,7 +21,7 @@ from onnx_workbench.model.checks.duplicate_metadata import check_keys, check_ten
 from onnx_workbench.model.checks.problem import Fix, Problem, error, info, warning
 from onnx_workbench.model.checks.tensors import check_tensor
 from onnx_workbench.model.checks.texts import check_texts
-from onnx_workbench.model.checks.types import check_interface_types, check_type, symbols_of
+from onnx_workbench.model.checks.types import BREATH, check_interface_types, check_type, symbols_of
 from onnx_workbench.model.checks.versions import TYPE_SINCE, raise_ir_version
 from onnx_workbench.model.edits.initializers import initializer_to_constant
 from onnx_workbench.model.edits.names import regenerate_node_names
@@ -49,9 +49,6 @@ _QUANTIZATION_KEYS = ("SCALE_TENSOR", "ZERO_POINT_TENSOR")
 OTHER_NAMES = "The specification allows letters, digits and underscores; most programs accept other names too."
 
 _MOST_LISTED = 8  # names in one message
-
-#: Nodes or values between two yields, so that the caller may do other work.
-BREATH = 64
 
 
 def check_names(graph: Graph) -> Iterator[Problem | None]:
@@ -265,8 +262,8 @@ def _declare_once(edit: Transaction, graph: Graph) -> None:
     edit.do(SetField(graph, "declared", tuple(dict.fromkeys(graph.declared))))
 
 
-def check_interface(graph: Graph, model: Model) -> Iterator[Problem]:
-    """Check name, inputs and outputs of a graph. Linear in their number."""
+def check_interface(graph: Graph, model: Model) -> Iterator[Problem | None]:
+    """Check name, inputs and outputs of a graph. Linear in their number; None now and then."""
     if not graph.name and not isinstance(graph.owner, Function):
         yield error(
             "graph-name",
@@ -281,7 +278,9 @@ def check_interface(graph: Graph, model: Model) -> Iterator[Problem]:
         yield from check_keys(graph, f"Graph {graph.name}")
         if not is_identifier(graph.name):
             yield info("identifier", f"The graph's name, {graph.name}, is not a C identifier", graph, OTHER_NAMES)
-    for value in graph.inputs:
+    for count, value in enumerate(graph.inputs):
+        if not count % BREATH:
+            yield None
         yield from check_keys(value, value.name)
         yield from check_type(value)
     if len(set(graph.inputs)) < len(graph.inputs):

@@ -11,7 +11,6 @@ from itertools import chain
 
 from onnx_workbench.model.analysis.scoping import captured, dependencies
 from onnx_workbench.model.checks.graphs import (
-    BREATH,
     check_declared,
     check_initializer,
     check_interface,
@@ -29,6 +28,7 @@ from onnx_workbench.model.checks.graphs import (
 )
 from onnx_workbench.model.checks.nodes import check_node
 from onnx_workbench.model.checks.problem import Problem
+from onnx_workbench.model.checks.types import BREATH
 from onnx_workbench.model.history.document import Change
 from onnx_workbench.model.history.steps import (
     InsertNode,
@@ -187,7 +187,13 @@ class IncrementalCheck:
                 yield
             else:
                 self._rest.append(problem)
-        self._interface = list(check_interface(graph, model))
+        interface: list[Problem] = []
+        for found in check_interface(graph, model):
+            if found is None:
+                yield
+            else:
+                interface.append(found)
+        self._interface = interface
         self._check_declared()
         yield from self._fill_names()
         for count, value in enumerate(graph.initializers):
@@ -283,7 +289,7 @@ class IncrementalCheck:
             if node.graph is self.graph:
                 self._check_node(node)
         if touched.values or self.graph in touched.graphs:  # in old files every weight is an input
-            self._interface = list(check_interface(self.graph, self._model))
+            self._interface = [found for found in check_interface(self.graph, self._model) if found is not None]
         if self._may_be_dead:
             self._update_dead(touched)
 

@@ -10,11 +10,12 @@ from functools import partial
 from onnx_workbench.model import schemas
 from onnx_workbench.model.checks.devices import check_configurations
 from onnx_workbench.model.checks.duplicate_metadata import check_keys
-from onnx_workbench.model.checks.graphs import BREATH, OTHER_NAMES, is_identifier
+from onnx_workbench.model.checks.graphs import OTHER_NAMES, is_identifier
 from onnx_workbench.model.checks.incremental import check_graph
 from onnx_workbench.model.checks.partial_models import concerning
 from onnx_workbench.model.checks.problem import Fix, Problem, error, errors_first, info, warning
 from onnx_workbench.model.checks.texts import check_texts
+from onnx_workbench.model.checks.types import BREATH
 from onnx_workbench.model.checks.versions import check_contents, least_ir_version, raise_ir_version
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetField

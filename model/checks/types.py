@@ -23,6 +23,9 @@ from onnx_workbench.model.ir.types import (
     Type,
 )
 
+#: Nodes or values between two yields, so that the caller may do other work.
+BREATH = 64
+
 _KEYS = frozenset({
     ElementType.INT8, ElementType.INT16, ElementType.INT32, ElementType.INT64, ElementType.UINT8, ElementType.UINT16,
     ElementType.UINT32, ElementType.UINT64, ElementType.STRING,
@@ -97,9 +100,11 @@ def symbols_of(declared: Type | None) -> Iterator[str]:
         yield from (dim for dim in declared.shape.dims if isinstance(dim, str))
 
 
-def check_interface_types(graph: Graph, model: Model) -> Iterator[Problem]:
-    """Check that inputs and outputs of the main graph declare types and ranks."""
-    for value in dict.fromkeys((*graph.inputs, *graph.outputs)):
+def check_interface_types(graph: Graph, model: Model) -> Iterator[Problem | None]:
+    """Check that inputs and outputs of the main graph declare types and ranks; None now and then."""
+    for count, value in enumerate(dict.fromkeys((*graph.inputs, *graph.outputs))):
+        if not count % BREATH:
+            yield None
         if value.initializer is not None:
             continue
         declared = value.type

@@ -5,9 +5,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant
 
-from onnx_workbench.model.checks import Checker, check_model
-from onnx_workbench.model.checks.incremental import check_graph
+from onnx_workbench.model.checks import Checker, check_model, graphs
+from onnx_workbench.model.checks.incremental import IncrementalCheck, check_graph
 from onnx_workbench.model.checks.models import check_properties
+from onnx_workbench.model.checks.types import BREATH
 from onnx_workbench.model.edits import nodes, values
 from onnx_workbench.model.history.steps import (
     InsertNode,
@@ -326,3 +327,21 @@ TestCheckedRepairs.settings = settings(stateful_step_count=25, max_examples=40)
 
 TestCheckedEdits = CheckedEdits.TestCase
 TestCheckedEdits.settings = settings(stateful_step_count=25)
+
+
+def test_very_many_inputs_are_checked_a_few_at_a_time(monkeypatch):
+    """Those of 50,000 were checked at once, on the thread of the window."""
+    graph = Graph("g")
+    inputs = tuple(Value(f"x{number}", TensorType(ElementType.FLOAT), graph) for number in range(1000))
+    SetGraphInputs(graph, inputs).apply()
+    SetGraphOutputs(graph, inputs[:1]).apply()
+    checked, check_type = [], graphs.check_type
+    monkeypatch.setattr(graphs, "check_type", lambda value: checked.append(value) or check_type(value))
+    at_once, before = [], 0
+    check = IncrementalCheck(graph, Model(graph, opset=21))
+    for _ in check.fill():
+        at_once.append(len(checked) - before)
+        before = len(checked)
+    assert before >= 1000
+    assert max(at_once) <= 2 * BREATH
+    assert sum(problem.rule == "interface-shape" for problem in check.problems()) == 1000
