@@ -64,9 +64,8 @@ def quantize(x: Array, scale: Array, zero_point: Array | None, dtype: np.dtype[A
     result = empty(x.shape, dtype)
     shift = None if zero_point is None or not zero_point.any() else zero_point.astype(x.dtype)
     container = np.dtype(np.int8) if is_narrow(dtype) else dtype
-    zero = 0 if shift is None else int(shift.item()) if shift.size == 1 else 1
-    # An odd zero point would turn the even neighbour of a tie into the odd one.
-    by_addition = x.dtype == FLOAT32 and container is dtype and zero % 2 == 0
+    zero = int(shift.item()) if shift is not None and shift.size == 1 else 0
+    by_addition = x.dtype == FLOAT32 and container is dtype and (shift is None or shift.size == 1)
 
     def convert(source: Array, target: Array, work: Array) -> None:
         np.divide(source, scale, out=work)
@@ -74,8 +73,10 @@ def quantize(x: Array, scale: Array, zero_point: Array | None, dtype: np.dtype[A
             work[...] = work.astype(precision)
         if by_addition:
             np.clip(work, low - zero, high - zero, out=work)
-            np.add(work, _ROUNDING + zero, out=work)
+            np.add(work, _ROUNDING, out=work)
             np.copyto(target, work.view(np.int32), casting="unsafe")
+            if zero:  # added after rounding: an odd one would turn the even neighbour of a tie into the odd one
+                np.add(target, dtype.type(zero), out=target)
             return
         np.rint(work, out=work)
         if shift is not None:
