@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.workflows.background_edit import EditOutcome
 
 T = TypeVar("T")
+Changed = TypeVar("Changed", Node, Value)
 
 #: Fewer are changed directly, in about a frame: a copy takes 8 to 20 µs a node of the whole model, 2 s at 100,000.
 MANY = 2_000
@@ -96,13 +97,14 @@ def change_nodes(
 def change_each(
     workspace: DocumentContext,
     title: str,
-    chosen: Sequence[T],
-    change: Callable[[Transaction, T], object],
+    chosen: Sequence[Changed],
+    change: Callable[[Transaction, Changed], object],
 ) -> None:
     """Change nodes or values of the model, one after the other, as one edit; what that returns is revealed."""
 
     def change_these(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
-        made = [change(edit, copy_of(thing)) for thing in progress.paced(chosen, of=len(chosen))]
+        left = [thing for thing in chosen if thing.graph is not None]  # some may be deleted by now
+        made = [change(edit, copy_of(thing)) for thing in progress.paced(left, of=len(left))]
         return [thing for thing in made if isinstance(thing, (Node, Value))]
 
     edit_many(workspace, title, len(chosen), change_these)

@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
-from onnx_workbench.model.edits.nodes import delete, rename_node
+from onnx_workbench.model.edits.nodes import delete, delete_and_bridge, rename_node
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.graph import Function
 from onnx_workbench.viewer.canvas.rename_field import RenameField
@@ -470,6 +470,17 @@ def test_change_the_operator_of_several(desk):
     desk.qtbot.keyClicks(popup.field, "Sub")
     desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
     assert ops(desk) == ["Sub", "Relu", "Sub", "Softmax"]
+
+
+def test_a_node_deleted_while_its_new_operator_is_chosen_is_left_out(desk):
+    desk.select(desk.node("first"), desk.node("third"))
+    desk.run("node.change_operator")
+    popup = desk.child(OperatorPalette)
+    with desk.workspace.document.edit("Delete") as edit:
+        delete_and_bridge(edit, [desk.node("first")])
+    desk.qtbot.keyClicks(popup.field, "Sub")
+    desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
+    assert ops(desk) == ["Relu", "Sub", "Softmax"]
 
 
 def test_keys_of_the_graph_work_on_rows_of_the_outline(desk):
