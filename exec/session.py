@@ -185,7 +185,9 @@ def wanted_keys(values: Wanted) -> tuple[ValueKey | str, ...] | None:
 
 def feeds_by_id(graph: Graph, feeds: Mapping[Any, Any]) -> Feeds:
     """Return feeds by id of the value, each checked against the declared type."""
-    by_name = {v.name: v for v in (*graph.initializers, *graph.inputs)}
+    by_name = {v.name: v for v in graph.inputs}
+    if not feeds.keys() <= by_name.keys():
+        by_name = {v.name: v for v in graph.initializers} | by_name
     given: Feeds = {}
     for key, content in feeds.items():
         value = key if isinstance(key, Value) else by_name.get(key)

@@ -30,9 +30,9 @@ def binary(ufunc: np.ufunc, a: Array, b: Array) -> Array:
     is_plain = other == shape or not other or shape[-len(other) :] == other
     result: Array
     try:
-        if not is_plain:
+        if not (is_plain or 0 < a.nbytes * b.size <= UNCHECKED):
             result = ufunc(a, b, out=empty(broadcast_shape(a, b), _kind(ufunc, a, b)), casting="equiv")
-        elif len(shape) > 1 and features_first(a) and (len(other) < 2 or features_first(b)):
+        elif is_plain and len(shape) > 1 and features_first(a) and (len(other) < 2 or features_first(b)):
             result = ufunc(a, b, out=empty_features_first(shape, _kind(ufunc, a, b)), casting="equiv")
         else:
             if a.nbytes > UNCHECKED:
@@ -40,6 +40,9 @@ def binary(ufunc: np.ufunc, a: Array, b: Array) -> Array:
             result = ufunc(a, b, casting="equiv", order="C")
     except TypeError:
         check_one_type(a, b)
+        raise
+    except ValueError:
+        broadcast_shape(a, b)
         raise
     return result if shape else np.asarray(result)
 
