@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -202,10 +203,33 @@ def category_mapper_1(
     default_string: str = "_Unused",
 ) -> Array:
     """Strings to integers, or integers to strings."""
+    return _category_mapper(cats_int64s, cats_strings, default_int64, default_string)(x)
+
+
+@prepares(category_mapper_1)
+def prepare_category_mapper_1(_constants: tuple[Array | None, ...], **attributes: Any) -> Callable[[Array], Array]:
+    """Build the table once."""
+    return _category_mapper(**attributes)
+
+
+def _category_mapper(
+    cats_int64s: Sequence[int] | None = None,
+    cats_strings: Sequence[str] | None = None,
+    default_int64: int = -1,
+    default_string: str = "_Unused",
+) -> Callable[[Array], Array]:
     whole, text = _column(cats_int64s or (), np.int64), _column(cats_strings or (), object)
-    if x.dtype.kind == "O":
-        return _Mapping(text, whole, default_int64)(x)
-    return _Mapping(whole, text, default_string)(x)
+    return _either_way(text, whole, default_int64, default_string)
+
+
+def _either_way(texts: Array, numbers: Array, default_number: int, default_text: str) -> Callable[[Array], Array]:
+    """Return a function that maps texts to numbers, and numbers to texts; it builds the table it needs once."""
+
+    @cache
+    def mapping(is_text: bool) -> _Mapping:
+        return _Mapping(texts, numbers, default_number) if is_text else _Mapping(numbers, texts, default_text)
+
+    return lambda x: mapping(x.dtype.kind == "O")(x)
 
 
 @kernel("LabelEncoder", since=1, domain=ML)
@@ -217,10 +241,20 @@ def label_encoder_1(
     default_string: str = "_Unused",
 ) -> Array:
     """Map strings to their index in the list, or indices to strings."""
+    return _label_encoder(classes_strings, default_int64, default_string)(x)
+
+
+@prepares(label_encoder_1)
+def prepare_label_encoder_1(_constants: tuple[Array | None, ...], **attributes: Any) -> Callable[[Array], Array]:
+    """Build the table once."""
+    return _label_encoder(**attributes)
+
+
+def _label_encoder(
+    classes_strings: Sequence[str] | None = None, default_int64: int = -1, default_string: str = "_Unused"
+) -> Callable[[Array], Array]:
     text = _column(classes_strings or (), object)
-    if x.dtype.kind == "O":
-        return _Mapping(text, np.arange(len(text)), default_int64)(x)
-    return _Mapping(np.arange(len(text)), text, default_string)(x)
+    return _either_way(text, np.arange(len(text)), default_int64, default_string)
 
 
 @kernel("LabelEncoder", since=2, domain=ML)

@@ -385,6 +385,21 @@ def test_label_encoder_builds_its_table_once(opset: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("op_type", "attributes"),
+    [
+        ("LabelEncoder", {"classes_strings": ("a", "b"), "default_int64": 9}),
+        ("CategoryMapper", {"cats_strings": ("a", "b"), "cats_int64s": (1, 0), "default_string": "none"}),
+    ],
+)
+def test_encoders_of_either_way_build_their_tables_once(op_type: str, attributes: dict[str, Any]) -> None:
+    prepare = find(op_type, 1, ML).prepare
+    assert prepare is not None
+    encode = prepare((None,), **attributes)
+    for given in (texts("b", "c"), np.array([1, 7]), texts("a"), np.array([0])):
+        assert_same(encode(given), call(op_type, [given], opset=1, domain=ML, **attributes))
+
+
+@pytest.mark.parametrize(
     ("op_type", "inputs", "attributes"),
     [
         ("ArrayFeatureExtractor", [X, np.array([9])], {}),
