@@ -142,7 +142,8 @@ class OutlinePanel(Panel):
             self._widening.start()
 
     def _on_values(self, values: set[Value]) -> None:
-        self.model.rename(v.producer for v in values if v.producer is not None and not v.producer.name)
+        producers = {value.producer for value in values}  # one may have 100,000 outputs
+        self.model.rename(node for node in producers if node is not None and not node.name)
 
     def _on_model(self) -> None:
         graphs = [self.model.index(i, 0).data(ObjectRole) for i in range(self.model.rowCount())]
