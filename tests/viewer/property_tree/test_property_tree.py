@@ -150,7 +150,7 @@ def test_the_shortest_text_is_seen_beside_a_long_note(qtbot):
 def test_the_list_of_suggestions_is_as_wide_as_its_notes_need(qtbot):
     reason = "float 3×4 – Relu takes whole numbers only"
     field = PropertyField(
-        "Set", str, lambda _edit, _text: None, choices=(Suggestion("w", reason), Suggestion("v", "int64"))
+        "Set", str, lambda _edit, _text: None, choices=lambda: (Suggestion("w", reason), Suggestion("v", "int64"))
     )
     frame = QWidget()
     qtbot.addWidget(frame)
