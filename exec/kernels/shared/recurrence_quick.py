@@ -73,10 +73,13 @@ def _slices(batch: int, hidden: int) -> int:
 
 
 def _packed(r: Array, slices: int) -> Array:
-    """(H, gates × H), of contiguous columns, as (gates × slices, H, width)."""
+    """(H, gates × H), of contiguous columns or rows, as (gates × slices, H, width)."""
     hidden = r.shape[0]
     width = hidden // slices
     packed = aligned((r.shape[1] // width, hidden, width), r.dtype)
+    if r.flags.c_contiguous:  # 8-bit weights are stored so
+        np.copyto(packed, r.reshape(hidden, -1, width).swapaxes(0, 1))
+        return packed
     for rows, target in zip(r.T.reshape(-1, width, hidden), packed, strict=True):
         copy_transposed(rows, target)
     return packed
