@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from onnx_workbench.model.ir.lazy_details import DECODING, NO_DETAILS
 from onnx_workbench.model.ir.node_list import NodeList
@@ -474,11 +474,19 @@ class TrainingInfo:
         self._source: Any = None
 
 
+class _FunctionLookup(NamedTuple):
+    """The functions that a model listed when this was made, by their keys and as a set."""
+
+    listed: tuple[Function, ...]
+    by_key: dict[tuple[str, str, str], Function]
+    all: frozenset[Function]
+
+
 class Model:
     """A whole ONNX model. `opset_imports` maps normalised domains to versions; `source` is its origin."""
 
     __slots__ = (
-        "_callable", "_source", "configurations", "doc_string", "domain", "functions", "graph", "id", "ir_version",
+        "_lookup", "_source", "configurations", "doc_string", "domain", "functions", "graph", "id", "ir_version",
         "metadata", "model_version", "opset_imports", "producer_name", "producer_version", "source", "training_info",
         "unknown_changes",
     )  # fmt: skip
@@ -499,27 +507,27 @@ class Model:
         self.training_info: tuple[TrainingInfo, ...] = ()
         self.configurations: tuple[DeviceConfiguration, ...] = ()
         self.unknown_changes: tuple[UnknownChange, ...] = ()
-        self._callable: _Functions = (), {}, frozenset()
+        self._lookup = _FunctionLookup((), {}, frozenset())
         self.source: Any = None  # model.io.reader.read.ModelSource, or None for a new model
         self._source: Any = None
 
     def function(self, domain: str, name: str, overload: str = "") -> Function | None:
         """Return the function that a node of this domain, operator type and overload calls, or None."""
-        return self._lookup()[1].get((domain, name, overload))
+        return self._functions_now().by_key.get((domain, name, overload))
 
     def lists(self, function: Function) -> bool:
         """Return whether a function is one of the model's; the time does not grow with their number."""
-        return function in self._lookup()[2]
+        return function in self._functions_now().all
 
-    def _lookup(self) -> _Functions:
-        if self._callable[0] is not self.functions:
+    def _functions_now(self) -> _FunctionLookup:
+        if self._lookup.listed is not self.functions:
             by_key = {function.key: function for function in reversed(self.functions)}  # of duplicate keys the first
-            self._callable = self.functions, by_key, frozenset(self.functions)
-        return self._callable
+            self._lookup = _FunctionLookup(self.functions, by_key, frozenset(self.functions))
+        return self._lookup
 
     def forget_keys(self) -> None:
         """Discard the cached lookup of functions, after a function's key changed."""
-        self._callable = (), {}, frozenset()
+        self._lookup = _FunctionLookup((), {}, frozenset())
 
     def root_graphs(self) -> Iterator[Graph]:
         """Yield the main graph, function bodies and training graphs, without the bodies inside them."""
@@ -540,6 +548,4 @@ class Model:
         return f"<Model of {self.graph!r}>"
 
 
-#: The functions of a model, by their keys, and as a set.
-_Functions = tuple[tuple[Function, ...], dict[tuple[str, str, str], Function], frozenset[Function]]
 Owner = Model | Function | TrainingInfo | Node

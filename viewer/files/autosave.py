@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,22 +27,25 @@ _IDLE_MS = 1500
 _LOSES = "A crash would lose edits"  # topic: a message replaces the previous one
 
 
-class Autosave(QObject):
-    """Writes the journal of one document during the life of its workspace; `close` deletes it.
+@dataclass(frozen=True)
+class JournalStart:
+    """What the journal of a document starts from.
 
-    For a document without a file pass the `baseline` written of its model, or the file that `holds` it. `ids` are those
-    of the model, collected by the task that read it.
+    For a document without a file the `baseline` written of its model, or another file that holds it, the `holder`.
+    `ids` are those of the model, if the task that read it has collected them.
     """
+
+    baseline: Baseline | None = None
+    holder: Path | None = None
+    ids: BaseIds | None = None
+
+
+class Autosave(QObject):
+    """Writes the journal of one document during the life of its workspace; `close` deletes it."""
 
     _failed = Signal()  # from the thread that writes
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        baseline: Baseline | None = None,
-        holds: Path | None = None,
-        ids: BaseIds | None = None,
-    ) -> None:
+    def __init__(self, workspace: Workspace, start: JournalStart) -> None:
         from onnx_workbench.model.recovery.journal import Journal
         from onnx_workbench.model.recovery.log import BaseFile
 
@@ -59,9 +63,9 @@ class Autosave(QObject):
             self.journal = workspace.journal = Journal(
                 document,
                 journal_folder(),
-                BaseFile.of(holds or document.path, identity_read(workspace.model)),
-                baseline=baseline,
-                ids=ids,
+                BaseFile.of(start.holder or document.path, identity_read(workspace.model)),
+                baseline=start.baseline,
+                ids=start.ids,
                 failed=self._failed.emit,
             )
         except OSError:

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 from onnx_workbench.model.analysis.call_graph import holders
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.core import garbage_collection
-from onnx_workbench.viewer.files.autosave import Autosave
+from onnx_workbench.viewer.files.autosave import Autosave, JournalStart
 from onnx_workbench.viewer.files.read_model import identity_at, identity_read
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.widgets.breadcrumb import Breadcrumb
@@ -22,8 +22,6 @@ from onnx_workbench.viewer.widgets.message_bar import MessageBar
 
 if TYPE_CHECKING:
     from onnx_workbench.model.io.reader.source import Identity
-    from onnx_workbench.model.recovery.baseline import Baseline
-    from onnx_workbench.model.recovery.object_ids import BaseIds
     from onnx_workbench.viewer.canvas.graph_view import GraphView
     from onnx_workbench.viewer.files.side_by_side import SideBySide
     from onnx_workbench.viewer.run.scope_bar import ScopeBar
@@ -32,18 +30,9 @@ _LEAST_PATH = 160  # least px for the path; with less room, the selectors of a r
 
 
 class DocumentTab(QWidget):
-    """A workspace and its view. The view imports numpy, so tabs are created only after the first paint.
+    """A workspace and its view. The view imports numpy, so tabs are created only after the first paint."""
 
-    For `baseline`, `holds` and `ids` see `Autosave`.
-    """
-
-    def __init__(
-        self,
-        workspace: Workspace,
-        baseline: Baseline | None = None,
-        holds: Path | None = None,
-        ids: BaseIds | None = None,
-    ) -> None:
+    def __init__(self, workspace: Workspace, start: JournalStart | None = None) -> None:
         super().__init__()
         from onnx_workbench.viewer.canvas.graph_view import GraphView
         from onnx_workbench.viewer.run.scope_bar import ScopeBar
@@ -60,7 +49,7 @@ class DocumentTab(QWidget):
         self.message_bar = MessageBar(workspace)
         self.view: GraphView = GraphView(workspace)
         self.view.trail_changed.connect(self.breadcrumb.set_frames)
-        self.autosave = Autosave(workspace, baseline, holds, ids)
+        self.autosave = Autosave(workspace, start or JournalStart())
         workspace.types.changed.connect(self._show_types)
         workspace.types.start()
         workspace.problems.changed.connect(self._mark_problems)

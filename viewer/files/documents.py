@@ -219,7 +219,7 @@ class Documents(QObject):
         document = Document(opened.model, request.path)
         if request.model is not None:
             document.mark_unsaved()
-        tab = self._make_tab(document, request.title, opened, request.holder)
+        tab = self._make_tab(document, request.title, opened)
         tab.number = request.number
         tab.foreign = request.foreign
         self.area.add_tab(tab)
@@ -229,9 +229,9 @@ class Documents(QObject):
         self.opened.emit(tab)
         return tab
 
-    def _make_tab(self, document: Document, title: str, opened: OpenedModel, holds: Path | None = None) -> DocumentTab:
+    def _make_tab(self, document: Document, title: str, opened: OpenedModel) -> DocumentTab:
         workspace = Workspace(document, self._settings, title=title)
-        tab = DocumentTab(workspace, opened.baseline, holds, opened.ids)
+        tab = DocumentTab(workspace, opened.start)
         self._closing.watch(tab)
         _report_source_problems(workspace)
         return tab

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,13 +12,13 @@ from PySide6.QtCore import QObject, Signal
 from onnx_workbench.model.progress import SILENT
 from onnx_workbench.viewer.core.folders import journal_folder
 from onnx_workbench.viewer.files import read_model
+from onnx_workbench.viewer.files.autosave import JournalStart
 from onnx_workbench.viewer.style.formatting import display
 
 if TYPE_CHECKING:
     from onnx_workbench.model.ir.graph import Model
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.model.recovery.baseline import Baseline
-    from onnx_workbench.model.recovery.object_ids import BaseIds
 
 
 class OpenRequest(QObject):
@@ -59,11 +59,10 @@ class OpenRequest(QObject):
 
 @dataclass(frozen=True)
 class OpenedModel:
-    """Result of a request. `baseline` is None if a file holds the model; `ids` are for its journal."""
+    """Result of a request, with what the journal of its document starts from."""
 
     model: Model
-    ids: BaseIds | None = None
-    baseline: Baseline | None = None
+    start: JournalStart
 
 
 def open_model(request: OpenRequest, preload: Callable[[], object], progress: Progress) -> OpenedModel:
@@ -77,28 +76,30 @@ def open_model(request: OpenRequest, preload: Callable[[], object], progress: Pr
     if model is None:
         model = read_model.read(request.source, progress)
     if request.path is not None or request.holder is not None:
-        return with_ids(model, progress)
+        return _opened(model, progress, holder=request.holder)
 
     from onnx_workbench.model.recovery.baseline import write_baseline
 
     baseline = write_baseline(model, journal_folder(), progress)
-    return replace(with_ids(model, SILENT), baseline=baseline)
+    return _opened(model, SILENT, baseline=baseline)  # a cancellation now would leave the baseline behind
 
 
 def reopen(path: Path, progress: Progress) -> OpenedModel:
     """Read the file of an open document again; ModelError if it cannot be read. Any thread."""
-    return with_ids(read_model.read(path, progress), progress)
+    return _opened(read_model.read(path, progress), progress)
 
 
-def with_ids(model: Model, progress: Progress) -> OpenedModel:
-    """Return a model with the ids of its objects, which the GUI thread would take seconds to collect."""
+def _opened(
+    model: Model, progress: Progress, baseline: Baseline | None = None, holder: Path | None = None
+) -> OpenedModel:
+    """Collect the ids of the model's objects here: the GUI thread would take seconds for it."""
     from onnx_workbench.model.recovery.object_ids import BaseIds
 
-    return OpenedModel(model, BaseIds(model, progress))
+    return OpenedModel(model, JournalStart(baseline, holder, BaseIds(model, progress)))
 
 
 def without_baseline(model: Model) -> OpenedModel:
     """Return the result for a new model whose baseline was cancelled before it began."""
     from onnx_workbench.model.recovery.baseline import Baseline
 
-    return OpenedModel(model, baseline=Baseline.missing(journal_folder()))
+    return OpenedModel(model, JournalStart(baseline=Baseline.missing(journal_folder())))

@@ -22,9 +22,7 @@ Changed = TypeVar("Changed", Node, Value)
 
 #: Fewer are changed directly, in about a frame: a copy takes 8 to 20 µs a node of the whole model, 2 s at 100,000.
 MANY = 2_000
-
-
-_WIRES = 8  # as long to change as a node
+_WIRES = 8  # inputs and outputs that take as long to change as a node
 
 
 def size_of(nodes: Iterable[Node]) -> int:
