@@ -8,7 +8,7 @@ from pathlib import Path
 
 from onnx_workbench.exec import kernels
 from onnx_workbench.exec.kernels import registry
-from onnx_workbench.viewer.actions import actions
+from onnx_workbench.viewer.actions import Menu, actions
 from onnx_workbench.viewer.cli.commands import (
     COMMANDS,
     EXIT_STATUSES,
@@ -72,12 +72,12 @@ def operator_page() -> Iterator[str]:
 def key_page() -> Iterator[str]:
     """The shortcuts of all actions, by menu."""
     yield "# Keys\n"
-    for title in dict.fromkeys(one.menu.value for one in actions() if one.menu is not None):
-        mine = [one for one in actions() if one.menu is not None and one.menu.value == title and one.shortcut]
-        yield f"## {title.replace('&', '')}\n"
+    for menu in Menu:
+        mine = [one for one in actions() if one.place is not None and one.place.menu is menu and one.key]
+        yield f"## {menu.value.replace('&', '')}\n"
         yield "| Action | Keys |\n| --- | --- |"
         for one in mine:
-            yield f"| {one.plain_title} | {', '.join(f'`{keys}`' for keys in one.shortcut)} |"
+            yield f"| {one.plain_title} | {', '.join(f'`{keys}`' for keys in one.key)} |"
         yield ""
 
 

@@ -110,10 +110,10 @@ def menu_paths() -> dict[str, tuple[str, ...]]:
     """What the menus hold, with the keys of each action; submenus too."""
     found: dict[str, tuple[str, ...]] = {}
     for one in actions():
-        if one.menu is not None:
-            parts = [plain(part) for part in (one.menu.value, one.submenu) if part]
+        if one.place is not None:
+            parts = [plain(part) for part in (one.place.menu.value, one.place.submenu) if part]
             found[" › ".join(parts)] = ()
-            found[" › ".join([*parts, plain(one.title)])] = one.shortcut
+            found[" › ".join([*parts, plain(one.title)])] = one.key
     return found
 
 
@@ -212,4 +212,4 @@ def test_the_pages_made_from_the_program_are_complete() -> None:
     assert all(f"| {one.op_type} |" in operators for one in registry.all_kernels())
     assert "## com.microsoft\n" in operators
     keys = "\n".join(generate.key_page())
-    assert all(f"`{text}`" in keys for one in actions() if one.menu is not None for text in one.shortcut)
+    assert all(f"`{text}`" in keys for one in actions() if one.place is not None for text in one.key)

@@ -1,7 +1,7 @@
 """All commands of the program as data, for menus, tool bar, context menus, palette and shortcut list.
 
-A module of this package offers `ACTIONS`; the modules are listed in MODULES. To add an action, write one `Action(...)`
-in the module of its menu; to add a module, write its name here.
+To add one, write a function below `@action(…)` in the module of its menu; to add a module, write its name in MODULES.
+Actions that differ in one thing only are made in a loop and stand in a tuple.
 """
 
 from __future__ import annotations
@@ -20,13 +20,19 @@ MODULES = ("file", "edit", "view", "go", "nodes", "graph", "model", "tools", "ru
 @cache
 def actions() -> tuple[Action, ...]:
     """Return every action, in menu order. Importing them imports neither numpy nor the canvas."""
-    found = tuple(a for name in MODULES for a in import_module(f"onnx_workbench.viewer.actions.{name}").ACTIONS)
+    modules = [import_module(f"onnx_workbench.viewer.actions.{name}") for name in MODULES]
+    found = [one for module in modules for thing in vars(module).values() for one in _actions_in(thing)]
     by_id: dict[str, Action] = {}
     for one in found:
         if by_id.setdefault(one.id, one) is not one:
             msg = f"two actions have the id {one.id!r}"
             raise ValueError(msg)
-    return found
+    return tuple(by_id.values())
+
+
+def _actions_in(thing: object) -> list[Action]:
+    """Return what a name of a module holds: an action, or a tuple of them."""
+    return [one for one in (thing if isinstance(thing, tuple) else (thing,)) if isinstance(one, Action)]
 
 
 def action(action_id: str) -> Action:

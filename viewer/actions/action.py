@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from onnx_workbench.viewer.core.settings import RECENT_FILES, Settings
 from onnx_workbench.viewer.style.formatting import without_mnemonic
@@ -22,6 +22,14 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.run.workspace import Workspace
 
 
+class Place(NamedTuple):
+    """Where entries of a menu stand together: a section of it, between two lines, or a submenu in that section."""
+
+    menu: Menu
+    section: int
+    submenu: str = ""
+
+
 class Menu(enum.Enum):
     """The menus of the menu bar, in order."""
 
@@ -33,24 +41,28 @@ class Menu(enum.Enum):
     RUN = "&Run"
     HELP = "&Help"
 
+    def section(self, number: int) -> Place:
+        """Return a section of the menu; sections are ordered by their numbers."""
+        return Place(self, number)
 
-class Submenu(enum.StrEnum):
+
+class Submenu:
     """Submenus for related, less frequent actions."""
 
-    ENDS = "Inputs and &Outputs"
-    CONSTANTS = "Initia&lizers and Constants"
-    FUNCTIONS = "&Functions"
-    TYPES = "&Types and Shapes"
-    NAMES = "&Names and Order"
-    COMPARE = "Co&mpare"
-    CUT = "E&xtract, Split and Merge"
-    PANELS = "&Panels"
-    THEMES = "T&heme"
-    BREAK = "Brea&k When"
-    LOOK = "&Inspect Values"
-    COMPARE_RUNS = "Compare Wit&h"
-    COLOURS = "Colo&ur Nodes"
-    EDGES = "Values on &Edges"
+    ENDS = Place(Menu.MODEL, 2, "Inputs and &Outputs")
+    CONSTANTS = Place(Menu.MODEL, 2, "Initia&lizers and Constants")
+    FUNCTIONS = Place(Menu.MODEL, 2, "&Functions")
+    TYPES = Place(Menu.MODEL, 2, "&Types and Shapes")
+    NAMES = Place(Menu.MODEL, 2, "&Names and Order")
+    COMPARE = Place(Menu.MODEL, 4, "Co&mpare")
+    CUT = Place(Menu.MODEL, 4, "E&xtract, Split and Merge")
+    PANELS = Place(Menu.VIEW, 4, "&Panels")
+    THEMES = Place(Menu.VIEW, 5, "T&heme")
+    BREAK = Place(Menu.RUN, 4, "Brea&k When")
+    LOOK = Place(Menu.RUN, 5, "&Inspect Values")
+    COMPARE_RUNS = Place(Menu.RUN, 5, "Compare Wit&h")
+    COLOURS = Place(Menu.RUN, 7, "Colo&ur Nodes")
+    EDGES = Place(Menu.RUN, 8, "Values on &Edges")
 
 
 @dataclass(frozen=True)
@@ -134,23 +146,6 @@ def with_document(context: MenuContext) -> bool:
     return context.document_open
 
 
-def with_document_soon(context: MenuContext) -> bool:
-    """Enabled while a document is open, or the first one is being read: see `once_open`."""
-    return context.document_open or context.files.is_waiting
-
-
-def once_open(action_id: str, run: Callable[[MenuContext], object]) -> Callable[[MenuContext], object]:
-    """Return a `run` for a document: called now, or as soon as the first one, which is being read, is open."""
-
-    def now_or_then(context: MenuContext) -> None:
-        if context.document_open:
-            run(context)
-        else:
-            context.do_once_open(action_id)
-
-    return now_or_then
-
-
 def with_selection(context: MenuContext) -> bool:
     """Enabled while something is selected."""
     return bool(context.selected)
@@ -158,48 +153,106 @@ def with_selection(context: MenuContext) -> bool:
 
 @dataclass(frozen=True)
 class Action:
-    """A command of the program.
-
-    id         stable: "file.open"; stored in the user's key bindings
-    title      as in the menu, with an & before its mnemonic and … when it asks more
-    run        does it; called only while `enabled` is true. User errors are ModelError
-    by_key     what its shortcut does, where that is not what its entry in the menu does
-    menu       where it stands; None: only in the palette. `section` groups within the menu, by number
-    submenu    the title of a menu within the menu that holds it; those of one submenu stand together. Context menus
-               have none
-    shortcut   Qt's portable key texts, first one shown: ("Ctrl+Shift+Z", "Ctrl+Y")
-    on_graph   the shortcut works only while the graph has the focus (Space, arrows, Backspace, letters)
-    everywhere the shortcut works in dialogs too
-    enabled    whether it makes sense now; must be cheap, it is asked after every change of selection
-    checked    for a switch: whether it is on
-    icon       a name in resources/icons
-    toolbar    its place in the tool bar, from 1; 0: not there. A change of the tens digit leaves a gap
-    label      for a title that changes: the title now; an empty one hides the action
-    contexts   context menus that contain it: "canvas", "node", "value", "graph", "function", "model"
-    tip        one sentence more than the title, for tooltip and palette
-    words      other words a person might type in the palette
-    """
+    """A command of the program. The parameters of `action` describe its fields."""
 
     id: str
     title: str
     run: Callable[[MenuContext], object]
-    menu: Menu | None = None
-    section: int = 0
-    submenu: str = ""
-    shortcut: tuple[str, ...] = ()
+    place: Place | None = None
+    key: tuple[str, ...] = ()
     on_graph: bool = False
     everywhere: bool = False
-    enabled: Callable[[MenuContext], bool] = with_document
+    when: Callable[[MenuContext], bool] = with_document
     checked: Callable[[MenuContext], bool] | None = None
     label: Callable[[MenuContext], str] | None = None
     icon: str = ""
     toolbar: int = 0
-    contexts: frozenset[str] = field(default_factory=frozenset)
+    on: tuple[str, ...] = ()
     tip: str = ""
     words: str = ""
     by_key: Callable[[MenuContext], object] | None = None
+
+    def __call__(self, context: MenuContext) -> None:
+        """Do it, as the function below the decorator does."""
+        self.run(context)
 
     @property
     def plain_title(self) -> str:
         """Return the title without its mnemonic and dots."""
         return without_mnemonic(self.title).removesuffix("…")
+
+
+def action(
+    action_id: str,
+    title: str,
+    place: Place | None = None,
+    *,
+    key: str | tuple[str, ...] = (),
+    on_graph: bool = False,
+    everywhere: bool = False,
+    when: Callable[[MenuContext], bool] = with_document,
+    once_open: bool = False,
+    checked: Callable[[MenuContext], bool] | None = None,
+    label: Callable[[MenuContext], str] | None = None,
+    icon: str = "",
+    toolbar: int = 0,
+    on: tuple[str, ...] = (),
+    tip: str = "",
+    words: str = "",
+    by_key: Callable[[MenuContext], object] | None = None,
+) -> Callable[[Callable[[MenuContext], object]], Action]:
+    """Make an action of the function below it, which is called only while `when` is true. User errors are ModelError.
+
+    action_id  stable: "file.open"; stored in the user's key bindings
+    title      as in the menu, with an & before its mnemonic and … when it asks more
+    place      where it stands in the menu bar; None: only in the palette
+    key        Qt's portable key texts, first one shown: ("Ctrl+Shift+Z", "Ctrl+Y")
+    on_graph   the key works only while the graph has the focus (Space, arrows, Backspace, letters)
+    everywhere the key works in dialogs too
+    when       whether it makes sense now; must be cheap, it is asked after every change of selection
+    once_open  may be asked for while the first document is still being read, and is done as soon as that is open
+    checked    for a switch: whether it is on
+    label      for a title that changes: the title now; an empty one hides the action
+    icon       a name in resources/icons
+    toolbar    its place in the tool bar, from 1; 0: not there. A change of the tens digit leaves a gap
+    on         context menus that contain it: "canvas", "node", "value", "graph", "function", "model"
+    tip        one sentence more than the title, for tooltip and palette
+    words      other words a person might type in the palette
+    by_key     what its key does, where that is not what its entry in the menu does
+    """
+
+    def decorate(run: Callable[[MenuContext], object]) -> Action:
+        return Action(
+            id=action_id,
+            title=title,
+            run=_or_once_open(action_id, run) if once_open else run,
+            place=place,
+            key=(key,) if isinstance(key, str) else key,
+            on_graph=on_graph,
+            everywhere=everywhere,
+            when=_with_document_soon if once_open else when,
+            checked=checked,
+            label=label,
+            icon=icon,
+            toolbar=toolbar,
+            on=on,
+            tip=tip,
+            words=words,
+            by_key=by_key,
+        )
+
+    return decorate
+
+
+def _with_document_soon(context: MenuContext) -> bool:
+    return context.document_open or context.files.is_waiting
+
+
+def _or_once_open(action_id: str, run: Callable[[MenuContext], object]) -> Callable[[MenuContext], object]:
+    def now_or_then(context: MenuContext) -> None:
+        if context.document_open:
+            run(context)
+        else:
+            context.do_once_open(action_id)
+
+    return now_or_then

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QLineEdit, QMenu, 
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.viewer.actions import Action, Menu, MenuContext, SelectionSummary, actions
-from onnx_workbench.viewer.actions.action import Submenu
+from onnx_workbench.viewer.actions.action import Place, Submenu
 from onnx_workbench.viewer.core.custom_actions import CustomAction, custom_actions
 from onnx_workbench.viewer.core.event_loop import ChunkedIteration, Debounce
 from onnx_workbench.viewer.core.messages import REFUSED
@@ -41,7 +41,7 @@ class ActionBinding(QObject):
         self._conditions: dict[Callable[[MenuContext], bool], list[QAction]] = {}
         for one in self._actions.values():
             qaction = self._qactions[one.id] = self._make(one)
-            self._conditions.setdefault(one.enabled, []).append(qaction)
+            self._conditions.setdefault(one.when, []).append(qaction)
         self._enabled: dict[
             Callable[[MenuContext], bool], bool
         ] = {}  # last state passed to Qt, to skip redundant calls
@@ -56,7 +56,7 @@ class ActionBinding(QObject):
     def _make(self, one: Action) -> QAction:
         qaction = QAction(one.title, self._window)
         qaction.setObjectName(one.id)
-        qaction.setShortcuts([QKeySequence(text) for text in one.shortcut])
+        qaction.setShortcuts([QKeySequence(text) for text in one.key])
         qaction.setCheckable(one.checked is not None)
         qaction.setToolTip(tooltip(one))
         qaction.setStatusTip("")
@@ -94,7 +94,7 @@ class ActionBinding(QObject):
     def _do(self, one: Action, run: Callable[[MenuContext], object]) -> None:
         self._looks.pop(one.id, None)  # Qt toggled a checkable action already
         self.refresh_soon()
-        if not one.enabled(self.context):
+        if not one.when(self.context):
             return
         _enter_typed()
         try:
@@ -117,7 +117,7 @@ class ActionBinding(QObject):
                 for qaction in mine:
                     qaction.setEnabled(enabled)
         for one in self._changing:
-            checked = one.checked is not None and self._enabled[one.enabled] and one.checked(context)
+            checked = one.checked is not None and self._enabled[one.when] and one.checked(context)
             text = one.title if one.label is None else one.label(context)
             if self._looks.get(one.id) != (checked, text):
                 self._looks[one.id] = checked, text
@@ -166,7 +166,7 @@ class ActionBinding(QObject):
                 self._custom_menu = bar.addMenu("E&xtensions")
                 self._custom_menu.setToolTipsVisible(True)
                 self._custom_menu.menuAction().setVisible(False)
-            mine = [one for one in self._actions.values() if one.menu is menu]
+            mine = [one for one in self._actions.values() if one.place is not None and one.place.menu is menu]
             if mine:
                 qmenu = bar.addMenu(menu.value)
                 qmenu.setToolTipsVisible(True)
@@ -187,22 +187,21 @@ class ActionBinding(QObject):
         self.refresh()
         menu = QMenu(parent)
         menu.setToolTipsVisible(True)
-        mine = [one for one in self._actions.values() if kind in one.contexts and one.enabled(self.context)]
+        mine = [one for one in self._actions.values() if kind in one.on and one.when(self.context)]
         self._fill(menu, mine, nested=False)
         return menu
 
     def _fill(self, menu: QMenu, mine: list[Action], *, nested: bool = True) -> None:
-        mine = sorted(mine, key=lambda one: (list(Menu).index(one.menu) if one.menu else -1, one.section))
-        previous = None
+        nowhere = Place(Menu.FILE, -1)
+        placed = sorted(((one.place or nowhere, one) for one in mine), key=lambda pair: _order(pair[0]))
         submenus: dict[str, QMenu] = {}
-        for one in mine:
-            if previous is not None and (one.menu, one.section) != (previous.menu, previous.section):
+        for number, (place, one) in enumerate(placed):
+            if number and _order(place) != _order(placed[number - 1][0]):
                 menu.addSeparator()
-            if nested and one.submenu and one.submenu not in submenus:
-                submenus[one.submenu] = menu.addMenu(one.submenu)
-                submenus[one.submenu].setToolTipsVisible(True)
-            submenus.get(one.submenu, menu).addAction(self._qactions[one.id])
-            previous = one
+            if nested and place.submenu and place.submenu not in submenus:
+                submenus[place.submenu] = menu.addMenu(place.submenu)
+                submenus[place.submenu].setToolTipsVisible(True)
+            submenus.get(place.submenu, menu).addAction(self._qactions[one.id])
 
     def add_graph_shortcuts(self, view: QWidget) -> None:
         """Add the shortcuts that only work on the graph to a graph view."""
@@ -222,15 +221,13 @@ class ActionBinding(QObject):
             PaletteEntry(
                 title=without_mnemonic(self._qactions[one.id].text() if one.label else one.title),
                 run=partial(run, one.id),
-                where=" › ".join(without_mnemonic(part) for part in (one.menu.value, one.submenu) if part)
-                if one.menu
-                else "",
+                where=_path(one.place),
                 shortcut=shortcut_text(one),
                 words=one.words,
                 tip=one.tip,
                 is_possible=self._qactions[one.id].isEnabled,
             )
-            for one in sorted(self._actions.values(), key=lambda one: one.submenu is Submenu.PANELS)
+            for one in sorted(self._actions.values(), key=lambda one: one.place is Submenu.PANELS)
             if one.label is None or one.label(self.context)
         ] + [
             PaletteEntry(one.title, partial(self.run_custom, one), "Extensions", tip=one.tip,
@@ -247,11 +244,22 @@ class ActionBinding(QObject):
         self._qactions[one.id].setIcon(icon(one.icon))
 
 
+def _order(place: Place) -> tuple[int, int]:
+    return list(Menu).index(place.menu), place.section
+
+
+def _path(place: Place | None) -> str:
+    """Return the menu and submenu as texts write them, "Run › Inspect Values"."""
+    if place is None:
+        return ""
+    return " › ".join(without_mnemonic(part) for part in (place.menu.value, place.submenu) if part)
+
+
 def shortcut_text(one: Action) -> str:
     """Return the shortcut in native form, or nothing."""
-    if not one.shortcut:
+    if not one.key:
         return ""
-    return QKeySequence(one.shortcut[0]).toString(QKeySequence.SequenceFormat.NativeText)
+    return QKeySequence(one.key[0]).toString(QKeySequence.SequenceFormat.NativeText)
 
 
 def tooltip(one: Action) -> str:

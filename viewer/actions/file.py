@@ -8,21 +8,20 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QApplication
 
-from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, always, with_document, with_selection
+from onnx_workbench.viewer.actions.action import (
+    Action,
+    Menu,
+    MenuContext,
+    action,
+    always,
+    with_selection,
+)
 from onnx_workbench.viewer.style.formatting import display
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.files.export_picture import Part
 
 _RECENT = 9
-
-
-def _open_folder(context: MenuContext) -> None:
-    from onnx_workbench.viewer.popups.file_dialogs import ask_folder
-
-    folder = ask_folder(context.window, context.settings, "Open folder")
-    if folder is not None:
-        context.files.open([folder])
 
 
 def _tab_open(context: MenuContext) -> bool:
@@ -39,53 +38,11 @@ def _can_save(context: MenuContext) -> bool:
     return tab is not None and (tab.modified or tab.path is None)
 
 
-def _save(context: MenuContext) -> None:
-    if context.area.tab is not None:
-        context.files.saver.save(context.area.tab)
-
-
-def _save_as(context: MenuContext) -> None:
-    if context.area.tab is not None:
-        context.files.saver.save_as(context.area.tab)
-
-
-def _reload(context: MenuContext) -> None:
-    tab = context.area.tab
-    if tab is None:
-        return
-    if tab.modified:
-        tab.workspace.messages.show(
-            "warning",
-            "Reloading loses your changes",
-            choices=(("Reload", partial(context.files.reload, tab)), ("Keep them", lambda: None)),
-        )
-    else:
-        context.files.reload(tab)
-
-
-def _close(context: MenuContext) -> None:
-    if context.area.tab is not None:
-        context.files.close(context.area.tab)
-
-
-def _copy_path(context: MenuContext) -> None:
-    tab = context.area.tab
-    if tab is not None and tab.path is not None:
-        QApplication.clipboard().setText(str(tab.path))
-
-
 def _export(part: Part, context: MenuContext) -> None:
     from onnx_workbench.viewer.files.export_picture import export_picture
 
     if context.area.tab is not None:
         export_picture(context.area.tab, part)
-
-
-def _export_page(context: MenuContext) -> None:
-    from onnx_workbench.viewer.files.export_picture import export_page
-
-    if context.area.tab is not None:
-        export_page(context.area.tab)
 
 
 def _recent(number: int, context: MenuContext) -> Path | None:
@@ -109,154 +66,167 @@ def _open_recent(number: int, context: MenuContext) -> None:
 
 
 def _recent_action(number: int) -> Action:
-    return Action(
-        id=f"file.recent.{number}",
+    return action(
+        action_id=f"file.recent.{number}",
         title=f"Recent file {number}",
+        place=Menu.FILE.section(8),
+        key=f"Ctrl+{number}",
+        when=lambda context: number <= len(context.recent_files),
         label=partial(_recent_label, number),
-        run=partial(_open_recent, number),
-        menu=Menu.FILE,
-        section=8,
-        shortcut=(f"Ctrl+{number}",),
-        enabled=lambda context: number <= len(context.recent_files),
         words="recent open",
-    )
+    )(partial(_open_recent, number))
 
 
-ACTIONS = (
-    Action(
-        id="file.open",
-        title="&Open…",
-        run=lambda context: context.files.choose_and_open(),
-        menu=Menu.FILE,
-        section=1,
-        shortcut=("Ctrl+O",),
-        enabled=always,
-        icon="open",
-        toolbar=11,
-        words="load read model",
-    ),
-    Action(
-        id="file.open_folder",
-        title="Open &Folder…",
-        run=_open_folder,
-        menu=Menu.FILE,
-        section=1,
-        enabled=always,
-        tip="Open a model with test_data_set_* folders, run them and show pass or fail for each output.",
-        words="test data expected outputs backend directory",
-    ),
-    Action(
-        id="file.open_sample",
-        title="Open the Sample &Model",
-        run=lambda context: context.files.open_sample(),
-        menu=Menu.FILE,
-        section=1,
-        enabled=always,
-        words="example demo",
-    ),
-    Action(
-        id="file.reload",
-        title="&Reload",
-        run=_reload,
-        menu=Menu.FILE,
-        section=1,
-        shortcut=("F5",),
-        enabled=_has_file,
-        icon="reload",
-        tip="Read the file again, for example after another program changed it.",
-        words="refresh revert",
-    ),
-    Action(
-        id="file.save",
-        title="&Save",
-        run=_save,
-        menu=Menu.FILE,
-        section=2,
-        shortcut=("Ctrl+S",),
-        enabled=_can_save,
-        icon="save",
-        toolbar=12,
-        words="write store",
-    ),
-    Action(
-        id="file.save_as",
-        title="Save &As…",
-        run=_save_as,
-        menu=Menu.FILE,
-        section=2,
-        shortcut=("Ctrl+Shift+S",),
-        enabled=_tab_open,
-        words="write copy format",
-    ),
-    Action(
-        id="file.export",
-        title="&Export Picture…",
-        run=partial(_export, "graph"),
-        menu=Menu.FILE,
-        section=3,
-        shortcut=("Ctrl+Shift+E", "Ctrl+Alt+E"),
-        icon="export",
-        contexts=frozenset({"canvas"}),
-        tip="Export the whole graph as PNG, SVG or PDF.",
-        words="image png svg pdf screenshot",
-    ),
-    Action(
-        id="file.export_view",
-        title="Export Picture of the &View…",
-        run=partial(_export, "view"),
-        menu=Menu.FILE,
-        section=3,
-        tip="Export the visible part of the graph as PNG, SVG or PDF.",
-        words="image png svg pdf screenshot visible",
-    ),
-    Action(
-        id="file.export_selection",
-        title="Export Picture of the Se&lection…",
-        run=partial(_export, "selection"),
-        menu=Menu.FILE,
-        section=3,
-        enabled=with_selection,
-        contexts=frozenset({"node"}),
-        tip="Export the selected nodes and the edges between them as PNG, SVG or PDF.",
-        words="image png svg pdf screenshot",
-    ),
-    Action(
-        id="file.export_page",
-        title="Export We&b Page…",
-        run=_export_page,
-        menu=Menu.FILE,
-        section=3,
-        tip="Write the graph, details of its nodes and values of the last run to one HTML file.",
-        words="html browser share colleague",
-    ),
-    Action(
-        id="file.copy_path",
-        title="Copy File &Path",
-        run=_copy_path,
-        menu=Menu.FILE,
-        section=3,
-        enabled=_has_file,
-        words="clipboard location folder",
-    ),
-    *(_recent_action(number) for number in range(1, _RECENT + 1)),
-    Action(
-        id="file.close",
-        title="&Close",
-        run=_close,
-        menu=Menu.FILE,
-        section=9,
-        shortcut=("Ctrl+W",),
-        enabled=with_document,
-        words="tab",
-    ),
-    Action(
-        id="file.quit",
-        title="&Quit",
-        run=lambda context: context.window.close(),
-        menu=Menu.FILE,
-        section=9,
-        shortcut=("Ctrl+Q",),
-        enabled=always,
-        words="exit end",
-    ),
+@action(
+    "file.open",
+    "&Open…",
+    Menu.FILE.section(1),
+    key="Ctrl+O",
+    when=always,
+    icon="open",
+    toolbar=11,
+    words="load read model",
 )
+def _open(context: MenuContext) -> None:
+    context.files.choose_and_open()
+
+
+@action(
+    "file.open_folder",
+    "Open &Folder…",
+    Menu.FILE.section(1),
+    when=always,
+    tip="Open a model with test_data_set_* folders, run them and show pass or fail for each output.",
+    words="test data expected outputs backend directory",
+)
+def _open_folder(context: MenuContext) -> None:
+    from onnx_workbench.viewer.popups.file_dialogs import ask_folder
+
+    folder = ask_folder(context.window, context.settings, "Open folder")
+    if folder is not None:
+        context.files.open([folder])
+
+
+@action("file.open_sample", "Open the Sample &Model", Menu.FILE.section(1), when=always, words="example demo")
+def _open_sample(context: MenuContext) -> None:
+    context.files.open_sample()
+
+
+@action(
+    "file.reload",
+    "&Reload",
+    Menu.FILE.section(1),
+    key="F5",
+    when=_has_file,
+    icon="reload",
+    tip="Read the file again, for example after another program changed it.",
+    words="refresh revert",
+)
+def _reload(context: MenuContext) -> None:
+    tab = context.area.tab
+    if tab is None:
+        return
+    if tab.modified:
+        tab.workspace.messages.show(
+            "warning",
+            "Reloading loses your changes",
+            choices=(("Reload", partial(context.files.reload, tab)), ("Keep them", lambda: None)),
+        )
+    else:
+        context.files.reload(tab)
+
+
+@action(
+    "file.save",
+    "&Save",
+    Menu.FILE.section(2),
+    key="Ctrl+S",
+    when=_can_save,
+    icon="save",
+    toolbar=12,
+    words="write store",
+)
+def _save(context: MenuContext) -> None:
+    if context.area.tab is not None:
+        context.files.saver.save(context.area.tab)
+
+
+@action(
+    "file.save_as", "Save &As…", Menu.FILE.section(2), key="Ctrl+Shift+S", when=_tab_open, words="write copy format"
+)
+def _save_as(context: MenuContext) -> None:
+    if context.area.tab is not None:
+        context.files.saver.save_as(context.area.tab)
+
+
+@action(
+    "file.export",
+    "&Export Picture…",
+    Menu.FILE.section(3),
+    key=("Ctrl+Shift+E", "Ctrl+Alt+E"),
+    icon="export",
+    on=("canvas",),
+    tip="Export the whole graph as PNG, SVG or PDF.",
+    words="image png svg pdf screenshot",
+)
+def _export_graph(context: MenuContext) -> None:
+    _export("graph", context)
+
+
+@action(
+    "file.export_view",
+    "Export Picture of the &View…",
+    Menu.FILE.section(3),
+    tip="Export the visible part of the graph as PNG, SVG or PDF.",
+    words="image png svg pdf screenshot visible",
+)
+def _export_view(context: MenuContext) -> None:
+    _export("view", context)
+
+
+@action(
+    "file.export_selection",
+    "Export Picture of the Se&lection…",
+    Menu.FILE.section(3),
+    when=with_selection,
+    on=("node",),
+    tip="Export the selected nodes and the edges between them as PNG, SVG or PDF.",
+    words="image png svg pdf screenshot",
+)
+def _export_selection(context: MenuContext) -> None:
+    _export("selection", context)
+
+
+@action(
+    "file.export_page",
+    "Export We&b Page…",
+    Menu.FILE.section(3),
+    tip="Write the graph, details of its nodes and values of the last run to one HTML file.",
+    words="html browser share colleague",
+)
+def _export_page(context: MenuContext) -> None:
+    from onnx_workbench.viewer.files.export_picture import export_page
+
+    if context.area.tab is not None:
+        export_page(context.area.tab)
+
+
+@action("file.copy_path", "Copy File &Path", Menu.FILE.section(3), when=_has_file, words="clipboard location folder")
+def _copy_path(context: MenuContext) -> None:
+    tab = context.area.tab
+    if tab is not None and tab.path is not None:
+        QApplication.clipboard().setText(str(tab.path))
+
+
+RECENT_ACTIONS = tuple(_recent_action(number) for number in range(1, _RECENT + 1))
+
+
+@action("file.close", "&Close", Menu.FILE.section(9), key="Ctrl+W", words="tab")
+def _close(context: MenuContext) -> None:
+    if context.area.tab is not None:
+        context.files.close(context.area.tab)
+
+
+@action("file.quit", "&Quit", Menu.FILE.section(9), key="Ctrl+Q", when=always, words="exit end")
+def _quit(context: MenuContext) -> None:
+    context.window.close()

@@ -11,7 +11,11 @@ from PySide6.QtCore import Qt
 from onnx_workbench.model.analysis import topology
 from onnx_workbench.model.analysis.subgraph_ports import origin
 from onnx_workbench.model.ir.graph import Function, Graph, Node, TrainingInfo, Value
-from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, with_document
+from onnx_workbench.viewer.actions.action import (
+    Menu,
+    MenuContext,
+    action,
+)
 from onnx_workbench.viewer.actions.targets import has_several_documents
 from onnx_workbench.viewer.core.model_signals import is_in_model
 
@@ -32,12 +36,6 @@ def _inner_graph(context: MenuContext) -> Graph | None:
         case Graph():
             return item
     return None
-
-
-def _enter(context: MenuContext) -> None:
-    graph = _inner_graph(context)
-    if graph is not None:
-        context.opened.navigation.show(graph)
 
 
 def _can_go_up(context: MenuContext) -> bool:
@@ -69,12 +67,6 @@ def _origin(context: MenuContext) -> Node | Value | None:
     return origin(item) if isinstance(item, Value) else None
 
 
-def _go_to_origin(context: MenuContext) -> None:
-    found = _origin(context)
-    if found is not None:
-        context.opened.navigation.reveal(found)
-
-
 def _trace(context: MenuContext, *, upstream: bool) -> None:
     """Select everything the selected nodes depend on, or all that depends on them, and dim the rest until Esc."""
     workspace = context.opened
@@ -96,21 +88,11 @@ def _select_neighbours(context: MenuContext, *, upstream: bool) -> None:
     context.opened.navigation.reveal_all(dict.fromkeys(_neighbours(context, upstream=upstream)))
 
 
-def _show_training(context: MenuContext) -> None:
-    graphs = _training_graphs(context)
-    if graphs:
-        context.opened.navigation.show(graphs[0])
-
-
 def _training_graphs(context: MenuContext) -> list[Graph]:
     workspace = context.workspace
     if workspace is None:
         return []
     return [graph for graph in workspace.model.root_graphs() if isinstance(graph.owner, TrainingInfo)]
-
-
-def _toggle_bookmark(context: MenuContext) -> None:
-    context.opened.bookmarks.toggle(item for item in context.selected if isinstance(item, (Node, Value)))
 
 
 def _has_bookmarks(context: MenuContext) -> bool:
@@ -125,15 +107,6 @@ def _next_bookmark(step: int, context: MenuContext) -> None:
         current = workspace.selection.current
         start = marked.index(current) if current in marked else (-1 if step > 0 else 0)
         workspace.navigation.reveal(marked[(start + step) % len(marked)])
-
-
-def _store_bookmarks(context: MenuContext) -> None:
-    from onnx_workbench.model.edits.properties import set_metadata
-    from onnx_workbench.viewer.core.bookmarks import METADATA_KEY
-
-    workspace = context.opened
-    with workspace.document.edit("Store bookmarks in the model") as edit:
-        set_metadata(edit, workspace.model, METADATA_KEY, json.dumps(workspace.bookmarks.state(), ensure_ascii=False))
 
 
 def _cycle_tab(step: int, context: MenuContext) -> None:
@@ -151,12 +124,166 @@ def _next_match(step: int, context: MenuContext) -> None:
         panel.step(step)
 
 
-def _focus_graph(context: MenuContext) -> None:
-    tab = context.area.tab
-    if tab is not None:
-        tab.canvas.setFocus(Qt.FocusReason.ShortcutFocusReason)
+_NODE = frozenset({"node"})
 
 
+@action(
+    "go.back",
+    "&Back",
+    Menu.GO.section(1),
+    key="Alt+Left",
+    when=lambda context: context.workspace is not None and context.workspace.navigation.history.can_go_back,
+    icon="back",
+    toolbar=31,
+    words="previous place history",
+)
+def _back(context: MenuContext) -> None:
+    context.opened.navigation.go_back()
+
+
+@action(
+    "go.forward",
+    "&Forward",
+    Menu.GO.section(1),
+    key="Alt+Right",
+    when=lambda context: context.workspace is not None and context.workspace.navigation.history.can_go_forward,
+    icon="forward",
+    toolbar=32,
+    words="next place history",
+)
+def _forward(context: MenuContext) -> None:
+    context.opened.navigation.go_forward()
+
+
+@action(
+    "go.up",
+    "Parent Grap&h",
+    Menu.GO.section(1),
+    key=("Backspace", "Alt+Up"),
+    on_graph=True,
+    when=_can_go_up,
+    icon="up",
+    toolbar=33,
+    on=("canvas",),
+    words="leave function body parent outer",
+)
+def _up(context: MenuContext) -> None:
+    context.opened.navigation.go_up()
+
+
+@action(
+    "go.enter",
+    "&Enter Body or Function",
+    Menu.GO.section(1),
+    key="Alt+Down",
+    on_graph=True,
+    when=lambda context: _inner_graph(context) is not None,
+    on=("node", "function"),
+    words="open subgraph if loop scan inside",
+)
+def _enter(context: MenuContext) -> None:
+    graph = _inner_graph(context)
+    if graph is not None:
+        context.opened.navigation.show(graph)
+
+
+@action(
+    "go.producers",
+    "Select &Producers",
+    Menu.GO.section(2),
+    when=partial(_has_neighbour, upstream=True),
+    on=("node",),
+    words="inputs before upstream",
+)
+def _producers(context: MenuContext) -> None:
+    _select_neighbours(context, upstream=True)
+
+
+@action(
+    "go.consumers",
+    "Select &Consumers",
+    Menu.GO.section(2),
+    when=partial(_has_neighbour, upstream=False),
+    on=("node",),
+    words="outputs after downstream users",
+)
+def _consumers(context: MenuContext) -> None:
+    _select_neighbours(context, upstream=False)
+
+
+@action(
+    "go.origin",
+    "Go to Pr&oducer",
+    Menu.GO.section(2),
+    key="F12",
+    when=lambda context: _origin(context) is not None,
+    on=("value",),
+    tip="Go to the node that produces the value. From an input of a body, go to the value passed to it.",
+    words="producer definition source outer scope outside declaration",
+)
+def _go_to_origin(context: MenuContext) -> None:
+    found = _origin(context)
+    if found is not None:
+        context.opened.navigation.reveal(found)
+
+
+@action(
+    "go.trace_up",
+    "Trace Up&stream",
+    Menu.GO.section(2),
+    key="Ctrl+Shift+Up",
+    on_graph=True,
+    when=_has_node,
+    on=("node",),
+    tip="Select everything the selection depends on, and dim the rest until Esc.",
+    words="ancestors dependencies inputs all",
+)
+def _trace_up(context: MenuContext) -> None:
+    _trace(context, upstream=True)
+
+
+@action(
+    "go.trace_down",
+    "Trace &Downstream",
+    Menu.GO.section(2),
+    key="Ctrl+Shift+Down",
+    on_graph=True,
+    when=_has_node,
+    on=("node",),
+    tip="Select everything that depends on the selection, and dim the rest until Esc.",
+    words="descendants outputs all",
+)
+def _trace_down(context: MenuContext) -> None:
+    _trace(context, upstream=False)
+
+
+@action("go.main_graph", "&Main Graph", Menu.GO.section(3), key="Alt+Home", when=_can_go_up, words="top root")
+def _main_graph(context: MenuContext) -> None:
+    context.opened.navigation.show(context.opened.model.graph)
+
+
+@action(
+    "go.training",
+    "&Training Graph",
+    Menu.GO.section(3),
+    when=lambda context: bool(_training_graphs(context)),
+    words="training_info algorithm initialization",
+)
+def _show_training(context: MenuContext) -> None:
+    graphs = _training_graphs(context)
+    if graphs:
+        context.opened.navigation.show(graphs[0])
+
+
+@action(
+    "go.properties",
+    "Model P&roperties",
+    Menu.GO.section(3),
+    key="Ctrl+Return",
+    icon="info",
+    tip="Show the properties of the graph; a second time, those of the model.",
+    words="inspector information metadata",
+)
 def _properties(context: MenuContext) -> None:
     """Show the graph first, the model on repetition, as in Netron."""
     workspace = context.opened
@@ -166,233 +293,83 @@ def _properties(context: MenuContext) -> None:
         context.docks.open("inspector")
 
 
-_NODE = frozenset({"node"})
-
-ACTIONS = (
-    Action(
-        id="go.back",
-        title="&Back",
-        run=lambda context: context.opened.navigation.go_back(),
-        menu=Menu.GO,
-        section=1,
-        shortcut=("Alt+Left",),
-        enabled=lambda context: context.workspace is not None and context.workspace.navigation.history.can_go_back,
-        icon="back",
-        toolbar=31,
-        words="previous place history",
-    ),
-    Action(
-        id="go.forward",
-        title="&Forward",
-        run=lambda context: context.opened.navigation.go_forward(),
-        menu=Menu.GO,
-        section=1,
-        shortcut=("Alt+Right",),
-        enabled=lambda context: context.workspace is not None and context.workspace.navigation.history.can_go_forward,
-        icon="forward",
-        toolbar=32,
-        words="next place history",
-    ),
-    Action(
-        id="go.up",
-        title="Parent Grap&h",
-        run=lambda context: context.opened.navigation.go_up(),
-        menu=Menu.GO,
-        section=1,
-        shortcut=("Backspace", "Alt+Up"),
-        on_graph=True,
-        enabled=_can_go_up,
-        icon="up",
-        toolbar=33,
-        contexts=frozenset({"canvas"}),
-        words="leave function body parent outer",
-    ),
-    Action(
-        id="go.enter",
-        title="&Enter Body or Function",
-        run=_enter,
-        menu=Menu.GO,
-        section=1,
-        shortcut=("Alt+Down",),
-        on_graph=True,
-        enabled=lambda context: _inner_graph(context) is not None,
-        contexts=frozenset({"node", "function"}),
-        words="open subgraph if loop scan inside",
-    ),
-    Action(
-        id="go.producers",
-        title="Select &Producers",
-        run=partial(_select_neighbours, upstream=True),
-        menu=Menu.GO,
-        section=2,
-        enabled=partial(_has_neighbour, upstream=True),
-        contexts=_NODE,
-        words="inputs before upstream",
-    ),
-    Action(
-        id="go.consumers",
-        title="Select &Consumers",
-        run=partial(_select_neighbours, upstream=False),
-        menu=Menu.GO,
-        section=2,
-        enabled=partial(_has_neighbour, upstream=False),
-        contexts=_NODE,
-        words="outputs after downstream users",
-    ),
-    Action(
-        id="go.origin",
-        title="Go to Pr&oducer",
-        run=_go_to_origin,
-        menu=Menu.GO,
-        section=2,
-        shortcut=("F12",),
-        enabled=lambda context: _origin(context) is not None,
-        contexts=frozenset({"value"}),
-        tip="Go to the node that produces the value. From an input of a body, go to the value passed to it.",
-        words="producer definition source outer scope outside declaration",
-    ),
-    Action(
-        id="go.trace_up",
-        title="Trace Up&stream",
-        run=partial(_trace, upstream=True),
-        menu=Menu.GO,
-        section=2,
-        shortcut=("Ctrl+Shift+Up",),
-        on_graph=True,
-        enabled=_has_node,
-        contexts=_NODE,
-        tip="Select everything the selection depends on, and dim the rest until Esc.",
-        words="ancestors dependencies inputs all",
-    ),
-    Action(
-        id="go.trace_down",
-        title="Trace &Downstream",
-        run=partial(_trace, upstream=False),
-        menu=Menu.GO,
-        section=2,
-        shortcut=("Ctrl+Shift+Down",),
-        on_graph=True,
-        enabled=_has_node,
-        contexts=_NODE,
-        tip="Select everything that depends on the selection, and dim the rest until Esc.",
-        words="descendants outputs all",
-    ),
-    Action(
-        id="go.main_graph",
-        title="&Main Graph",
-        run=lambda context: context.opened.navigation.show(context.opened.model.graph),
-        menu=Menu.GO,
-        section=3,
-        shortcut=("Alt+Home",),
-        enabled=_can_go_up,
-        words="top root",
-    ),
-    Action(
-        id="go.training",
-        title="&Training Graph",
-        run=_show_training,
-        menu=Menu.GO,
-        section=3,
-        enabled=lambda context: bool(_training_graphs(context)),
-        words="training_info algorithm initialization",
-    ),
-    Action(
-        id="go.properties",
-        title="Model P&roperties",
-        run=_properties,
-        menu=Menu.GO,
-        section=3,
-        shortcut=("Ctrl+Return",),
-        enabled=with_document,
-        icon="info",
-        tip="Show the properties of the graph; a second time, those of the model.",
-        words="inspector information metadata",
-    ),
-    Action(
-        id="go.next_match",
-        title="Next Match",
-        run=partial(_next_match, 1),
-        menu=Menu.GO,
-        section=4,
-        shortcut=("F3",),
-        tip="Go to the next result of Find.",
-        words="find search again",
-    ),
-    Action(
-        id="go.previous_match",
-        title="Previous Match",
-        run=partial(_next_match, -1),
-        menu=Menu.GO,
-        section=4,
-        shortcut=("Shift+F3",),
-        words="find search back",
-    ),
-    Action(
-        id="go.toggle_bookmark",
-        title="Toggle Bookmar&k",
-        run=_toggle_bookmark,
-        menu=Menu.GO,
-        section=4,
-        shortcut=("Ctrl+B",),
-        enabled=_has_element,
-        contexts=frozenset({"node", "value"}),
-        icon="bookmark",
-        tip="Bookmark the selected nodes and values, or remove their bookmarks. The Bookmarks panel lists them.",
-        words="note remember favourite mark",
-    ),
-    Action(
-        id="go.next_bookmark",
-        title="Next Bookmark",
-        run=partial(_next_bookmark, 1),
-        menu=Menu.GO,
-        section=4,
-        shortcut=("Ctrl+F2",),
-        enabled=_has_bookmarks,
-    ),
-    Action(
-        id="go.previous_bookmark",
-        title="Previous Bookmark",
-        run=partial(_next_bookmark, -1),
-        menu=Menu.GO,
-        section=4,
-        shortcut=("Ctrl+Shift+F2",),
-        enabled=_has_bookmarks,
-    ),
-    Action(
-        id="go.store_bookmarks",
-        title="Store Bookmarks in the Model",
-        run=_store_bookmarks,
-        menu=Menu.GO,
-        section=4,
-        enabled=_has_bookmarks,
-        tip="Write the bookmarks and notes into the model's metadata, so that they are saved with the file.",
-        words="share metadata notes",
-    ),
-    Action(
-        id="go.graph",
-        title="Focus Graph",
-        run=_focus_graph,
-        menu=Menu.GO,
-        section=4,
-        shortcut=("F7",),
-        words="focus canvas leave panel",
-    ),
-    Action(
-        id="go.next_tab",
-        title="&Next Tab",
-        run=partial(_cycle_tab, 1),
-        menu=Menu.GO,
-        section=5,
-        shortcut=("Ctrl+Tab", "Ctrl+PgDown"),
-        enabled=has_several_documents,
-    ),
-    Action(
-        id="go.previous_tab",
-        title="Pre&vious Tab",
-        run=partial(_cycle_tab, -1),
-        menu=Menu.GO,
-        section=5,
-        shortcut=("Ctrl+Shift+Tab", "Ctrl+PgUp"),
-        enabled=has_several_documents,
-    ),
+@action(
+    "go.next_match",
+    "Next Match",
+    Menu.GO.section(4),
+    key="F3",
+    tip="Go to the next result of Find.",
+    words="find search again",
 )
+def _match_after(context: MenuContext) -> None:
+    _next_match(1, context)
+
+
+@action("go.previous_match", "Previous Match", Menu.GO.section(4), key="Shift+F3", words="find search back")
+def _previous_match(context: MenuContext) -> None:
+    _next_match(-1, context)
+
+
+@action(
+    "go.toggle_bookmark",
+    "Toggle Bookmar&k",
+    Menu.GO.section(4),
+    key="Ctrl+B",
+    when=_has_element,
+    icon="bookmark",
+    on=("node", "value"),
+    tip="Bookmark the selected nodes and values, or remove their bookmarks. The Bookmarks panel lists them.",
+    words="note remember favourite mark",
+)
+def _toggle_bookmark(context: MenuContext) -> None:
+    context.opened.bookmarks.toggle(item for item in context.selected if isinstance(item, (Node, Value)))
+
+
+@action("go.next_bookmark", "Next Bookmark", Menu.GO.section(4), key="Ctrl+F2", when=_has_bookmarks)
+def _bookmark_after(context: MenuContext) -> None:
+    _next_bookmark(1, context)
+
+
+@action("go.previous_bookmark", "Previous Bookmark", Menu.GO.section(4), key="Ctrl+Shift+F2", when=_has_bookmarks)
+def _previous_bookmark(context: MenuContext) -> None:
+    _next_bookmark(-1, context)
+
+
+@action(
+    "go.store_bookmarks",
+    "Store Bookmarks in the Model",
+    Menu.GO.section(4),
+    when=_has_bookmarks,
+    tip="Write the bookmarks and notes into the model's metadata, so that they are saved with the file.",
+    words="share metadata notes",
+)
+def _store_bookmarks(context: MenuContext) -> None:
+    from onnx_workbench.model.edits.properties import set_metadata
+    from onnx_workbench.viewer.core.bookmarks import METADATA_KEY
+
+    workspace = context.opened
+    with workspace.document.edit("Store bookmarks in the model") as edit:
+        set_metadata(edit, workspace.model, METADATA_KEY, json.dumps(workspace.bookmarks.state(), ensure_ascii=False))
+
+
+@action("go.graph", "Focus Graph", Menu.GO.section(4), key="F7", words="focus canvas leave panel")
+def _focus_graph(context: MenuContext) -> None:
+    tab = context.area.tab
+    if tab is not None:
+        tab.canvas.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+
+@action("go.next_tab", "&Next Tab", Menu.GO.section(5), key=("Ctrl+Tab", "Ctrl+PgDown"), when=has_several_documents)
+def _next_tab(context: MenuContext) -> None:
+    _cycle_tab(1, context)
+
+
+@action(
+    "go.previous_tab",
+    "Pre&vious Tab",
+    Menu.GO.section(5),
+    key=("Ctrl+Shift+Tab", "Ctrl+PgUp"),
+    when=has_several_documents,
+)
+def _previous_tab(context: MenuContext) -> None:
+    _cycle_tab(-1, context)

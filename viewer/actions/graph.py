@@ -12,7 +12,11 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.types import parse_dimensions, parse_type, type_source
-from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, Submenu, with_document
+from onnx_workbench.viewer.actions.action import (
+    MenuContext,
+    Submenu,
+    action,
+)
 from onnx_workbench.viewer.actions.targets import graph_in_view, has_value, may_have, selected_nodes, selected_values
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_for
@@ -34,63 +38,8 @@ def _has_candidate(context: MenuContext) -> bool:
     return any(isinstance(item, (Node, Value)) for item in context.selected)
 
 
-def _make_output(context: MenuContext) -> None:
-    workspace = context.opened
-    values = [v for v in _candidates(context) if v.graph is not None and v not in v.graph.outputs]
-    if not values:
-        raise ModelError("They are outputs already", "Every selected value is an output of its graph.")
-
-    def make(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
-        own = {copy_of(value): value for value in progress.paced(values, of=len(values))}
-        for graph, made in by_graph(own).items():
-            workspace.types.make_outputs(
-                edit, graph, {value: own[value] for value in made if value not in graph.outputs}
-            )
-        return ()
-
-    edit_many(workspace, f"Make {_title(values)} {_as(values, 'an output', 'outputs')}", len(values), make)
-
-
 def _is_output(value: Value) -> bool:
     return any(isinstance(user, Graph) for user, _ in value.uses)
-
-
-def _remove_outputs(context: MenuContext) -> None:
-    values = [v for v in _candidates(context) if v.graph is not None and v in v.graph.outputs]
-    if not values:
-        raise ModelError("None of the selected values is an output", "There is nothing to remove.")
-
-    def remove(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
-        for graph, made in by_graph(map(copy_of, progress.paced(values, of=len(values)))).items():
-            interface.remove_outputs(edit, graph, [value for value in made if value in graph.outputs])
-        return ()
-
-    edit_many(context.opened, f"Remove {_title(values)} from the outputs", len(values), remove)
-
-
-def _add_input(context: MenuContext) -> None:
-    from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
-
-    workspace, graph = context.opened, graph_in_view(context)
-
-    def add(texts: list[str]) -> None:
-        name, type_ = texts
-        parsed = parse_type(type_) if type_ else None
-        with workspace.document.edit(f"Add input {display(name, 60)}") as edit:
-            value = interface.add_input(edit, graph, name or "input", parsed)
-        workspace.navigation.reveal(value)
-
-    dialog = TextPrompt(
-        context.window,
-        "Add an input",
-        [
-            PromptField("Name", "input"),
-            PromptField("Type", "float[batch,3,224,224]", "for example float[batch,3] or seq(int64[?])"),
-        ],
-        add,
-        button="Add",
-    )
-    show_for(workspace, dialog)
 
 
 def _constants(context: MenuContext) -> list[Value]:
@@ -99,17 +48,6 @@ def _constants(context: MenuContext) -> list[Value]:
 
 def _has_initializer(context: MenuContext) -> bool:
     return any(value.initializer is not None for value in context.selected_values)
-
-
-def _to_constant(context: MenuContext) -> None:
-    values = _constants(context)
-    become = _as(values, "a Constant node", "Constant nodes")
-    title = f"Turn {_title(values)} into {become}"
-
-    def change(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
-        return initializers_to_constants(edit, [copy_of(value) for value in values], progress)
-
-    edit_many(context.opened, title, len(values), change)
 
 
 def _is_constant_node(node: Node | None) -> bool:
@@ -129,54 +67,12 @@ def _has_constant_node(context: MenuContext) -> bool:
     )
 
 
-def _to_initializer(context: MenuContext) -> None:
-    chosen = _constant_nodes(context)
-    if not chosen:
-        raise ModelError("No Constant node is selected", "Only Constant nodes become initializers.")
-    what = display(chosen[0].title, 60) if len(chosen) == 1 else plural(len(chosen), "Constant node")
-    title = f"Turn {what} into {_as(chosen, 'an initializer', 'initializers')}"
-
-    def change(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
-        return constants_to_initializers(edit, [copy_of(node) for node in chosen], progress)
-
-    edit_many(context.opened, title, len(chosen), change)
-
-
-def _to_input(context: MenuContext) -> None:
-    values, chosen = _constants(context), _constant_nodes(context)
-    if not values and not chosen:
-        raise ModelError("No constant is selected", "Select an initializer or a Constant node.")
-    graphs = {*(value.graph for value in values), *(node.graph for node in chosen)}
-    if any(graph is not None and isinstance(graph.owner, (Node, Function)) for graph in graphs):
-        raise ModelError("Only the main graph takes inputs in this way", "The inputs of a body are passed by its node.")
-    of_nodes = [value for node in chosen for value in node.outputs if value is not None]
-    what = [*values, *of_nodes]
-
-    def change(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
-        made = [copy_of(value) for value in values]
-        still = [node for node in chosen if node.graph is not None]  # some may have been made inputs meanwhile
-        made += constants_to_initializers(edit, [copy_of(node) for node in still], progress)
-        for graph, constants in by_graph(value for value in made if value.initializer is not None).items():
-            interface.initializers_to_inputs(edit, graph, constants, progress=progress)
-        return made
-
-    edit_many(context.opened, f"Make {_title(what)} {_as(what, 'an input', 'inputs')}", len(what), change)
-
-
 def _as(things: Sequence[object], one: str, many: str) -> str:
     return one if len(things) == 1 else many
 
 
 def _has_input(context: MenuContext) -> bool:
     return any(value.is_input for value in context.selected_values)
-
-
-def _only_constant(context: MenuContext) -> None:
-    values = [value for value in selected_values(context) if value.is_input]
-    if all(value.initializer is not None for value in values):
-        _make_constant(context, values, "")
-    else:
-        _ask_for_values(context, values)
 
 
 def _make_constant(context: MenuContext, values: list[Value], text: str) -> None:
@@ -209,6 +105,84 @@ def _ask_for_values(context: MenuContext, values: list[Value]) -> None:
     show_for(context.opened, dialog)
 
 
+_VALUE = frozenset({"value"})
+
+
+@action(
+    "graph.make_output",
+    "Make &Output",
+    Submenu.ENDS,
+    key="Ctrl+Shift+O",
+    when=_has_candidate,
+    on=("node", "value"),
+    tip="Make the selected values, or the outputs of the selected nodes, outputs of their graph.",
+    words="result return expose intermediate",
+)
+def _make_output(context: MenuContext) -> None:
+    workspace = context.opened
+    values = [v for v in _candidates(context) if v.graph is not None and v not in v.graph.outputs]
+    if not values:
+        raise ModelError("They are outputs already", "Every selected value is an output of its graph.")
+
+    def make(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
+        own = {copy_of(value): value for value in progress.paced(values, of=len(values))}
+        for graph, made in by_graph(own).items():
+            workspace.types.make_outputs(
+                edit, graph, {value: own[value] for value in made if value not in graph.outputs}
+            )
+        return ()
+
+    edit_many(workspace, f"Make {_title(values)} {_as(values, 'an output', 'outputs')}", len(values), make)
+
+
+@action(
+    "graph.remove_output",
+    "Remove from Outputs",
+    Submenu.ENDS,
+    when=lambda context: any(map(_is_output, context.selected_values)),
+    on=("value",),
+    words="remove output",
+)
+def _remove_outputs(context: MenuContext) -> None:
+    values = [v for v in _candidates(context) if v.graph is not None and v in v.graph.outputs]
+    if not values:
+        raise ModelError("None of the selected values is an output", "There is nothing to remove.")
+
+    def remove(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
+        for graph, made in by_graph(map(copy_of, progress.paced(values, of=len(values)))).items():
+            interface.remove_outputs(edit, graph, [value for value in made if value in graph.outputs])
+        return ()
+
+    edit_many(context.opened, f"Remove {_title(values)} from the outputs", len(values), remove)
+
+
+@action("graph.add_input", "Add an &Input…", Submenu.ENDS, on=("canvas", "graph"), words="graph input new parameter")
+def _add_input(context: MenuContext) -> None:
+    from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
+
+    workspace, graph = context.opened, graph_in_view(context)
+
+    def add(texts: list[str]) -> None:
+        name, type_ = texts
+        parsed = parse_type(type_) if type_ else None
+        with workspace.document.edit(f"Add input {display(name, 60)}") as edit:
+            value = interface.add_input(edit, graph, name or "input", parsed)
+        workspace.navigation.reveal(value)
+
+    dialog = TextPrompt(
+        context.window,
+        "Add an input",
+        [
+            PromptField("Name", "input"),
+            PromptField("Type", "float[batch,3,224,224]", "for example float[batch,3] or seq(int64[?])"),
+        ],
+        add,
+        button="Add",
+    )
+    show_for(workspace, dialog)
+
+
+@action("graph.remove_unused_inputs", "Remove Unused Inputs", Submenu.ENDS, words="clean graph input")
 def _remove_unused_inputs(context: MenuContext) -> None:
     from onnx_workbench.viewer.workflows.background_edit import remove_unused_inputs_in
 
@@ -220,30 +194,9 @@ def _remove_unused_inputs(context: MenuContext) -> None:
     remove_unused_inputs_in(context.opened, graph)
 
 
-def _set_batch(context: MenuContext) -> None:
-    from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
-    from onnx_workbench.viewer.workflows.background_edit import set_batch
-
-    workspace, graph = context.opened, graph_in_view(context)
-
-    def accept(texts: list[str]) -> None:
-        dims = parse_dimensions(texts[0])
-        if len(dims) != 1:
-            raise ModelError("Write one dimension", "A number, a name such as batch, or ? for unknown.")
-        interface.check_dimension(dims[0], graph)
-        set_batch(workspace, graph, dims[0], texts[0])
-
-    dialog = TextPrompt(
-        context.window,
-        "Set the batch dimension",
-        [PromptField("First dimension", "batch", "a number, a name, or ? for unknown")],
-        accept,
-        explanation="Changes all inputs, outputs that begin with the same size, declared types and shapes of Reshape.",
-        button="Set",
-    )
-    show_for(workspace, dialog)
-
-
+@action(
+    "value.type", "&Declare Type…", Submenu.TYPES, when=has_value, on=("value",), words="shape dimensions element dtype"
+)
 def _set_type(context: MenuContext) -> None:
     from onnx_workbench.model.edits.declare_types import declarable, size_names
     from onnx_workbench.model.edits.values import set_type
@@ -277,120 +230,119 @@ def _set_type(context: MenuContext) -> None:
     show_for(workspace, dialog)
 
 
-_VALUE = frozenset({"value"})
-
-ACTIONS = (
-    Action(
-        id="graph.make_output",
-        title="Make &Output",
-        run=_make_output,
-        menu=Menu.MODEL,
-        section=2,
-        submenu=Submenu.ENDS,
-        shortcut=("Ctrl+Shift+O",),
-        enabled=_has_candidate,
-        contexts=frozenset({"node", "value"}),
-        tip="Make the selected values, or the outputs of the selected nodes, outputs of their graph.",
-        words="result return expose intermediate",
-    ),
-    Action(
-        id="graph.remove_output",
-        title="Remove from Outputs",
-        run=_remove_outputs,
-        menu=Menu.MODEL,
-        section=2,
-        submenu=Submenu.ENDS,
-        enabled=lambda context: any(map(_is_output, context.selected_values)),
-        contexts=_VALUE,
-        words="remove output",
-    ),
-    Action(
-        id="graph.add_input",
-        title="Add an &Input…",
-        run=_add_input,
-        menu=Menu.MODEL,
-        section=2,
-        submenu=Submenu.ENDS,
-        enabled=with_document,
-        contexts=frozenset({"canvas", "graph"}),
-        words="graph input new parameter",
-    ),
-    Action(
-        id="graph.remove_unused_inputs",
-        title="Remove Unused Inputs",
-        run=_remove_unused_inputs,
-        menu=Menu.MODEL,
-        section=2,
-        submenu=Submenu.ENDS,
-        enabled=with_document,
-        words="clean graph input",
-    ),
-    Action(
-        id="value.type",
-        title="&Declare Type…",
-        run=_set_type,
-        menu=Menu.MODEL,
-        section=2,
-        submenu=Submenu.TYPES,
-        enabled=has_value,
-        contexts=_VALUE,
-        words="shape dimensions element dtype",
-    ),
-    Action(
-        id="value.to_constant",
-        title="Turn Initializer into Constant Node",
-        run=_to_constant,
-        menu=Menu.MODEL,
-        section=2,
-        submenu=Submenu.CONSTANTS,
-        enabled=_has_initializer,
-        contexts=_VALUE,
-        words="convert weight",
-    ),
-    Action(
-        id="value.to_input",
-        title="Turn Constant into Input",
-        run=_to_input,
-        menu=Menu.MODEL,
-        section=2,
-        submenu=Submenu.CONSTANTS,
-        enabled=lambda context: _has_initializer(context) or _has_constant_node(context),
-        contexts=_VALUE | {"node"},
-        tip="Make an initializer or the value of a Constant node a graph input.",
-        words="convert initializer weight parameter",
-    ),
-    Action(
-        id="value.only_constant",
-        title="Turn Input into Constant…",
-        run=_only_constant,
-        menu=Menu.MODEL,
-        section=2,
-        submenu=Submenu.CONSTANTS,
-        enabled=_has_input,
-        contexts=_VALUE,
-        words="convert initializer remove input default freeze fix values",
-        tip="Use the default of the input, or values that you enter if it has none.",
-    ),
-    Action(
-        id="node.to_initializer",
-        title="Turn Constant Node into Initializer",
-        run=_to_initializer,
-        menu=Menu.MODEL,
-        section=2,
-        submenu=Submenu.CONSTANTS,
-        enabled=_has_constant_node,
-        contexts=_VALUE | {"node"},
-        words="convert weight",
-    ),
-    Action(
-        id="graph.batch",
-        title="Set &Batch Dimension…",
-        run=_set_batch,
-        menu=Menu.MODEL,
-        section=2,
-        submenu=Submenu.TYPES,
-        enabled=with_document,
-        contexts=frozenset({"canvas", "graph"}),
-        words="dynamic fix shape size everywhere",
-    ),
+@action(
+    "value.to_constant",
+    "Turn Initializer into Constant Node",
+    Submenu.CONSTANTS,
+    when=_has_initializer,
+    on=("value",),
+    words="convert weight",
 )
+def _to_constant(context: MenuContext) -> None:
+    values = _constants(context)
+    become = _as(values, "a Constant node", "Constant nodes")
+    title = f"Turn {_title(values)} into {become}"
+
+    def change(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
+        return initializers_to_constants(edit, [copy_of(value) for value in values], progress)
+
+    edit_many(context.opened, title, len(values), change)
+
+
+@action(
+    "value.to_input",
+    "Turn Constant into Input",
+    Submenu.CONSTANTS,
+    when=lambda context: _has_initializer(context) or _has_constant_node(context),
+    on=("node", "value"),
+    tip="Make an initializer or the value of a Constant node a graph input.",
+    words="convert initializer weight parameter",
+)
+def _to_input(context: MenuContext) -> None:
+    values, chosen = _constants(context), _constant_nodes(context)
+    if not values and not chosen:
+        raise ModelError("No constant is selected", "Select an initializer or a Constant node.")
+    graphs = {*(value.graph for value in values), *(node.graph for node in chosen)}
+    if any(graph is not None and isinstance(graph.owner, (Node, Function)) for graph in graphs):
+        raise ModelError("Only the main graph takes inputs in this way", "The inputs of a body are passed by its node.")
+    of_nodes = [value for node in chosen for value in node.outputs if value is not None]
+    what = [*values, *of_nodes]
+
+    def change(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
+        made = [copy_of(value) for value in values]
+        still = [node for node in chosen if node.graph is not None]  # some may have been made inputs meanwhile
+        made += constants_to_initializers(edit, [copy_of(node) for node in still], progress)
+        for graph, constants in by_graph(value for value in made if value.initializer is not None).items():
+            interface.initializers_to_inputs(edit, graph, constants, progress=progress)
+        return made
+
+    edit_many(context.opened, f"Make {_title(what)} {_as(what, 'an input', 'inputs')}", len(what), change)
+
+
+@action(
+    "value.only_constant",
+    "Turn Input into Constant…",
+    Submenu.CONSTANTS,
+    when=_has_input,
+    on=("value",),
+    tip="Use the default of the input, or values that you enter if it has none.",
+    words="convert initializer remove input default freeze fix values",
+)
+def _only_constant(context: MenuContext) -> None:
+    values = [value for value in selected_values(context) if value.is_input]
+    if all(value.initializer is not None for value in values):
+        _make_constant(context, values, "")
+    else:
+        _ask_for_values(context, values)
+
+
+@action(
+    "node.to_initializer",
+    "Turn Constant Node into Initializer",
+    Submenu.CONSTANTS,
+    when=_has_constant_node,
+    on=("node", "value"),
+    words="convert weight",
+)
+def _to_initializer(context: MenuContext) -> None:
+    chosen = _constant_nodes(context)
+    if not chosen:
+        raise ModelError("No Constant node is selected", "Only Constant nodes become initializers.")
+    what = display(chosen[0].title, 60) if len(chosen) == 1 else plural(len(chosen), "Constant node")
+    title = f"Turn {what} into {_as(chosen, 'an initializer', 'initializers')}"
+
+    def change(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
+        return constants_to_initializers(edit, [copy_of(node) for node in chosen], progress)
+
+    edit_many(context.opened, title, len(chosen), change)
+
+
+@action(
+    "graph.batch",
+    "Set &Batch Dimension…",
+    Submenu.TYPES,
+    on=("canvas", "graph"),
+    words="dynamic fix shape size everywhere",
+)
+def _set_batch(context: MenuContext) -> None:
+    from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
+    from onnx_workbench.viewer.workflows.background_edit import set_batch
+
+    workspace, graph = context.opened, graph_in_view(context)
+
+    def accept(texts: list[str]) -> None:
+        dims = parse_dimensions(texts[0])
+        if len(dims) != 1:
+            raise ModelError("Write one dimension", "A number, a name such as batch, or ? for unknown.")
+        interface.check_dimension(dims[0], graph)
+        set_batch(workspace, graph, dims[0], texts[0])
+
+    dialog = TextPrompt(
+        context.window,
+        "Set the batch dimension",
+        [PromptField("First dimension", "batch", "a number, a name, or ? for unknown")],
+        accept,
+        explanation="Changes all inputs, outputs that begin with the same size, declared types and shapes of Reshape.",
+        button="Set",
+    )
+    show_for(workspace, dialog)

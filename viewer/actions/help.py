@@ -8,45 +8,14 @@ from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QApplication, QWidget
 
-from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, always
+from onnx_workbench.viewer.actions.action import (
+    Menu,
+    MenuContext,
+    action,
+    always,
+)
 from onnx_workbench.viewer.core.folders import state_folder
 from onnx_workbench.viewer.core.manual import manual_folder, page_name
-
-
-def _about(context: MenuContext) -> None:
-    from onnx_workbench.viewer.dialogs.about import AboutDialog
-
-    AboutDialog(context.window).show()
-
-
-def _report(context: MenuContext) -> None:
-    from onnx_workbench.viewer.dialogs.report import ReportDialog
-
-    ReportDialog(context.window).show()
-
-
-def _open_manual(context: MenuContext) -> None:
-    """Open the manual's page about the panel or dialog in focus; the list of shortcuts where it was not built."""
-    folder = manual_folder()
-    if folder is None:
-        _show_shortcuts(context)
-        return
-    page = folder / f"{page_name(QApplication.focusWidget())}.html"
-    QDesktopServices.openUrl(QUrl.fromLocalFile(str(page if page.exists() else folder / "index.html")))
-
-
-def _open_state_folder(_context: MenuContext) -> None:
-    folder = state_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
-
-
-def _tour(context: MenuContext) -> None:
-    """Start the tour on the current document, or on the sample where none is open."""
-    if context.area.tab is None:
-        context.files.open_sample().opened.connect(lambda _tab: start_tour(context))
-    else:
-        start_tour(context)
 
 
 def start_tour(context: MenuContext) -> None:
@@ -110,85 +79,95 @@ def start_tour(context: MenuContext) -> None:
     Tour(context.window, steps)
 
 
+@action(
+    "help.manual",
+    "&Manual",
+    Menu.HELP.section(1),
+    key="F1",
+    everywhere=True,
+    when=always,
+    icon="help",
+    tip="Open the page about the panel or dialog in focus in the browser.",
+    words="help documentation guide how to user",
+)
+def _open_manual(context: MenuContext) -> None:
+    """Open the manual's page about the panel or dialog in focus; the list of shortcuts where it was not built."""
+    folder = manual_folder()
+    if folder is None:
+        _show_shortcuts(context)
+        return
+    page = folder / f"{page_name(QApplication.focusWidget())}.html"
+    QDesktopServices.openUrl(QUrl.fromLocalFile(str(page if page.exists() else folder / "index.html")))
+
+
+@action(
+    "help.palette",
+    "&Command Palette…",
+    Menu.HELP.section(1),
+    key="Ctrl+Shift+P",
+    when=always,
+    icon="command",
+    toolbar=92,
+    tip="Find and run any action by a few letters.",
+    words="search action run",
+)
+def _palette(context: MenuContext) -> None:
+    context.open_palette()
+
+
+@action(
+    "help.tour",
+    "&Tour",
+    Menu.HELP.section(1),
+    when=always,
+    tip="Seven steps through the window; on the sample model if nothing is open.",
+    words="introduction tutorial getting started learn first",
+)
+def _tour(context: MenuContext) -> None:
+    """Start the tour on the current document, or on the sample where none is open."""
+    if context.area.tab is None:
+        context.files.open_sample().opened.connect(lambda _tab: start_tour(context))
+    else:
+        start_tour(context)
+
+
+@action(
+    "help.shortcuts",
+    "&Keyboard and Mouse",
+    Menu.HELP.section(1),
+    key="Ctrl+/",
+    when=always,
+    words="shortcuts keys hotkeys",
+)
 def _show_shortcuts(context: MenuContext) -> None:
     from onnx_workbench.viewer.actions.shortcuts_dialog import ShortcutsDialog
 
     ShortcutsDialog(context.window).show()
 
 
-ACTIONS = (
-    Action(
-        id="help.manual",
-        title="&Manual",
-        run=_open_manual,
-        menu=Menu.HELP,
-        section=1,
-        shortcut=("F1",),
-        everywhere=True,
-        enabled=always,
-        icon="help",
-        tip="Open the page about the panel or dialog in focus in the browser.",
-        words="help documentation guide how to user",
-    ),
-    Action(
-        id="help.palette",
-        title="&Command Palette…",
-        run=lambda context: context.open_palette(),
-        menu=Menu.HELP,
-        section=1,
-        shortcut=("Ctrl+Shift+P",),
-        enabled=always,
-        icon="command",
-        toolbar=92,
-        tip="Find and run any action by a few letters.",
-        words="search action run",
-    ),
-    Action(
-        id="help.tour",
-        title="&Tour",
-        run=_tour,
-        menu=Menu.HELP,
-        section=1,
-        enabled=always,
-        tip="Seven steps through the window; on the sample model if nothing is open.",
-        words="introduction tutorial getting started learn first",
-    ),
-    Action(
-        id="help.shortcuts",
-        title="&Keyboard and Mouse",
-        run=_show_shortcuts,
-        menu=Menu.HELP,
-        section=1,
-        shortcut=("Ctrl+/",),
-        enabled=always,
-        words="shortcuts keys hotkeys",
-    ),
-    Action(
-        id="help.logs",
-        title="Open &Log Folder",
-        run=_open_state_folder,
-        menu=Menu.HELP,
-        section=2,
-        enabled=always,
-        words="settings errors state crash",
-    ),
-    Action(
-        id="help.report",
-        title="&Report a Problem…",
-        run=_report,
-        menu=Menu.HELP,
-        section=2,
-        enabled=always,
-        tip="A text with versions and the last error, to copy. Nothing is sent.",
-        words="bug issue error feedback",
-    ),
-    Action(
-        id="help.about",
-        title="&About ONNX Workbench",
-        run=_about,
-        menu=Menu.HELP,
-        section=3,
-        enabled=always,
-        words="version licence help",
-    ),
+@action("help.logs", "Open &Log Folder", Menu.HELP.section(2), when=always, words="settings errors state crash")
+def _open_state_folder(_context: MenuContext) -> None:
+    folder = state_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
+
+
+@action(
+    "help.report",
+    "&Report a Problem…",
+    Menu.HELP.section(2),
+    when=always,
+    tip="A text with versions and the last error, to copy. Nothing is sent.",
+    words="bug issue error feedback",
 )
+def _report(context: MenuContext) -> None:
+    from onnx_workbench.viewer.dialogs.report import ReportDialog
+
+    ReportDialog(context.window).show()
+
+
+@action("help.about", "&About ONNX Workbench", Menu.HELP.section(3), when=always, words="version licence help")
+def _about(context: MenuContext) -> None:
+    from onnx_workbench.viewer.dialogs.about import AboutDialog
+
+    AboutDialog(context.window).show()

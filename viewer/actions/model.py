@@ -11,7 +11,13 @@ from PySide6.QtWidgets import QFileDialog
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model
-from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, Submenu, always, with_document
+from onnx_workbench.viewer.actions.action import (
+    Menu,
+    MenuContext,
+    Submenu,
+    action,
+    always,
+)
 from onnx_workbench.viewer.actions.targets import graph_in_view, has_node, has_several, has_several_documents
 from onnx_workbench.viewer.core.settings import LAST_FOLDER
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside, show_for
@@ -29,32 +35,6 @@ if TYPE_CHECKING:
 
 _SCRIPTS = "Edit scripts (*.jsonl);;All files (*)"
 _LONGEST_SCRIPT = 256 << 20
-
-
-def _new(context: MenuContext) -> None:
-    from onnx_workbench.viewer.dialogs.new_model import NewModelDialog
-
-    dialog = NewModelDialog(context.window)
-    dialog.created.connect(lambda model: context.files.add_new(model, model.graph.name))
-    dialog.show()
-
-
-def _save_with_options(context: MenuContext, *, copy: bool = False) -> None:
-    from onnx_workbench.model.analysis.node_subset import part_of, tensors_of
-    from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
-
-    window, tab = context.window, context.area.tab
-    if tab is None:
-        return
-
-    path = tab.path or Path(context.settings.get(LAST_FOLDER), f"{tab.workspace.title}.onnx").absolute()
-    suggestion = path.with_name(f"{path.stem}-copy{path.suffix}") if copy else path
-    save = partial(context.files.saver.save_with, tab)
-    selection = tab.workspace.selection
-    selected = tensors_of(part_of(selection.nodes), selection.values)
-    workspace = tab.workspace
-    dialog = SaveOptionsDialog(window, context.settings, workspace, suggestion, save, copy=copy, selected=selected)
-    show_for(workspace, dialog)
 
 
 # -- cutting ---------------------------------------------------------------------------------------------------
@@ -76,14 +56,6 @@ def _extract(way: Way, context: MenuContext) -> None:
             requests[-1].opened.connect(warn)
 
     show_aside(origin, ExtractDialog(origin, way, done, window))
-
-
-def _merge(context: MenuContext) -> None:
-    from onnx_workbench.viewer.popups.file_dialogs import ask_another
-
-    path = ask_another(context.window, context.settings, "Merge a model")
-    if path is not None:
-        merge_file(context, path)
 
 
 def merge_file(context: MenuContext, path: Path) -> None:
@@ -122,6 +94,174 @@ def _ask_how(window: QWidget, workspace: Workspace, graph: Graph, other: Model, 
     workspace.tasks.start(f"Converting {title}", work, done=done)
 
 
+# -- edit scripts ----------------------------------------------------------------------------------------------
+
+
+def _has_history(context: MenuContext) -> bool:
+    return context.workspace is not None and context.workspace.document.current.parent is not None
+
+
+def export_script(context: MenuContext, path: Path) -> None:
+    """Export the edits from the opened model to its current state, to be replayed on a newer export of it."""
+    from onnx_workbench.model.io.writer.atomic_file import replacing
+    from onnx_workbench.model.scripts.edit_script import export
+
+    text = export(context.opened.document)
+    with replacing(path) as file:
+        file.write(text.encode("utf-8"))
+    context.opened.messages.show("info", f"{plural(text.count(chr(10)) - 1, 'edit')} written to {path.name}.")
+
+
+def replay_script(context: MenuContext, path: Path) -> None:
+    """Replay the edits of a script, each as one history entry; all or nothing."""
+    from onnx_workbench.model.io.reader.source import require_regular
+    from onnx_workbench.model.scripts.edit_script import replay, text_of
+
+    require_regular(path)
+    try:
+        if path.stat().st_size > _LONGEST_SCRIPT:
+            raise ModelError(f"{path.name} is too long for an edit script", f"At most {_LONGEST_SCRIPT:,} bytes.")
+        content = path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"{path.name} could not be read", error.strerror or str(error)) from error
+    count = replay(context.opened.document, text_of(content))
+    context.opened.messages.show("info", f"{plural(count, 'edit')} replayed from {path.name}.")
+
+
+def _ask_how_to_save(context: MenuContext, *, copy: bool = False) -> None:
+    from onnx_workbench.model.analysis.node_subset import part_of, tensors_of
+    from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
+
+    window, tab = context.window, context.area.tab
+    if tab is None:
+        return
+
+    path = tab.path or Path(context.settings.get(LAST_FOLDER), f"{tab.workspace.title}.onnx").absolute()
+    suggestion = path.with_name(f"{path.stem}-copy{path.suffix}") if copy else path
+    save = partial(context.files.saver.save_with, tab)
+    selection = tab.workspace.selection
+    selected = tensors_of(part_of(selection.nodes), selection.values)
+    workspace = tab.workspace
+    dialog = SaveOptionsDialog(window, context.settings, workspace, suggestion, save, copy=copy, selected=selected)
+    show_for(workspace, dialog)
+
+
+@action(
+    "file.new",
+    "&New…",
+    Menu.FILE.section(1),
+    key="Ctrl+N",
+    when=always,
+    icon="new",
+    tip="Create a model with opsets, inputs and outputs.",
+    words="create empty model",
+)
+def _new(context: MenuContext) -> None:
+    from onnx_workbench.viewer.dialogs.new_model import NewModelDialog
+
+    dialog = NewModelDialog(context.window)
+    dialog.created.connect(lambda model: context.files.add_new(model, model.graph.name))
+    dialog.show()
+
+
+@action(
+    "file.save_options",
+    "Save &with Options…",
+    Menu.FILE.section(2),
+    key="Ctrl+Alt+S",
+    tip="Choose the file format, and whether weights are stored in the model or in data files.",
+    words="external data text json format inline",
+)
+def _save_with_options(context: MenuContext) -> None:
+    _ask_how_to_save(context)
+
+
+@action(
+    "file.save_copy",
+    "Save a Cop&y…",
+    Menu.FILE.section(2),
+    tip="Save to another file and keep working on the one that is open.",
+    words="duplicate backup",
+)
+def _save_copy(context: MenuContext) -> None:
+    _ask_how_to_save(context, copy=True)
+
+
+@action(
+    "model.extract",
+    "&Extract Selection as New Model…",
+    Submenu.CUT,
+    key="Ctrl+Shift+X",
+    when=has_node,
+    on=("node",),
+    tip="Open the selected nodes as a model in a new tab. Values from outside become inputs.",
+    words="subgraph cut part submodel",
+)
+def _model_extract(context: MenuContext) -> None:
+    _extract("selection", context)
+
+
+@action(
+    "model.extract_between",
+    "Extract Everything &Between as New Model…",
+    Submenu.CUT,
+    when=has_several,
+    on=("node", "value"),
+    tip="Open all nodes on paths between the selected nodes or values as a model. Other inputs become its inputs.",
+    words="subgraph cut part submodel",
+)
+def _extract_between(context: MenuContext) -> None:
+    _extract("between", context)
+
+
+@action(
+    "model.extract_ends",
+    "Extract by &Inputs and Outputs as New Model…",
+    Submenu.CUT,
+    when=has_several,
+    on=("value",),
+    tip="Open the nodes that compute the last of the selected values from the first of them.",
+    words="subgraph cut part submodel",
+)
+def _extract_ends(context: MenuContext) -> None:
+    _extract("ends", context)
+
+
+@action(
+    "model.split",
+    "&Split the Model Here…",
+    Submenu.CUT,
+    when=lambda context: has_node(context) or any(v.producer is not None for v in context.selected_values),
+    on=("value",),
+    tip="Open two new models: one computes the selected values, the other takes them as inputs.",
+    words="cut two parts",
+)
+def _split(context: MenuContext) -> None:
+    _extract("split", context)
+
+
+@action(
+    "model.merge",
+    "&Merge a Model from File…",
+    Submenu.CUT,
+    tip="Add the nodes of another model and connect its inputs to values of this one.",
+    words="join append combine compose",
+)
+def _merge(context: MenuContext) -> None:
+    from onnx_workbench.viewer.popups.file_dialogs import ask_another
+
+    path = ask_another(context.window, context.settings, "Merge a model")
+    if path is not None:
+        merge_file(context, path)
+
+
+@action(
+    "model.import_weights",
+    "Import &Weights…",
+    Submenu.CONSTANTS,
+    tip="Replace initializers by arrays of their names in a .safetensors, .gguf or .npz file, with a preview.",
+    words="load replace parameters checkpoint safetensors gguf npz",
+)
 def _import_weights(context: MenuContext) -> None:
     """Ask for a weight file, read its header, and open the dialog that lists what matches."""
     from onnx_workbench.model.io.tensors.weight_files import SUFFIXES, WeightFile, open_weights
@@ -140,6 +280,13 @@ def _import_weights(context: MenuContext) -> None:
     workspace.tasks.start(f"Reading {path.name}", lambda _progress: open_weights(path), done=done)
 
 
+@action(
+    "model.merge_tab",
+    "Merge an &Open Model…",
+    Submenu.CUT,
+    when=has_several_documents,
+    words="join append combine compose tab",
+)
 def _merge_tab(context: MenuContext) -> None:
     """Merge the document of another tab: the one to the left, or the first other one."""
     from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
@@ -172,13 +319,14 @@ def _merge_tab(context: MenuContext) -> None:
     )
 
 
-# -- edit scripts ----------------------------------------------------------------------------------------------
-
-
-def _has_history(context: MenuContext) -> bool:
-    return context.workspace is not None and context.workspace.document.current.parent is not None
-
-
+@action(
+    "edit.export_script",
+    "Export Edit Script…",
+    Menu.EDIT.section(8),
+    when=_has_history,
+    tip="Save all edits since the file was opened, to replay them on a newer export of the model.",
+    words="record macro history save",
+)
 def _export_script(context: MenuContext) -> None:
     from onnx_workbench.viewer.popups.file_dialogs import ask_save
 
@@ -189,188 +337,28 @@ def _export_script(context: MenuContext) -> None:
         export_script(context, path)
 
 
-def export_script(context: MenuContext, path: Path) -> None:
-    """Export the edits from the opened model to its current state, to be replayed on a newer export of it."""
-    from onnx_workbench.model.io.writer.atomic_file import replacing
-    from onnx_workbench.model.scripts.edit_script import export
-
-    text = export(context.opened.document)
-    with replacing(path) as file:
-        file.write(text.encode("utf-8"))
-    context.opened.messages.show("info", f"{plural(text.count(chr(10)) - 1, 'edit')} written to {path.name}.")
-
-
+@action(
+    "edit.replay_script",
+    "Replay Edit Script…",
+    Menu.EDIT.section(8),
+    tip="Apply recorded edits to this model. Objects are found by name; either all edits are applied or none.",
+    words="macro history apply",
+)
 def _replay_script(context: MenuContext) -> None:
     name, _ = QFileDialog.getOpenFileName(context.window, "Replay edit script", "", _SCRIPTS)
     if name:
         replay_script(context, Path(name))
 
 
-def replay_script(context: MenuContext, path: Path) -> None:
-    """Replay the edits of a script, each as one history entry; all or nothing."""
-    from onnx_workbench.model.io.reader.source import require_regular
-    from onnx_workbench.model.scripts.edit_script import replay, text_of
-
-    require_regular(path)
-    try:
-        if path.stat().st_size > _LONGEST_SCRIPT:
-            raise ModelError(f"{path.name} is too long for an edit script", f"At most {_LONGEST_SCRIPT:,} bytes.")
-        content = path.read_bytes()
-    except OSError as error:
-        raise ModelError(f"{path.name} could not be read", error.strerror or str(error)) from error
-    count = replay(context.opened.document, text_of(content))
-    context.opened.messages.show("info", f"{plural(count, 'edit')} replayed from {path.name}.")
-
-
+@action(
+    "model.operator_sets",
+    "C&ustom Operators…",
+    Menu.MODEL.section(3),
+    when=always,
+    tip="Load documents that declare operators (ONNXOPSET), for the palette and the checks.",
+    words="schema custom operators onnxopset register",
+)
 def _operator_sets(context: MenuContext) -> None:
     from onnx_workbench.viewer.dialogs.custom_operators import CustomOperatorsDialog
 
     CustomOperatorsDialog.show_for(context.window)
-
-
-ACTIONS = (
-    Action(
-        id="file.new",
-        title="&New…",
-        run=_new,
-        menu=Menu.FILE,
-        section=1,
-        shortcut=("Ctrl+N",),
-        enabled=always,
-        icon="new",
-        tip="Create a model with opsets, inputs and outputs.",
-        words="create empty model",
-    ),
-    Action(
-        id="file.save_options",
-        title="Save &with Options…",
-        run=_save_with_options,
-        menu=Menu.FILE,
-        section=2,
-        shortcut=("Ctrl+Alt+S",),
-        enabled=with_document,
-        tip="Choose the file format, and whether weights are stored in the model or in data files.",
-        words="external data text json format inline",
-    ),
-    Action(
-        id="file.save_copy",
-        title="Save a Cop&y…",
-        run=lambda context: _save_with_options(context, copy=True),
-        menu=Menu.FILE,
-        section=2,
-        enabled=with_document,
-        tip="Save to another file and keep working on the one that is open.",
-        words="duplicate backup",
-    ),
-    Action(
-        id="model.extract",
-        title="&Extract Selection as New Model…",
-        run=partial(_extract, "selection"),
-        menu=Menu.MODEL,
-        section=4,
-        submenu=Submenu.CUT,
-        shortcut=("Ctrl+Shift+X",),
-        enabled=has_node,
-        contexts=frozenset({"node"}),
-        tip="Open the selected nodes as a model in a new tab. Values from outside become inputs.",
-        words="subgraph cut part submodel",
-    ),
-    Action(
-        id="model.extract_between",
-        title="Extract Everything &Between as New Model…",
-        run=partial(_extract, "between"),
-        menu=Menu.MODEL,
-        section=4,
-        submenu=Submenu.CUT,
-        enabled=has_several,
-        contexts=frozenset({"node", "value"}),
-        tip="Open all nodes on paths between the selected nodes or values as a model. Other inputs become its inputs.",
-        words="subgraph cut part submodel",
-    ),
-    Action(
-        id="model.extract_ends",
-        title="Extract by &Inputs and Outputs as New Model…",
-        run=partial(_extract, "ends"),
-        menu=Menu.MODEL,
-        section=4,
-        submenu=Submenu.CUT,
-        enabled=has_several,
-        contexts=frozenset({"value"}),
-        tip="Open the nodes that compute the last of the selected values from the first of them.",
-        words="subgraph cut part submodel",
-    ),
-    Action(
-        id="model.split",
-        title="&Split the Model Here…",
-        run=partial(_extract, "split"),
-        menu=Menu.MODEL,
-        section=4,
-        submenu=Submenu.CUT,
-        enabled=lambda context: has_node(context) or any(v.producer is not None for v in context.selected_values),
-        contexts=frozenset({"value"}),
-        tip="Open two new models: one computes the selected values, the other takes them as inputs.",
-        words="cut two parts",
-    ),
-    Action(
-        id="model.merge",
-        title="&Merge a Model from File…",
-        run=_merge,
-        menu=Menu.MODEL,
-        section=4,
-        submenu=Submenu.CUT,
-        enabled=with_document,
-        tip="Add the nodes of another model and connect its inputs to values of this one.",
-        words="join append combine compose",
-    ),
-    Action(
-        id="model.import_weights",
-        title="Import &Weights…",
-        run=_import_weights,
-        menu=Menu.MODEL,
-        section=2,
-        submenu=Submenu.CONSTANTS,
-        enabled=with_document,
-        tip="Replace initializers by arrays of their names in a .safetensors, .gguf or .npz file, with a preview.",
-        words="load replace parameters checkpoint safetensors gguf npz",
-    ),
-    Action(
-        id="model.merge_tab",
-        title="Merge an &Open Model…",
-        run=_merge_tab,
-        menu=Menu.MODEL,
-        section=4,
-        submenu=Submenu.CUT,
-        enabled=has_several_documents,
-        words="join append combine compose tab",
-    ),
-    Action(
-        id="edit.export_script",
-        title="Export Edit Script…",
-        run=_export_script,
-        menu=Menu.EDIT,
-        section=8,
-        enabled=_has_history,
-        tip="Save all edits since the file was opened, to replay them on a newer export of the model.",
-        words="record macro history save",
-    ),
-    Action(
-        id="edit.replay_script",
-        title="Replay Edit Script…",
-        run=_replay_script,
-        menu=Menu.EDIT,
-        section=8,
-        enabled=with_document,
-        tip="Apply recorded edits to this model. Objects are found by name; either all edits are applied or none.",
-        words="macro history apply",
-    ),
-    Action(
-        id="model.operator_sets",
-        title="C&ustom Operators…",
-        run=_operator_sets,
-        menu=Menu.MODEL,
-        section=3,
-        enabled=always,
-        tip="Load documents that declare operators (ONNXOPSET), for the palette and the checks.",
-        words="schema custom operators onnxopset register",
-    ),
-)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.edits import functions, nodes
@@ -10,7 +9,12 @@ from onnx_workbench.model.edits.values import disconnect_inputs
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, Submenu, with_document
+from onnx_workbench.viewer.actions.action import (
+    Menu,
+    MenuContext,
+    Submenu,
+    action,
+)
 from onnx_workbench.viewer.actions.targets import has_node, selected_nodes
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_for
 from onnx_workbench.viewer.style.formatting import display, plural
@@ -20,6 +24,68 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.popups.operator_palette import OperatorEntry
 
 
+def _disconnect(edit: Transaction, node: Node) -> None:
+    wires = [index for index, value in enumerate(node.inputs) if value is not None and value.initializer is None]
+    if wires:
+        disconnect_inputs(edit, node, wires)
+
+
+def _output_limits(context: MenuContext, node: Node) -> tuple[int, int]:
+    return nodes.output_limits(context.opened.model, node)
+
+
+def _can_add_output(context: MenuContext) -> bool:
+    last = context.selected[-1:]
+    return any(isinstance(item, Node) and len(item.outputs) < _output_limits(context, item)[1] for item in last)
+
+
+def _can_remove_output(context: MenuContext) -> bool:
+    last = context.selected[-1:]
+    return any(isinstance(item, Node) and len(item.outputs) > _output_limits(context, item)[0] for item in last)
+
+
+def _common_scope(chosen: list[Node]) -> str:
+    """Return the last part of the nodes' common name scope, as a suggested name."""
+    scopes = {tuple(node.name.strip("/").split("/")[:-1]) for node in chosen}
+    shared = scopes.pop() if len(scopes) == 1 else ()
+    word = shared[-1] if shared else ""
+    return "".join(c for c in word if c.isalnum() or c == "_")
+
+
+def _calls_function(context: MenuContext) -> bool:
+    workspace = context.workspace
+    if workspace is None or not workspace.model.functions:
+        return False
+    keys = {function.key for function in workspace.model.functions}
+    return any(node.operator in keys for node in context.selected_nodes)
+
+
+def _has_functions(context: MenuContext) -> bool:
+    return context.workspace is not None and bool(context.workspace.model.functions)
+
+
+def _at_once(title: str, context: MenuContext, **what: Any) -> None:
+    """Return the action that converts the whole model in one respect."""
+    from onnx_workbench.viewer.workflows.background_edit import convert_in_background
+    from onnx_workbench.viewer.workflows.convert import only
+
+    convert_in_background(context.opened, title, only(**what))
+
+
+_NODE = frozenset({"node"})
+
+
+@action(
+    "node.add",
+    "&Add Operator…",
+    Menu.MODEL.section(1),
+    key="Ctrl+Shift+A",
+    icon="add",
+    toolbar=51,
+    on=("canvas", "node", "value", "graph"),
+    tip="Add an operator on the selected edge, after the selected node, or unconnected.",
+    words="add node insert node new node create node palette",
+)
 def _add(context: MenuContext) -> None:
     from onnx_workbench.viewer.workflows.insert_operator import caption, insert, operator_palette, target_graph
 
@@ -34,6 +100,45 @@ def _add(context: MenuContext) -> None:
     palette.choose_for(graph, chosen, caption=caption(workspace))
 
 
+@action(
+    "node.connect",
+    "&Connect an Input…",
+    Menu.MODEL.section(1),
+    key="Ctrl+Shift+C",
+    when=has_node,
+    on=("node",),
+    tip="Choose an input of the node and the value to connect. With the mouse, drag from port to port.",
+    words="wire edge reconnect link",
+)
+def _connect(context: MenuContext) -> None:
+    from onnx_workbench.viewer.popups.connect import choose_input
+
+    choose_input(context.window, context.opened, selected_nodes(context)[-1])
+
+
+@action(
+    "node.disconnect",
+    "&Disconnect Inputs",
+    Menu.MODEL.section(1),
+    when=has_node,
+    on=("node",),
+    tip="Disconnect all inputs of the selected nodes except constants.",
+    words="wire edge cut unplug",
+)
+def _disconnect_inputs(context: MenuContext) -> None:
+    chosen = selected_nodes(context)
+    change_each(context.opened, f"Disconnect {plural(len(chosen), 'node')}", chosen, _disconnect)
+
+
+@action(
+    "node.change_operator",
+    "Change Op&erator…",
+    Menu.MODEL.section(1),
+    when=has_node,
+    on=("node",),
+    tip="Change the operator of all selected nodes. Inputs and attributes that the new operator has are kept.",
+    words="type replace op_type",
+)
 def _change_operator(context: MenuContext) -> None:
     from onnx_workbench.viewer.workflows.insert_operator import operator_palette, target_graph
 
@@ -53,49 +158,42 @@ def _change_operator(context: MenuContext) -> None:
     )
 
 
-def _connect(context: MenuContext) -> None:
-    from onnx_workbench.viewer.popups.connect import choose_input
-
-    choose_input(context.window, context.opened, selected_nodes(context)[-1])
-
-
-def _disconnect_inputs(context: MenuContext) -> None:
-    chosen = selected_nodes(context)
-    change_each(context.opened, f"Disconnect {plural(len(chosen), 'node')}", chosen, _disconnect)
-
-
-def _disconnect(edit: Transaction, node: Node) -> None:
-    wires = [index for index, value in enumerate(node.inputs) if value is not None and value.initializer is None]
-    if wires:
-        disconnect_inputs(edit, node, wires)
-
-
+@action(
+    "node.add_output",
+    "Add an Output to the Node",
+    Submenu.ENDS,
+    when=_can_add_output,
+    words="split optional more outputs",
+)
 def _add_output(context: MenuContext) -> None:
     node = selected_nodes(context)[-1]
     with context.opened.document.edit(f"Add an output to {display(node.title, 60)}") as edit:
         nodes.set_output_count(edit, node, len(node.outputs) + 1)
 
 
+@action(
+    "node.remove_output",
+    "Remove the Last Output of the Node",
+    Submenu.ENDS,
+    when=_can_remove_output,
+    words="split optional fewer outputs",
+)
 def _remove_output(context: MenuContext) -> None:
     node = selected_nodes(context)[-1]
     with context.opened.document.edit(f"Remove an output of {display(node.title, 60)}") as edit:
         nodes.set_output_count(edit, node, len(node.outputs) - 1)
 
 
-def _output_limits(context: MenuContext, node: Node) -> tuple[int, int]:
-    return nodes.output_limits(context.opened.model, node)
-
-
-def _can_add_output(context: MenuContext) -> bool:
-    last = context.selected[-1:]
-    return any(isinstance(item, Node) and len(item.outputs) < _output_limits(context, item)[1] for item in last)
-
-
-def _can_remove_output(context: MenuContext) -> bool:
-    last = context.selected[-1:]
-    return any(isinstance(item, Node) and len(item.outputs) > _output_limits(context, item)[0] for item in last)
-
-
+@action(
+    "node.extract_function",
+    "Move into a &Function…",
+    Submenu.FUNCTIONS,
+    key="Ctrl+Shift+G",
+    when=has_node,
+    icon="group",
+    on=("node",),
+    words="extract outline group local subroutine",
+)
 def _extract_function(context: MenuContext) -> None:
     from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 
@@ -121,22 +219,15 @@ def _extract_function(context: MenuContext) -> None:
     show_for(workspace, dialog)
 
 
-def _common_scope(chosen: list[Node]) -> str:
-    """Return the last part of the nodes' common name scope, as a suggested name."""
-    scopes = {tuple(node.name.strip("/").split("/")[:-1]) for node in chosen}
-    shared = scopes.pop() if len(scopes) == 1 else ()
-    word = shared[-1] if shared else ""
-    return "".join(c for c in word if c.isalnum() or c == "_")
-
-
-def _calls_function(context: MenuContext) -> bool:
-    workspace = context.workspace
-    if workspace is None or not workspace.model.functions:
-        return False
-    keys = {function.key for function in workspace.model.functions}
-    return any(node.operator in keys for node in context.selected_nodes)
-
-
+@action(
+    "node.inline",
+    "&Inline the Call",
+    Submenu.FUNCTIONS,
+    when=_calls_function,
+    on=("node",),
+    tip="Replace the call by the nodes of its function.",
+    words="function expand ungroup",
+)
 def _inline(context: MenuContext) -> None:
     from onnx_workbench.viewer.workflows.background_edit import inline_calls
 
@@ -145,192 +236,68 @@ def _inline(context: MenuContext) -> None:
     inline_calls(workspace, [node for node in selected_nodes(context) if node.operator in keys])
 
 
-def _has_functions(context: MenuContext) -> bool:
-    return context.workspace is not None and bool(context.workspace.model.functions)
+@action("model.inline_all", "Inline &All Functions", Submenu.FUNCTIONS, when=_has_functions, words="function expand")
+def _inline_all(context: MenuContext) -> None:
+    _at_once("Inline all functions", context, functions="inline")
 
 
-def _at_once(title: str, context: MenuContext, **what: Any) -> None:
-    """Return the action that converts the whole model in one respect."""
-    from onnx_workbench.viewer.workflows.background_edit import convert_in_background
-    from onnx_workbench.viewer.workflows.convert import only
+@action(
+    "graph.sort",
+    "&Sort Topologically",
+    Submenu.NAMES,
+    tip="Place each node after the nodes it depends on, in all graphs of the model.",
+    words="topological order",
+)
+def _sort(context: MenuContext) -> None:
+    _at_once("Sort nodes", context, sort=True)
 
-    convert_in_background(context.opened, title, only(**what))
 
-
+@action(
+    "model.remove_documentation",
+    "Remove Documentation",
+    Submenu.NAMES,
+    tip="Remove all doc strings, and the metadata of nodes, values and graphs; exporters put stack traces there.",
+    words="strip doc_string metadata_props stack trace anonymize smaller",
+)
 def _remove_documentation(context: MenuContext) -> None:
     from onnx_workbench.viewer.workflows.background_edit import remove_documentation_in
 
     remove_documentation_in(context.opened)
 
 
-_NODE = frozenset({"node"})
-
-ACTIONS = (
-    Action(
-        id="node.add",
-        title="&Add Operator…",
-        run=_add,
-        menu=Menu.MODEL,
-        section=1,
-        shortcut=("Ctrl+Shift+A",),
-        icon="add",
-        toolbar=51,
-        contexts=frozenset({"canvas", "node", "value", "graph"}),
-        tip="Add an operator on the selected edge, after the selected node, or unconnected.",
-        words="add node insert node new node create node palette",
-    ),
-    Action(
-        id="node.connect",
-        title="&Connect an Input…",
-        run=_connect,
-        menu=Menu.MODEL,
-        section=1,
-        shortcut=("Ctrl+Shift+C",),
-        enabled=has_node,
-        contexts=_NODE,
-        tip="Choose an input of the node and the value to connect. With the mouse, drag from port to port.",
-        words="wire edge reconnect link",
-    ),
-    Action(
-        id="node.disconnect",
-        title="&Disconnect Inputs",
-        run=_disconnect_inputs,
-        menu=Menu.MODEL,
-        section=1,
-        enabled=has_node,
-        contexts=_NODE,
-        tip="Disconnect all inputs of the selected nodes except constants.",
-        words="wire edge cut unplug",
-    ),
-    Action(
-        id="node.change_operator",
-        title="Change Op&erator…",
-        run=_change_operator,
-        menu=Menu.MODEL,
-        section=1,
-        enabled=has_node,
-        contexts=_NODE,
-        tip="Change the operator of all selected nodes. Inputs and attributes that the new operator has are kept.",
-        words="type replace op_type",
-    ),
-    Action(
-        id="node.add_output",
-        title="Add an Output to the Node",
-        run=_add_output,
-        menu=Menu.MODEL,
-        section=2,
-        submenu=Submenu.ENDS,
-        enabled=_can_add_output,
-        words="split optional more outputs",
-    ),
-    Action(
-        id="node.remove_output",
-        title="Remove the Last Output of the Node",
-        run=_remove_output,
-        menu=Menu.MODEL,
-        section=2,
-        submenu=Submenu.ENDS,
-        enabled=_can_remove_output,
-        words="split optional fewer outputs",
-    ),
-    Action(
-        id="node.extract_function",
-        title="Move into a &Function…",
-        run=_extract_function,
-        menu=Menu.MODEL,
-        section=2,
-        submenu=Submenu.FUNCTIONS,
-        shortcut=("Ctrl+Shift+G",),
-        enabled=has_node,
-        icon="group",
-        contexts=_NODE,
-        words="extract outline group local subroutine",
-    ),
-    Action(
-        id="node.inline",
-        title="&Inline the Call",
-        run=_inline,
-        menu=Menu.MODEL,
-        section=2,
-        submenu=Submenu.FUNCTIONS,
-        enabled=_calls_function,
-        contexts=_NODE,
-        tip="Replace the call by the nodes of its function.",
-        words="function expand ungroup",
-    ),
-    Action(
-        id="model.inline_all",
-        title="Inline &All Functions",
-        run=partial(_at_once, "Inline all functions", functions="inline"),
-        menu=Menu.MODEL,
-        section=2,
-        submenu=Submenu.FUNCTIONS,
-        enabled=_has_functions,
-        words="function expand",
-    ),
-    Action(
-        id="graph.sort",
-        title="&Sort Topologically",
-        run=partial(_at_once, "Sort nodes", sort=True),
-        menu=Menu.MODEL,
-        section=2,
-        submenu=Submenu.NAMES,
-        enabled=with_document,
-        tip="Place each node after the nodes it depends on, in all graphs of the model.",
-        words="topological order",
-    ),
-    Action(
-        id="model.remove_documentation",
-        title="Remove Documentation",
-        run=_remove_documentation,
-        menu=Menu.MODEL,
-        section=2,
-        submenu=Submenu.NAMES,
-        enabled=with_document,
-        tip="Remove all doc strings, and the metadata of nodes, values and graphs; exporters put stack traces there.",
-        words="strip doc_string metadata_props stack trace anonymize smaller",
-    ),
-    Action(
-        id="model.node_names",
-        title="Regenerate Node Names",
-        run=partial(_at_once, "Regenerate node names", rename=["nodes"]),
-        menu=Menu.MODEL,
-        section=2,
-        submenu=Submenu.NAMES,
-        enabled=with_document,
-        tip="Name every node after its operator, with a number.",
-        words="rename all",
-    ),
-    Action(
-        id="model.missing_names",
-        title="Name Unnamed Nodes",
-        run=partial(_at_once, "Name unnamed nodes", rename=["unnamed"]),
-        menu=Menu.MODEL,
-        section=2,
-        submenu=Submenu.NAMES,
-        enabled=with_document,
-        words="rename missing",
-    ),
-    Action(
-        id="model.value_names",
-        title="Regenerate Value Names",
-        run=partial(_at_once, "Regenerate value names", rename=["values"]),
-        menu=Menu.MODEL,
-        section=2,
-        submenu=Submenu.NAMES,
-        enabled=with_document,
-        tip="Name node outputs after their node. Graph inputs, outputs and initializers keep their names.",
-        words="rename tensor",
-    ),
-    Action(
-        id="model.initializer_names",
-        title="Regenerate Initializer Names",
-        run=partial(_at_once, "Regenerate initializer names", rename=["initializers"]),
-        menu=Menu.MODEL,
-        section=2,
-        submenu=Submenu.NAMES,
-        enabled=with_document,
-        tip="Name initializers after the first node that uses them and its input.",
-        words="rename weights constants",
-    ),
+@action(
+    "model.node_names",
+    "Regenerate Node Names",
+    Submenu.NAMES,
+    tip="Name every node after its operator, with a number.",
+    words="rename all",
 )
+def _node_names(context: MenuContext) -> None:
+    _at_once("Regenerate node names", context, rename=["nodes"])
+
+
+@action("model.missing_names", "Name Unnamed Nodes", Submenu.NAMES, words="rename missing")
+def _missing_names(context: MenuContext) -> None:
+    _at_once("Name unnamed nodes", context, rename=["unnamed"])
+
+
+@action(
+    "model.value_names",
+    "Regenerate Value Names",
+    Submenu.NAMES,
+    tip="Name node outputs after their node. Graph inputs, outputs and initializers keep their names.",
+    words="rename tensor",
+)
+def _value_names(context: MenuContext) -> None:
+    _at_once("Regenerate value names", context, rename=["values"])
+
+
+@action(
+    "model.initializer_names",
+    "Regenerate Initializer Names",
+    Submenu.NAMES,
+    tip="Name initializers after the first node that uses them and its input.",
+    words="rename weights constants",
+)
+def _initializer_names(context: MenuContext) -> None:
+    _at_once("Regenerate initializer names", context, rename=["initializers"])

@@ -13,9 +13,8 @@ from onnx_workbench.viewer.actions.action import (
     Menu,
     MenuContext,
     Submenu,
+    action,
     always,
-    once_open,
-    with_document_soon,
 )
 from onnx_workbench.viewer.actions.targets import has_results
 from onnx_workbench.viewer.core.selection import Item
@@ -23,33 +22,9 @@ from onnx_workbench.viewer.core.settings import EDGE_NOTES, NAN_ALONE
 from onnx_workbench.viewer.popups.file_dialogs import ask_file, ask_save
 
 
-def _run(context: MenuContext) -> None:
-    context.opened.runs.run()
-
-
-def _run_fresh(context: MenuContext) -> None:
-    context.opened.runs.run(fresh=True)
-
-
-def _stop(context: MenuContext) -> None:
-    context.opened.runs.stop()
-
-
 def _can_stop(context: MenuContext) -> bool:
     workspace = context.workspace
     return workspace is not None and workspace.has_runs and (workspace.runs.is_running or workspace.runs.is_paused)
-
-
-def _step(context: MenuContext) -> None:
-    context.opened.runs.step()
-
-
-def _step_into(context: MenuContext) -> None:
-    context.opened.runs.step("into")
-
-
-def _continue(context: MenuContext) -> None:
-    context.opened.runs.resume()
 
 
 def _is_paused(context: MenuContext) -> bool:
@@ -66,17 +41,6 @@ def _target(context: MenuContext) -> Node | None:
     return None
 
 
-def _run_to(context: MenuContext) -> None:
-    node = _target(context)
-    assert node is not None
-    context.opened.runs.run_to(node)
-
-
-def _toggle_live(context: MenuContext) -> None:
-    runs = context.opened.runs
-    runs.set_live(not runs.live)
-
-
 def _is_live(context: MenuContext) -> bool:
     workspace = context.workspace
     return workspace is not None and workspace.has_runs and workspace.runs.live
@@ -91,27 +55,9 @@ def _is_stop(item: Item) -> TypeGuard[Node | Value]:
     return isinstance(item, Node) or (isinstance(item, Value) and item.initializer is None)
 
 
-def _toggle_breakpoint(context: MenuContext) -> None:
-    for thing in filter(_is_stop, context.selected):
-        context.opened.runs.breakpoints.toggle(thing)
-
-
 def _has_breakpoints(context: MenuContext) -> bool:
     workspace = context.workspace
     return workspace is not None and workspace.has_runs and bool(workspace.runs.breakpoints.all)
-
-
-def _clear_breakpoints(context: MenuContext) -> None:
-    context.opened.runs.breakpoints.set(())
-
-
-def _pin(context: MenuContext) -> None:
-    values: dict[Value, None] = {}
-    for thing in _places(context):
-        found = thing.outputs if isinstance(thing, Node) else (thing,)
-        values.update((value, None) for value in found if value is not None)
-    context.opened.results.pin(values)
-    context.docks.open("watch")
 
 
 def _go_to_bad(context: MenuContext) -> Callable[[Value, tuple[int, ...]], None]:
@@ -130,26 +76,8 @@ def _go_to_bad(context: MenuContext) -> Callable[[Value, tuple[int, ...]], None]
     return found
 
 
-def _first_non_finite(context: MenuContext) -> None:
-    context.opened.runs.non_finite_navigator.first(_go_to_bad(context))
-
-
-def _next_non_finite(context: MenuContext) -> None:
-    context.opened.runs.non_finite_navigator.select_next(_go_to_bad(context))
-
-
 def _searches_nan_alone(context: MenuContext) -> bool:
     return context.settings.get(NAN_ALONE)
-
-
-def _toggle_nan_alone(context: MenuContext) -> None:
-    context.settings.set(NAN_ALONE, not _searches_nan_alone(context))
-
-
-def _test(context: MenuContext) -> None:
-    runs = context.opened.runs
-    runs.test_data.run(runs.inputs.data_sets())
-    context.docks.open("run")
 
 
 def _has_inputs(context: MenuContext) -> bool:
@@ -157,43 +85,8 @@ def _has_inputs(context: MenuContext) -> bool:
     return workspace is not None and bool(workspace.model.graph.required_inputs)
 
 
-def _inputs_from_file(context: MenuContext) -> None:
-    from onnx_workbench.viewer.run_panel.panel import ARRAY_FILES, RunPanel
-
-    path = ask_file(context.window, context.settings, "Inputs from file", ARRAY_FILES)
-    panel = context.docks.open("run") if path is not None else None
-    if path is not None and isinstance(panel, RunPanel):
-        panel.take_file(path)
-
-
-def _save_run(context: MenuContext) -> None:
-    from onnx_workbench.viewer.run.saved_runs import write_run
-
-    workspace = context.opened
-    suggestion = Path(workspace.title).with_suffix(".npz")
-    filters = ("Arrays (*.npz)",)
-    path = ask_save(context.window, context.settings, "Save run", suggestion, filters, "run")
-    if path is not None:
-        write_run(workspace, path)
-
-
-def _load_run(context: MenuContext) -> None:
-    from onnx_workbench.viewer.run.saved_runs import restore_run
-
-    path = ask_file(context.window, context.settings, "Load run", ("Arrays (*.npz)", "All files (*)"))
-    if path is not None:
-        restore_run(context.opened, path)
-
-
 def _overlay(kind: str, context: MenuContext) -> None:
     context.opened.runs.overlays.choose(kind)
-
-
-def _overlay_file(context: MenuContext) -> None:
-    filters = ("Numbers (*.json *.csv)", "All files (*)")
-    path = ask_file(context.window, context.settings, "Numbers per node", filters)
-    if path is not None:
-        context.opened.runs.overlays.load(path)
 
 
 def _is_overlay(kind: str, context: MenuContext) -> bool:
@@ -206,32 +99,26 @@ def _set_edge_notes(kind: str, context: MenuContext) -> None:
 
 
 def _edge_note(kind: str, title: str) -> Action:
-    return Action(
-        id=f"run.edges_{kind}",
+    return action(
+        action_id=f"run.edges_{kind}",
         title=title,
-        run=partial(_set_edge_notes, kind),
-        enabled=always,
+        place=Submenu.EDGES,
+        when=always,
         checked=lambda context: context.settings.get(EDGE_NOTES) == kind,
-        menu=Menu.RUN,
-        section=8,
-        submenu=Submenu.EDGES,
         tip="Choose what is shown on each edge after a run.",
         words="label statistic sparkline show",
-    )
+    )(partial(_set_edge_notes, kind))
 
 
 def _colour_by(kind: str, title: str) -> Action:
-    return Action(
-        id=f"run.colour_{kind}",
+    return action(
+        action_id=f"run.colour_{kind}",
         title=f"Colour by {title}",
-        run=partial(_overlay, kind),
+        place=Submenu.COLOURS,
+        when=has_results,
         checked=partial(_is_overlay, kind),
-        menu=Menu.RUN,
-        section=7,
-        submenu=Submenu.COLOURS,
-        enabled=has_results,
         words="overlay heat map legend statistic",
-    )
+    )(partial(_overlay, kind))
 
 
 #: Titles of the overlays; `viewer.run.overlays` has them with their units, but imports numpy.
@@ -257,243 +144,305 @@ _EDGE_NOTES = {
     "none": "Edges Show Types Only",
 }
 
-ACTIONS = (
-    *(_edge_note(kind, title) for kind, title in _EDGE_NOTES.items()),
-    *(_colour_by(kind, title) for kind, title in _OVERLAYS.items()),
-    Action(
-        id="run.colour_none",
-        title="Colour by Operator Category",
-        run=partial(_overlay, ""),
-        checked=partial(_is_overlay, ""),
-        menu=Menu.RUN,
-        section=7,
-        submenu=Submenu.COLOURS,
-        words="overlay remove heat map",
-    ),
-    Action(
-        id="run.colour_file",
-        title="Colour by Numbers from a &File…",
-        run=_overlay_file,
-        menu=Menu.RUN,
-        section=7,
-        submenu=Submenu.COLOURS,
-        tip="Read a number for each node or value name from a JSON or CSV file.",
-        words="overlay heat map import",
-    ),
-    Action(
-        id="run.test",
-        title="Run Test &Data",
-        run=once_open("run.test", _test),
-        enabled=with_document_soon,
-        menu=Menu.RUN,
-        section=6,
-        tip="Each test_data_set_* folder beside the model: pass or fail per output.",
-        words="expected outputs verify check",
-    ),
-    Action(
-        id="run.inputs",
-        title="Inputs from &File…",
-        run=_inputs_from_file,
-        enabled=_has_inputs,
-        menu=Menu.RUN,
-        section=6,
-        tip="Take the inputs that an .npz file has arrays for from that file, by name.",
-        words="feeds arrays npz data",
-    ),
-    Action(
-        id="run.save",
-        title="Sa&ve Run…",
-        run=_save_run,
-        menu=Menu.RUN,
-        section=6,
-        enabled=has_results,
-        tip="Save inputs, seed and all values as .npz, those of functions and bodies as block > loop.body > name.",
-        words="export values arrays",
-    ),
-    Action(
-        id="run.load",
-        title="L&oad Run…",
-        run=_load_run,
-        menu=Menu.RUN,
-        section=6,
-        tip="Show the values of a saved run without running. The next run uses its inputs and seed.",
-        words="import values arrays",
-    ),
-    Action(
-        id="run.run",
-        title="&Run",
-        run=once_open("run.run", _run),
-        enabled=with_document_soon,
-        menu=Menu.RUN,
-        section=1,
-        shortcut=("F6",),
-        icon="run",
-        toolbar=61,
-        contexts=frozenset({"canvas"}),
-        tip="Run the model and show the values of all edges.",
-        words="execute compute evaluate infer",
-    ),
-    Action(
-        id="run.to",
-        title="Run to &Selected Node",
-        run=_run_to,
-        menu=Menu.RUN,
-        section=1,
-        shortcut=("Ctrl+F6",),
-        enabled=lambda context: _target(context) is not None,
-        contexts=frozenset({"node", "value"}),
-        tip="Compute the selected node and the nodes it depends on.",
-        words="execute until partial",
-    ),
-    Action(
-        id="run.fresh",
-        title="Rerun &All",
-        run=once_open("run.fresh", _run_fresh),
-        enabled=with_document_soon,
-        menu=Menu.RUN,
-        section=1,
-        shortcut=("Ctrl+Shift+F6",),
-        tip="Compute all nodes again, also unchanged ones, so that times can be compared.",
-        words="again clean cache profile",
-    ),
-    Action(
-        id="run.stop",
-        title="S&top",
-        run=_stop,
-        menu=Menu.RUN,
-        section=1,
-        shortcut=("Shift+F6",),
-        enabled=_can_stop,
-        icon="stop",
-        toolbar=62,
-        tip="Values computed so far are kept.",
-        words="cancel abort end",
-    ),
-    Action(
-        id="run.live",
-        title="&Live",
-        run=once_open("run.live", _toggle_live),
-        enabled=with_document_soon,
-        checked=_is_live,
-        menu=Menu.RUN,
-        section=2,
-        shortcut=("Ctrl+Alt+L",),
-        icon="live",
-        toolbar=63,
-        tip="After every edit, run the nodes that it affects.",
-        words="automatic immediate preview",
-    ),
-    Action(
-        id="run.step",
-        title="Ste&p",
-        run=once_open("run.step", _step),
-        enabled=with_document_soon,
-        menu=Menu.RUN,
-        section=3,
-        shortcut=("F10",),
-        icon="step",
-        tip="Compute the next node, with its bodies. After a breakpoint in a body, compute the next node of that body.",
-        words="debug single node over",
-    ),
-    Action(
-        id="run.step_into",
-        title="Step Into",
-        run=once_open("run.step_into", _step_into),
-        enabled=with_document_soon,
-        menu=Menu.RUN,
-        section=3,
-        shortcut=("Ctrl+Shift+F10",),
-        tip="Pause before the first node in the body of the next node. If it has no body, compute it.",
-        words="debug enter body loop branch function",
-    ),
-    Action(
-        id="run.step_out",
-        title="Step Out",
-        run=lambda context: context.opened.runs.step("out"),
-        enabled=_is_paused,
-        menu=Menu.RUN,
-        section=3,
-        shortcut=("Ctrl+F10",),
-        tip="Compute the rest of the body, with all iterations, or of the function in which the run is paused.",
-        words="debug leave body loop finish",
-    ),
-    Action(
-        id="run.continue",
-        title="&Continue",
-        run=_continue,
-        menu=Menu.RUN,
-        section=3,
-        shortcut=("F8",),
-        enabled=_is_paused,
-        tip="Run to the next breakpoint or the end.",
-        words="debug resume go on",
-    ),
-    Action(
-        id="run.breakpoint",
-        title="Toggle &Breakpoint",
-        run=_toggle_breakpoint,
-        menu=Menu.RUN,
-        section=4,
-        shortcut=("F9",),
-        enabled=lambda context: any(map(_is_stop, context.selected)),
-        icon="breakpoint",
-        contexts=frozenset({"node", "value"}),
-        tip="Stop before the node, or after the value is computed.",
-        words="debug pause stop",
-    ),
-    Action(
-        id="run.clear_breakpoints",
-        title="Remove All Breakpoints",
-        run=_clear_breakpoints,
-        menu=Menu.RUN,
-        section=4,
-        enabled=_has_breakpoints,
-        words="debug",
-    ),
-    Action(
-        id="run.first_non_finite",
-        title="First &Non-finite Value",
-        run=_first_non_finite,
-        menu=Menu.RUN,
-        section=5,
-        shortcut=("Ctrl+Alt+N",),
-        enabled=has_results,
-        tip="Go to the node where NaN or infinity appeared first, and the elements that caused it.",
-        words="nan inf infinity debug overflow",
-    ),
-    Action(
-        id="run.next_non_finite",
-        title="Ne&xt Non-finite Value",
-        run=_next_non_finite,
-        menu=Menu.RUN,
-        section=5,
-        shortcut=("Ctrl+Alt+Shift+N",),
-        enabled=has_results,
-        tip="Go to the next node that produces NaN or infinity from finite inputs.",
-        words="nan inf infinity debug overflow hunt",
-    ),
-    Action(
-        id="run.nan_alone",
-        title="Ignore Infinities",
-        run=_toggle_nan_alone,
-        checked=_searches_nan_alone,
-        enabled=always,
-        menu=Menu.RUN,
-        section=5,
-        tip="Search for NaN only and skip infinities, such as those of an attention mask.",
-        words="inf infinity non-finite first next ignore",
-    ),
-    Action(
-        id="run.pin",
-        title="&Watch Value",
-        run=_pin,
-        menu=Menu.RUN,
-        section=5,
-        shortcut=("Ctrl+Alt+W",),
-        enabled=lambda context: any(isinstance(item, (Node, Value)) for item in context.selected),
-        icon="pin",
-        contexts=frozenset({"node", "value"}),
-        tip="Add the value to the Watch panel to see how it changes from run to run.",
-        words="pin watch list",
-    ),
+EDGE_NOTE_ACTIONS = tuple(_edge_note(kind, title) for kind, title in _EDGE_NOTES.items())
+COLOUR_ACTIONS = tuple(_colour_by(kind, title) for kind, title in _OVERLAYS.items())
+
+
+@action(
+    "run.colour_none",
+    "Colour by Operator Category",
+    Submenu.COLOURS,
+    checked=partial(_is_overlay, ""),
+    words="overlay remove heat map",
 )
+def _colour_none(context: MenuContext) -> None:
+    _overlay("", context)
+
+
+@action(
+    "run.colour_file",
+    "Colour by Numbers from a &File…",
+    Submenu.COLOURS,
+    tip="Read a number for each node or value name from a JSON or CSV file.",
+    words="overlay heat map import",
+)
+def _overlay_file(context: MenuContext) -> None:
+    filters = ("Numbers (*.json *.csv)", "All files (*)")
+    path = ask_file(context.window, context.settings, "Numbers per node", filters)
+    if path is not None:
+        context.opened.runs.overlays.load(path)
+
+
+@action(
+    "run.test",
+    "Run Test &Data",
+    Menu.RUN.section(6),
+    tip="Each test_data_set_* folder beside the model: pass or fail per output.",
+    words="expected outputs verify check",
+    once_open=True,
+)
+def _test(context: MenuContext) -> None:
+    runs = context.opened.runs
+    runs.test_data.run(runs.inputs.data_sets())
+    context.docks.open("run")
+
+
+@action(
+    "run.inputs",
+    "Inputs from &File…",
+    Menu.RUN.section(6),
+    when=_has_inputs,
+    tip="Take the inputs that an .npz file has arrays for from that file, by name.",
+    words="feeds arrays npz data",
+)
+def _inputs_from_file(context: MenuContext) -> None:
+    from onnx_workbench.viewer.run_panel.panel import ARRAY_FILES, RunPanel
+
+    path = ask_file(context.window, context.settings, "Inputs from file", ARRAY_FILES)
+    panel = context.docks.open("run") if path is not None else None
+    if path is not None and isinstance(panel, RunPanel):
+        panel.take_file(path)
+
+
+@action(
+    "run.save",
+    "Sa&ve Run…",
+    Menu.RUN.section(6),
+    when=has_results,
+    tip="Save inputs, seed and all values as .npz, those of functions and bodies as block > loop.body > name.",
+    words="export values arrays",
+)
+def _save_run(context: MenuContext) -> None:
+    from onnx_workbench.viewer.run.saved_runs import write_run
+
+    workspace = context.opened
+    suggestion = Path(workspace.title).with_suffix(".npz")
+    filters = ("Arrays (*.npz)",)
+    path = ask_save(context.window, context.settings, "Save run", suggestion, filters, "run")
+    if path is not None:
+        write_run(workspace, path)
+
+
+@action(
+    "run.load",
+    "L&oad Run…",
+    Menu.RUN.section(6),
+    tip="Show the values of a saved run without running. The next run uses its inputs and seed.",
+    words="import values arrays",
+)
+def _load_run(context: MenuContext) -> None:
+    from onnx_workbench.viewer.run.saved_runs import restore_run
+
+    path = ask_file(context.window, context.settings, "Load run", ("Arrays (*.npz)", "All files (*)"))
+    if path is not None:
+        restore_run(context.opened, path)
+
+
+@action(
+    "run.run",
+    "&Run",
+    Menu.RUN.section(1),
+    key="F6",
+    icon="run",
+    toolbar=61,
+    on=("canvas",),
+    tip="Run the model and show the values of all edges.",
+    words="execute compute evaluate infer",
+    once_open=True,
+)
+def _run(context: MenuContext) -> None:
+    context.opened.runs.run()
+
+
+@action(
+    "run.to",
+    "Run to &Selected Node",
+    Menu.RUN.section(1),
+    key="Ctrl+F6",
+    when=lambda context: _target(context) is not None,
+    on=("node", "value"),
+    tip="Compute the selected node and the nodes it depends on.",
+    words="execute until partial",
+)
+def _run_to(context: MenuContext) -> None:
+    node = _target(context)
+    assert node is not None
+    context.opened.runs.run_to(node)
+
+
+@action(
+    "run.fresh",
+    "Rerun &All",
+    Menu.RUN.section(1),
+    key="Ctrl+Shift+F6",
+    tip="Compute all nodes again, also unchanged ones, so that times can be compared.",
+    words="again clean cache profile",
+    once_open=True,
+)
+def _run_fresh(context: MenuContext) -> None:
+    context.opened.runs.run(fresh=True)
+
+
+@action(
+    "run.stop",
+    "S&top",
+    Menu.RUN.section(1),
+    key="Shift+F6",
+    when=_can_stop,
+    icon="stop",
+    toolbar=62,
+    tip="Values computed so far are kept.",
+    words="cancel abort end",
+)
+def _stop(context: MenuContext) -> None:
+    context.opened.runs.stop()
+
+
+@action(
+    "run.live",
+    "&Live",
+    Menu.RUN.section(2),
+    key="Ctrl+Alt+L",
+    checked=_is_live,
+    icon="live",
+    toolbar=63,
+    tip="After every edit, run the nodes that it affects.",
+    words="automatic immediate preview",
+    once_open=True,
+)
+def _toggle_live(context: MenuContext) -> None:
+    runs = context.opened.runs
+    runs.set_live(not runs.live)
+
+
+@action(
+    "run.step",
+    "Ste&p",
+    Menu.RUN.section(3),
+    key="F10",
+    icon="step",
+    tip="Compute the next node, with its bodies. After a breakpoint in a body, compute the next node of that body.",
+    words="debug single node over",
+    once_open=True,
+)
+def _step(context: MenuContext) -> None:
+    context.opened.runs.step()
+
+
+@action(
+    "run.step_into",
+    "Step Into",
+    Menu.RUN.section(3),
+    key="Ctrl+Shift+F10",
+    tip="Pause before the first node in the body of the next node. If it has no body, compute it.",
+    words="debug enter body loop branch function",
+    once_open=True,
+)
+def _step_into(context: MenuContext) -> None:
+    context.opened.runs.step("into")
+
+
+@action(
+    "run.step_out",
+    "Step Out",
+    Menu.RUN.section(3),
+    key="Ctrl+F10",
+    when=_is_paused,
+    tip="Compute the rest of the body, with all iterations, or of the function in which the run is paused.",
+    words="debug leave body loop finish",
+)
+def _step_out(context: MenuContext) -> None:
+    context.opened.runs.step("out")
+
+
+@action(
+    "run.continue",
+    "&Continue",
+    Menu.RUN.section(3),
+    key="F8",
+    when=_is_paused,
+    tip="Run to the next breakpoint or the end.",
+    words="debug resume go on",
+)
+def _continue(context: MenuContext) -> None:
+    context.opened.runs.resume()
+
+
+@action(
+    "run.breakpoint",
+    "Toggle &Breakpoint",
+    Menu.RUN.section(4),
+    key="F9",
+    when=lambda context: any(map(_is_stop, context.selected)),
+    icon="breakpoint",
+    on=("node", "value"),
+    tip="Stop before the node, or after the value is computed.",
+    words="debug pause stop",
+)
+def _toggle_breakpoint(context: MenuContext) -> None:
+    for thing in filter(_is_stop, context.selected):
+        context.opened.runs.breakpoints.toggle(thing)
+
+
+@action("run.clear_breakpoints", "Remove All Breakpoints", Menu.RUN.section(4), when=_has_breakpoints, words="debug")
+def _clear_breakpoints(context: MenuContext) -> None:
+    context.opened.runs.breakpoints.set(())
+
+
+@action(
+    "run.first_non_finite",
+    "First &Non-finite Value",
+    Menu.RUN.section(5),
+    key="Ctrl+Alt+N",
+    when=has_results,
+    tip="Go to the node where NaN or infinity appeared first, and the elements that caused it.",
+    words="nan inf infinity debug overflow",
+)
+def _first_non_finite(context: MenuContext) -> None:
+    context.opened.runs.non_finite_navigator.first(_go_to_bad(context))
+
+
+@action(
+    "run.next_non_finite",
+    "Ne&xt Non-finite Value",
+    Menu.RUN.section(5),
+    key="Ctrl+Alt+Shift+N",
+    when=has_results,
+    tip="Go to the next node that produces NaN or infinity from finite inputs.",
+    words="nan inf infinity debug overflow hunt",
+)
+def _next_non_finite(context: MenuContext) -> None:
+    context.opened.runs.non_finite_navigator.select_next(_go_to_bad(context))
+
+
+@action(
+    "run.nan_alone",
+    "Ignore Infinities",
+    Menu.RUN.section(5),
+    when=always,
+    checked=_searches_nan_alone,
+    tip="Search for NaN only and skip infinities, such as those of an attention mask.",
+    words="inf infinity non-finite first next ignore",
+)
+def _toggle_nan_alone(context: MenuContext) -> None:
+    context.settings.set(NAN_ALONE, not _searches_nan_alone(context))
+
+
+@action(
+    "run.pin",
+    "&Watch Value",
+    Menu.RUN.section(5),
+    key="Ctrl+Alt+W",
+    when=lambda context: any(isinstance(item, (Node, Value)) for item in context.selected),
+    icon="pin",
+    on=("node", "value"),
+    tip="Add the value to the Watch panel to see how it changes from run to run.",
+    words="pin watch list",
+)
+def _pin(context: MenuContext) -> None:
+    values: dict[Value, None] = {}
+    for thing in _places(context):
+        found = thing.outputs if isinstance(thing, Node) else (thing,)
+        values.update((value, None) for value in found if value is not None)
+    context.opened.results.pin(values)
+    context.docks.open("watch")

@@ -8,7 +8,13 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, Submenu, with_document
+from onnx_workbench.viewer.actions.action import (
+    Menu,
+    MenuContext,
+    Submenu,
+    action,
+    with_document,
+)
 from onnx_workbench.viewer.actions.targets import may_have
 from onnx_workbench.viewer.compare.registry import comparison_of
 from onnx_workbench.viewer.core.settings import COMPARE_MERGED
@@ -32,71 +38,9 @@ def _knows_selected_types(context: MenuContext) -> bool:
     return _knows_types(context) and bool(context.opened.selection.nodes)
 
 
-def _write_types(context: MenuContext, *, selected: bool = False) -> None:
-    from onnx_workbench.viewer.workflows.background_edit import write_types
-
-    write_types(context.opened, selected=selected)
-
-
 def _custom_nodes(context: MenuContext) -> list[Node]:
     nodes = context.opened.selection.nodes if with_document(context) else ()
     return [node for node in nodes if node.domain]
-
-
-def _set_type_rule(context: MenuContext) -> None:
-    from onnx_workbench.model.errors import ModelError
-    from onnx_workbench.model.inference.rules import user_rule
-    from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
-
-    workspace, custom = context.opened, _custom_nodes(context)
-    if not custom:
-        raise ModelError(
-            "No custom operator is selected",
-            "Select a node with a custom domain. Types of standard operators are known.",
-        )
-    node = custom[-1]
-    operator = f"{node.domain}::{node.op_type}"
-
-    def set_rule(texts: list[str]) -> None:
-        rule = texts[0].strip()
-        if rule and user_rule(rule) is None:
-            raise ModelError(f"{display(rule, 60)!r} is not a rule", "Write it as: same as input 0")
-        workspace.types.set_rule(operator, rule)
-
-    dialog = TextPrompt(
-        context.window,
-        "Types of an unknown operator",
-        [
-            PromptField(
-                "Outputs", workspace.types.rules.get(operator, "same as input 0"), "same as input 0; empty: unknown"
-            )
-        ],
-        set_rule,
-        explanation=f"Type and shape rule for all nodes of {display(operator, 80)}, while the document is open.",
-        button="Infer",
-    )
-    show_for(workspace, dialog)
-
-
-def _convert(context: MenuContext) -> None:
-    from onnx_workbench.viewer.dialogs.convert import ConvertDialog
-
-    show_aside(context.opened, ConvertDialog(context.opened, context.window))
-
-
-def _simplify(context: MenuContext) -> None:
-    from onnx_workbench.viewer.dialogs.simplify import SimplifyDialog
-
-    show_aside(context.opened, SimplifyDialog(context.opened, context.window))
-
-
-def _compare(context: MenuContext) -> None:
-    """Choose the other model: an open one, one from a file, or this one as its file has it."""
-    from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
-
-    ChoicePopup(context.window, "Model", context.opened.messages.report).open(
-        list(_others(context)), caption=f"Compare {display(context.opened.label, 60)} with", placeholder="Model"
-    )
 
 
 def _others(context: MenuContext) -> Iterator[Choice]:
@@ -143,6 +87,67 @@ def _is_compared(context: MenuContext) -> bool:
     return context.workspace is not None and comparison_of(context.workspace) is not None
 
 
+def _is_merged(context: MenuContext) -> bool:
+    return context.settings.get(COMPARE_MERGED)
+
+
+def _step(context: MenuContext, by: int) -> None:
+    comparing = comparison_of(context.opened)
+    if comparing is not None:
+        comparing.step(by)
+
+
+@action(
+    "model.simplify",
+    "Simplif&y…",
+    Menu.MODEL.section(3),
+    tip="Fold constants, remove no-op nodes and fuse operators. Outputs before and after are compared.",
+    words="optimize optimise onnxsim onnxslim constant folding fuse batch normalization eliminate",
+)
+def _simplify(context: MenuContext) -> None:
+    from onnx_workbench.viewer.dialogs.simplify import SimplifyDialog
+
+    show_aside(context.opened, SimplifyDialog(context.opened, context.window))
+
+
+@action(
+    "model.convert",
+    "Con&vert…",
+    Menu.MODEL.section(3),
+    tip="Change opset, precision or dimensions, with a preview.",
+    words="opset version upgrade float16 fp16 bfloat16 bf16 half precision freeze batch dynamic strip",
+)
+def _convert(context: MenuContext) -> None:
+    from onnx_workbench.viewer.dialogs.convert import ConvertDialog
+
+    show_aside(context.opened, ConvertDialog(context.opened, context.window))
+
+
+@action(
+    "model.compare",
+    "Compare &with…",
+    Submenu.COMPARE,
+    icon="compare",
+    tip="Show another model beside this one, mark differences, and copy changes between them.",
+    words="diff difference versions side by side",
+)
+def _compare(context: MenuContext) -> None:
+    """Choose the other model: an open one, one from a file, or this one as its file has it."""
+    from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
+
+    ChoicePopup(context.window, "Model", context.opened.messages.report).open(
+        list(_others(context)), caption=f"Compare {display(context.opened.label, 60)} with", placeholder="Model"
+    )
+
+
+@action(
+    "model.run_both",
+    "&Run Both and Compare Values",
+    Submenu.COMPARE,
+    when=_is_compared,
+    tip="Run both models with the same inputs and list the difference of each value.",
+    words="diff error accuracy execute",
+)
 def _run_both(context: MenuContext) -> None:
     """Run both compared documents with the same inputs, then list the differences of values."""
     from onnx_workbench.viewer.compare.run_both import RunBoth
@@ -165,144 +170,119 @@ def _run_both(context: MenuContext) -> None:
     runs.start()
 
 
-def _is_merged(context: MenuContext) -> bool:
-    return context.settings.get(COMPARE_MERGED)
-
-
+@action(
+    "model.compare_merged",
+    "Show Both as One &Graph",
+    Submenu.COMPARE,
+    when=_is_compared,
+    checked=_is_merged,
+    tip="Show both graphs as one, with added, removed, changed and moved nodes coloured.",
+    words="diff merged union side by side unified",
+)
 def _toggle_merged(context: MenuContext) -> None:
     settings = context.settings
     settings.set(COMPARE_MERGED, not settings.get(COMPARE_MERGED))
 
 
+@action(
+    "model.next_difference",
+    "Next Difference",
+    Menu.GO.section(6),
+    key="Ctrl+Alt+Down",
+    when=_is_compared,
+    words="diff compare following change",
+)
+def _next_difference(context: MenuContext) -> None:
+    _step(context, 1)
+
+
+@action(
+    "model.previous_difference",
+    "Previous Difference",
+    Menu.GO.section(6),
+    key="Ctrl+Alt+Up",
+    when=_is_compared,
+    words="diff compare change before",
+)
+def _previous_difference(context: MenuContext) -> None:
+    _step(context, -1)
+
+
+@action(
+    "model.stop_comparing", "&Stop Comparing", Submenu.COMPARE, when=_is_compared, words="diff end close side by side"
+)
 def _stop_comparing(context: MenuContext) -> None:
     comparing = comparison_of(context.opened)
     if comparing is not None:
         comparing.close()
 
 
-def _step(context: MenuContext, by: int) -> None:
-    comparing = comparison_of(context.opened)
-    if comparing is not None:
-        comparing.step(by)
-
-
-ACTIONS = (
-    Action(
-        id="model.simplify",
-        title="Simplif&y…",
-        run=_simplify,
-        enabled=with_document,
-        menu=Menu.MODEL,
-        section=3,
-        tip="Fold constants, remove no-op nodes and fuse operators. Outputs before and after are compared.",
-        words="optimize optimise onnxsim onnxslim constant folding fuse batch normalization eliminate",
-    ),
-    Action(
-        id="model.convert",
-        title="Con&vert…",
-        run=_convert,
-        enabled=with_document,
-        menu=Menu.MODEL,
-        section=3,
-        tip="Change opset, precision or dimensions, with a preview.",
-        words="opset version upgrade float16 fp16 bfloat16 bf16 half precision freeze batch dynamic strip",
-    ),
-    Action(
-        id="model.compare",
-        title="Compare &with…",
-        run=_compare,
-        enabled=with_document,
-        menu=Menu.MODEL,
-        section=4,
-        submenu=Submenu.COMPARE,
-        icon="compare",
-        tip="Show another model beside this one, mark differences, and copy changes between them.",
-        words="diff difference versions side by side",
-    ),
-    Action(
-        id="model.run_both",
-        title="&Run Both and Compare Values",
-        run=_run_both,
-        enabled=_is_compared,
-        menu=Menu.MODEL,
-        section=4,
-        submenu=Submenu.COMPARE,
-        tip="Run both models with the same inputs and list the difference of each value.",
-        words="diff error accuracy execute",
-    ),
-    Action(
-        id="model.compare_merged",
-        title="Show Both as One &Graph",
-        run=_toggle_merged,
-        enabled=_is_compared,
-        checked=_is_merged,
-        menu=Menu.MODEL,
-        section=4,
-        submenu=Submenu.COMPARE,
-        tip="Show both graphs as one, with added, removed, changed and moved nodes coloured.",
-        words="diff merged union side by side unified",
-    ),
-    Action(
-        id="model.next_difference",
-        title="Next Difference",
-        run=lambda context: _step(context, 1),
-        enabled=_is_compared,
-        menu=Menu.GO,
-        section=6,
-        shortcut=("Ctrl+Alt+Down",),
-        words="diff compare following change",
-    ),
-    Action(
-        id="model.previous_difference",
-        title="Previous Difference",
-        run=lambda context: _step(context, -1),
-        enabled=_is_compared,
-        menu=Menu.GO,
-        section=6,
-        shortcut=("Ctrl+Alt+Up",),
-        words="diff compare change before",
-    ),
-    Action(
-        id="model.stop_comparing",
-        title="&Stop Comparing",
-        run=_stop_comparing,
-        enabled=_is_compared,
-        menu=Menu.MODEL,
-        section=4,
-        submenu=Submenu.COMPARE,
-        words="diff end close side by side",
-    ),
-    Action(
-        id="model.write_types",
-        title="Write Inferred &Types into the Model",
-        run=_write_types,
-        enabled=_knows_types,
-        menu=Menu.MODEL,
-        section=2,
-        submenu=Submenu.TYPES,
-        tip="Declare all inferred types, as one edit. Sizes that have no number or name in the model stay open.",
-        words="shape inference infer shapes value_info store",
-    ),
-    Action(
-        id="model.write_selected_types",
-        title="Write Inferred Types of the &Selection",
-        run=partial(_write_types, selected=True),
-        enabled=_knows_selected_types,
-        menu=Menu.MODEL,
-        section=2,
-        submenu=Submenu.TYPES,
-        tip="Declare the inferred types of the outputs of the selected nodes, as one edit.",
-        words="shape inference infer shapes value_info store node",
-    ),
-    Action(
-        id="model.type_rule",
-        title="Types of an Unknown Operator…",
-        run=_set_type_rule,
-        enabled=lambda context: may_have(context.selected_nodes, attrgetter("domain")),
-        menu=Menu.MODEL,
-        section=2,
-        submenu=Submenu.TYPES,
-        tip="Define how the output types of the selected custom operator depend on its inputs.",
-        words="shape inference infer custom rule same as input",
-    ),
+@action(
+    "model.write_types",
+    "Write Inferred &Types into the Model",
+    Submenu.TYPES,
+    when=_knows_types,
+    tip="Declare all inferred types, as one edit. Sizes that have no number or name in the model stay open.",
+    words="shape inference infer shapes value_info store",
 )
+def _write_types(context: MenuContext) -> None:
+    from onnx_workbench.viewer.workflows.background_edit import write_types
+
+    write_types(context.opened)
+
+
+@action(
+    "model.write_selected_types",
+    "Write Inferred Types of the &Selection",
+    Submenu.TYPES,
+    when=_knows_selected_types,
+    tip="Declare the inferred types of the outputs of the selected nodes, as one edit.",
+    words="shape inference infer shapes value_info store node",
+)
+def _write_selected_types(context: MenuContext) -> None:
+    from onnx_workbench.viewer.workflows.background_edit import write_types
+
+    write_types(context.opened, selected=True)
+
+
+@action(
+    "model.type_rule",
+    "Types of an Unknown Operator…",
+    Submenu.TYPES,
+    when=lambda context: may_have(context.selected_nodes, attrgetter("domain")),
+    tip="Define how the output types of the selected custom operator depend on its inputs.",
+    words="shape inference infer custom rule same as input",
+)
+def _set_type_rule(context: MenuContext) -> None:
+    from onnx_workbench.model.errors import ModelError
+    from onnx_workbench.model.inference.rules import user_rule
+    from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
+
+    workspace, custom = context.opened, _custom_nodes(context)
+    if not custom:
+        raise ModelError(
+            "No custom operator is selected",
+            "Select a node with a custom domain. Types of standard operators are known.",
+        )
+    node = custom[-1]
+    operator = f"{node.domain}::{node.op_type}"
+
+    def set_rule(texts: list[str]) -> None:
+        rule = texts[0].strip()
+        if rule and user_rule(rule) is None:
+            raise ModelError(f"{display(rule, 60)!r} is not a rule", "Write it as: same as input 0")
+        workspace.types.set_rule(operator, rule)
+
+    dialog = TextPrompt(
+        context.window,
+        "Types of an unknown operator",
+        [
+            PromptField(
+                "Outputs", workspace.types.rules.get(operator, "same as input 0"), "same as input 0; empty: unknown"
+            )
+        ],
+        set_rule,
+        explanation=f"Type and shape rule for all nodes of {display(operator, 80)}, while the document is open.",
+        button="Infer",
+    )
+    show_for(workspace, dialog)

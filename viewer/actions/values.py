@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Value
-from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, Submenu, with_document
+from onnx_workbench.viewer.actions.action import (
+    Action,
+    Menu,
+    MenuContext,
+    Submenu,
+    action,
+    with_document,
+)
 from onnx_workbench.viewer.actions.targets import has_results, may_have
 
 if TYPE_CHECKING:
@@ -38,14 +45,6 @@ def _compare(context: MenuContext) -> RunComparisonPanel:
     return panel
 
 
-def _correct_types(context: MenuContext) -> None:
-    from onnx_workbench.viewer.run_panel.panel import RunPanel
-
-    panel = context.docks.open("run")
-    assert isinstance(panel, RunPanel)
-    panel.outcome.correct_declarations()
-
-
 def _view_action(
     name: str,
     title: str,
@@ -54,16 +53,8 @@ def _view_action(
     words: str,
     enabled: Callable[[MenuContext], bool] = with_document,
 ) -> Action:
-    return Action(
-        id=f"values.{name}",
-        title=title,
-        run=lambda context: run(_tensor(context)),
-        menu=Menu.RUN,
-        section=5,
-        submenu=Submenu.LOOK,
-        enabled=enabled,
-        tip=tip,
-        words=words,
+    return action(action_id=f"values.{name}", title=title, place=Submenu.LOOK, when=enabled, tip=tip, words=words)(
+        lambda context: run(_tensor(context))
     )
 
 
@@ -97,24 +88,12 @@ def _is_constant(value: Value) -> bool:
     return is_made or value.initializer is not None
 
 
-def _import(context: MenuContext) -> None:
-    _tensor(context).pane.menu.ask_import()
-
-
-def _trace(context: MenuContext) -> None:
-    context.docks.open("element")
-
-
 def _watched(context: MenuContext) -> list[Value]:
     workspace = context.workspace
     if workspace is None or not workspace.has_runs:
         return []
     selection = workspace.selection
     return [v for v in workspace.results.pinned if v in selection or v.producer in selection]
-
-
-def _unwatch(context: MenuContext) -> None:
-    context.opened.results.unpin(_watched(context))
 
 
 def _comparison(
@@ -125,17 +104,9 @@ def _comparison(
     tip: str = "",
     enabled: Callable[[MenuContext], bool] = with_document,
 ) -> Action:
-    return Action(
-        id=f"values.{name}",
-        title=title,
-        run=lambda context: run(_compare(context)),
-        menu=Menu.RUN,
-        section=5,
-        submenu=Submenu.COMPARE_RUNS,
-        enabled=enabled,
-        tip=tip,
-        words=words,
-    )
+    return action(
+        action_id=f"values.{name}", title=title, place=Submenu.COMPARE_RUNS, when=enabled, tip=tip, words=words
+    )(lambda context: run(_compare(context)))
 
 
 def _what_if(precision: Precision) -> Action:
@@ -184,19 +155,16 @@ def _break_above(context: MenuContext) -> None:
 
 
 def _break(condition: Condition, title: str, run: Callable[[MenuContext], None] | None = None) -> Action:
-    return Action(
-        id=f"values.break_{condition.replace('-', '_')}",
+    return action(
+        action_id=f"values.break_{condition.replace('-', '_')}",
         title=title,
-        run=run or partial(_toggle_condition, condition),
+        place=Submenu.BREAK,
         checked=partial(_stops_when, condition),
-        menu=Menu.RUN,
-        section=4,
-        submenu=Submenu.BREAK,
         words="breakpoint condition stop debug pause nan inf infinity large shape differs mismatch",
-    )
+    )(run or partial(_toggle_condition, condition))
 
 
-ACTIONS = (
+INSPECT_ACTIONS = (
     _break("non-finite", "Break When a Value Is Not Finite"),
     _break("above", "Break When |x| Is Above…", _break_above),
     _break("shape", "Break When a Shape Differs From the Declared One"),
@@ -259,47 +227,62 @@ ACTIONS = (
         "Save the histogram of the Tensor panel, as .png.",
         "export picture distribution",
     ),
-    Action(
-        id="values.import",
-        title="Import Values…",
-        run=_import,
-        menu=Menu.RUN,
-        section=5,
-        submenu=Submenu.LOOK,
-        enabled=_may_hold_values,
-        contexts=frozenset({"value"}),
-        tip="Import .npy, .npz, .pb, CSV or PNG into the initializer or constant in the Tensor panel.",
-        words="load tensor array weights",
-    ),
-    Action(
-        id="run.trace_element",
-        title="Trace Element",
-        run=_trace,
-        menu=Menu.RUN,
-        section=5,
-        submenu=Submenu.LOOK,
-        shortcut=("Ctrl+Alt+F",),
-        tip="Show which input elements affect the element clicked in the Tensor panel.",
-        words="provenance origin receptive field where from",
-    ),
-    Action(
-        id="values.unwatch",
-        title="Stop Watching Value",
-        run=_unwatch,
-        enabled=lambda context: bool(_watched(context)),
-        contexts=frozenset({"node", "value"}),
-        words="unpin watch list",
-    ),
-    Action(
-        id="values.correct_types",
-        title="Correct Declared Types",
-        run=_correct_types,
-        menu=Menu.RUN,
-        section=5,
-        enabled=has_results,
-        tip="Replace declared types and shapes that differ from those of the last run.",
-        words="declaration mismatch contradiction shape fix",
-    ),
+)
+
+
+@action(
+    "values.import",
+    "Import Values…",
+    Submenu.LOOK,
+    when=_may_hold_values,
+    on=("value",),
+    tip="Import .npy, .npz, .pb, CSV or PNG into the initializer or constant in the Tensor panel.",
+    words="load tensor array weights",
+)
+def _import(context: MenuContext) -> None:
+    _tensor(context).pane.menu.ask_import()
+
+
+@action(
+    "run.trace_element",
+    "Trace Element",
+    Submenu.LOOK,
+    key="Ctrl+Alt+F",
+    tip="Show which input elements affect the element clicked in the Tensor panel.",
+    words="provenance origin receptive field where from",
+)
+def _trace(context: MenuContext) -> None:
+    context.docks.open("element")
+
+
+@action(
+    "values.unwatch",
+    "Stop Watching Value",
+    when=lambda context: bool(_watched(context)),
+    on=("node", "value"),
+    words="unpin watch list",
+)
+def _unwatch(context: MenuContext) -> None:
+    context.opened.results.unpin(_watched(context))
+
+
+@action(
+    "values.correct_types",
+    "Correct Declared Types",
+    Menu.RUN.section(5),
+    when=has_results,
+    tip="Replace declared types and shapes that differ from those of the last run.",
+    words="declaration mismatch contradiction shape fix",
+)
+def _correct_types(context: MenuContext) -> None:
+    from onnx_workbench.viewer.run_panel.panel import RunPanel
+
+    panel = context.docks.open("run")
+    assert isinstance(panel, RunPanel)
+    panel.outcome.correct_declarations()
+
+
+COMPARE_ACTIONS = (
     _comparison(
         "compare_with",
         "Compare Values With…",

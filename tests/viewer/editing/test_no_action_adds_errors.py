@@ -240,7 +240,11 @@ def default_button(dialog: QDialog) -> QPushButton | None:
 def found(desk, model: Model, kinds: tuple[str, ...], *, most: int) -> list[str]:
     """What actions make worse, each on so many kinds of selections for which it is enabled, beginning with others."""
     trials, told = Trials(desk, model), []
-    edits = [one for one in actions() if one.menu in (Menu.EDIT, Menu.MODEL) and one.id not in HISTORY]
+    edits = [
+        one
+        for one in actions()
+        if one.place is not None and one.place.menu in (Menu.EDIT, Menu.MODEL) and one.id not in HISTORY
+    ]
     for number, one in enumerate(edits):
         tried = 0
         for kind in (*kinds[number % len(kinds) :], *kinds[: number % len(kinds)]):
