@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -126,4 +127,27 @@ def residual(blocks: int) -> Graphs:
         last = f"sum{block}"
     g.node("Softmax", [last], ["y"])
     g.outputs("y")
+    return g
+
+
+def nested(seed: int, depth: int = 2) -> Graphs:
+    """Return a random graph of Relu, Concat, If, Loop and Scan, whose bodies use values of all graphs around them."""
+    return _random_body(random.Random(seed), "main", None, [], depth)
+
+
+def _random_body(rng: random.Random, name: str, outer: Graphs | None, seen: list[str], depth: int) -> Graphs:
+    g = Graphs(name, outer)
+    own = [f"{name}.in{n}" for n in range(rng.randint(0 if outer else 1, 2))]
+    for value in own:
+        g.input(value, 2)
+    for number in range(rng.randint(1, 6)):
+        known = [*seen, *own]
+        kind = rng.choice(["Relu", "Concat", "Concat", "If", "Loop", "Scan"] if depth else ["Relu", "Concat"])
+        title = f"{name}.{number}"
+        taken = [rng.choice(known) for _ in range(1 if kind in ("Relu", "If") else rng.randint(1, 5))]
+        keys = {"If": ["then_branch", "else_branch"], "Loop": ["body"], "Scan": ["body"]}.get(kind, [])
+        bodies = {key: _random_body(rng, f"{title}.{key}", g, known, depth - 1).graph for key in keys}
+        g.node(kind, taken, [title], name=title, **bodies)
+        own.append(title)
+    g.outputs(*{rng.choice([*seen, *own]) for _ in range(rng.randint(1, 3))})
     return g

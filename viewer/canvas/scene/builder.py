@@ -376,9 +376,10 @@ class DrawingBuilder:
         for position, (source, value, dashed) in enumerate(wired):
             self._connect(source, target, value, dashed=dashed, at=(position, places))
         if node.bodies and self._boxes[target].kind is not Kind.CONTAINER:
+            direct = {value for _, value, _ in wired}
             for value in outer_values(node):
                 found = self._source(level, value) if value.initializer is None else None
-                if found is not None:
+                if found is not None and value not in direct:
                     self._connect(found[0], target, value, dashed=True, at=None)
 
     def _draw_edges_behind(self, level: _Level, node: Node, target: int) -> None:
@@ -439,8 +440,6 @@ class DrawingBuilder:
                     self._also.append((value, edge))
                 return
             self._merged[source, target] = len(self._values)
-        elif at is None and any(v is value for v in self._values[-8:] if self._edges[-1] == target):
-            return  # a node already uses the value directly
         self._edges.extend((source, target))
         self._sides.extend((self._side(source), self._side(target)))
         self._values.append(value)

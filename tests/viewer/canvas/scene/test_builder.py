@@ -1,16 +1,21 @@
 from __future__ import annotations
 
+import random
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterator
+
 import numpy as np
 import pytest
 
 from onnx_workbench.model.analysis.name_scopes import scope_tree
+from onnx_workbench.model.analysis.scoping import captured
 from onnx_workbench.model.history.steps import SetAttribute
-from onnx_workbench.model.ir.graph import Function
+from onnx_workbench.model.ir.graph import Function, Graph, Value
 from onnx_workbench.viewer.canvas.paint.fonts import Style, canvas_fonts
 from onnx_workbench.viewer.canvas.scene.box_factory import BoxFactory
 from onnx_workbench.viewer.canvas.scene.builder import Ids, build, initial_expansion, inner_graph
 from onnx_workbench.viewer.canvas.scene.drawing import WIDEST, Drawing, DrawingOptions, Kind
-from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain
+from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain, nested
 
 
 @pytest.fixture(autouse=True)
@@ -159,6 +164,53 @@ def test_an_expanded_node_holds_its_bodies(branching_model):
         if is_dashed
     }
     assert dashed == {("Relu", "Neg"), ("Relu", "Abs")}
+
+
+def _uses(graph: Graph, expanded: Collection[Hashable], instance: Hashable = ()) -> Counter[tuple[Value, object]]:
+    """Count the uses that edges are drawn for: each input and output, and each captured value of a closed node."""
+    found: Counter[tuple[Value, object]] = Counter((value, value) for value in graph.outputs)
+    for node in graph.nodes:
+        found.update((value, node) for value in node.inputs)
+        if (instance, node) in expanded:
+            for body in node.bodies:
+                found += _uses(body, expanded, (instance, node, body))
+        else:
+            found.update((value, node) for value in set(captured(node)) - set(node.inputs))
+    return found
+
+
+def _expandable(graph: Graph, instance: Hashable = ()) -> Iterator[Hashable]:
+    for node in graph.nodes:
+        if node.bodies:
+            yield (instance, node)
+        for body in node.bodies:
+            yield from _expandable(body, (instance, node, body))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_every_use_of_a_value_is_an_edge(seed):
+    graph = nested(seed).model().graph
+    expanded = {key for key in _expandable(graph) if random.Random(seed).random() < 0.5}
+    drawing = build(graph, DrawingOptions(fold_nodes=False), expanded)
+    targets = [drawing.boxes[target].subject for target in drawing.edges[:, 1]]
+    assert Counter(zip(drawing.values, targets, strict=True)) == _uses(graph, expanded)
+    assert all(
+        drawing.boxes[source].subject in (value, value.producer)
+        for source, value in zip(drawing.edges[:, 0], drawing.values, strict=True)
+    )
+
+
+def test_an_edge_beside_one_that_carries_the_same_value_to_another_node_is_drawn():
+    g = Graphs()
+    for name in ("x", "w", "flag"):
+        g.input(name, 2)
+    body = Graphs("then_branch", outer=g)
+    body.node("Add", ["x", "w"], ["sum"])
+    body.outputs("sum")
+    g.node("Relu", ["x"], ["r"])
+    g.node("If", ["flag"], ["y"], then_branch=body.graph)
+    g.outputs("r", "y")
+    assert {("x", "If"), ("w", "If"), ("flag", "If")} <= edges(build(g.model().graph))
 
 
 def test_an_expanded_function_is_drawn_in_place_each_time(branching_model):
