@@ -104,8 +104,10 @@ def _dropout_from_12(editor: NodeEditor) -> None:
 def _single_axis(editor: NodeEditor) -> None:
     """Transpose the axis to the end, where both versions agree."""
     rank = editor.known_rank(0)
-    axis = editor.attribute("axis", -1) % max(rank, 1)
-    editor.set("axis", max(rank - 1, 0))
+    if not rank:
+        raise editor.refuse("its input has no axis, which it needed before version 13")
+    axis = editor.attribute("axis", -1) % rank
+    editor.set("axis", rank - 1)
     if axis != rank - 1:
         order = [i for i in range(rank) if i != axis] + [axis]
         editor.set_inputs([editor.before("Transpose", [editor.input(0)], perm=order)])
@@ -142,6 +144,40 @@ def _resize_from_11(editor: NodeEditor) -> None:
     editor.set_inputs([editor.input(0), editor.input(2)])
 
 
+def _resize_from_10(editor: NodeEditor) -> None:
+    """Upsample, the name of Resize before, can only enlarge."""
+    scales = editor.constant_or_none(1)
+    if scales is None or (scales < 1).any():
+        raise editor.refuse("its scales are not known to be at least 1, and there it can only enlarge")
+    editor.rename("Upsample")
+
+
+def _upsample_from_9(editor: NodeEditor) -> None:
+    editor.set("scales", tuple(float(scale) for scale in editor.constant(1).reshape(-1)))
+    editor.keep_inputs(1)
+
+
+def _upsample_from_7(editor: NodeEditor) -> None:
+    scales = editor.attribute("scales", ())
+    if len(scales) != 4 or tuple(scales[:2]) != (1.0, 1.0):
+        raise editor.refuse("there it can only enlarge height and width")
+    editor.drop("scales")
+    editor.set("height_scale", scales[2])
+    editor.set("width_scale", scales[3])
+    if editor.attribute("mode") == "linear":
+        editor.set("mode", "bilinear")
+
+
+def _scatter_elements_from_11(editor: NodeEditor) -> None:
+    """The name before was Scatter, whose indices do not count from the end."""
+    indices = editor.constant_or_none(1)
+    if indices is None:
+        editor.report.warn("Scatter takes no negative indices, which ScatterElements counts from the end", editor.node)
+    elif (indices < 0).any():
+        raise editor.refuse("its negative indices count from the end, which they do not there")
+    editor.rename("Scatter")
+
+
 def _normalization_from_14(editor: NodeEditor) -> None:
     if editor.attribute("training_mode", 0):
         raise editor.refuse("it is in training mode")
@@ -149,6 +185,11 @@ def _normalization_from_14(editor: NodeEditor) -> None:
 
 
 _SAMPLINGS = {"linear": "bilinear", "cubic": "bicubic"}
+
+
+def _normalization_from_6(editor: NodeEditor) -> None:
+    """State what version 1 required: mean and variance may be computed in place, which nothing does."""
+    editor.set("consumed_inputs", (0, 0, 0, 1, 1))
 
 
 def _gridsample_from_20(editor: NodeEditor) -> None:
@@ -383,11 +424,16 @@ DOWNWARD: Mapping[tuple[str, int], Adapter] = {
     ),
     ("Resize", 13): _resize_from_13,
     ("Resize", 11): _resize_from_11,
+    ("Resize", 10): _resize_from_10,
+    ("Upsample", 9): _upsample_from_9,
+    ("Upsample", 7): _upsample_from_7,
+    ("ScatterElements", 11): _scatter_elements_from_11,
     ("RoiAlign", 16): _roi_align_from_16,
     ("Gemm", 7): _set("broadcast", 1),
     ("PRelu", 7): _slope_from_7,
     ("Reshape", 5): _reshape_from_5,
     ("Cast", 6): _cast_from_6,
+    ("BatchNormalization", 6): _normalization_from_6,
     ("BatchNormalization", 14): _normalization_from_14,
     ("GridSample", 20): _gridsample_from_20,
     ("DFT", 20): _dft_from_20,

@@ -161,7 +161,9 @@ def _declare_bodies(edit: Transaction, type_of: TypeOf) -> None:
 
 def _is_missing(op_type: str, current: int, version: int) -> bool:
     other_below = _OTHER_BELOW.get(op_type, 0)
-    return schemas.find(op_type, version) is None or version < other_below <= current
+    if schemas.find(op_type, version) is None:
+        return (op_type, schemas.versions(op_type)[0]) not in DOWNWARD  # else it had another name
+    return version < other_below <= current
 
 
 class _Tried(NotConvertible):
@@ -320,16 +322,17 @@ def _upward(editor: NodeEditor, old: Schema | None, crossed: int) -> None:
 def _downward(editor: NodeEditor, crossed: int) -> None:
     node = editor.node
     before = node.op_type
-    new, old = schemas.find(node.op_type, crossed), schemas.find(node.op_type, crossed - 1)
-    if old is None:
-        raise editor.refuse(f"it exists only since opset {crossed}")
-    adapter = DOWNWARD.get((node.op_type, crossed))
+    new = schemas.find(before, crossed)
+    adapter = DOWNWARD.get((before, crossed))
     if adapter is not None:
         _require_kinds(editor, new)
         inputs, attributes = node.inputs, dict(node.attributes)
         adapter(editor)
-        if node.inputs != inputs or dict(node.attributes) != attributes:
+        if node.op_type != before or node.inputs != inputs or dict(node.attributes) != attributes:
             editor.report.changed(_says(before, node.op_type, crossed - 1), node)
+    old = schemas.find(node.op_type, crossed - 1)
+    if old is None:
+        raise editor.refuse(f"it exists only since opset {crossed}")
     if new is not None:
         _drop_defaults(editor, new, old)
         if adapter is None:
@@ -348,6 +351,8 @@ def _keep_defaults(editor: NodeEditor, old: Schema, new: Schema) -> None:
         other = new.attributes.get(name)
         if formal.default is None or other is None or name in editor.node.attributes:
             continue
+        if other.choices and formal.default.value not in other.choices:
+            continue  # spelled otherwise there ("foward" of GRU-1)
         if other.default is None or other.default.value != formal.default.value:
             editor.edit.do(SetAttribute(editor.node, name, formal.default))
             editor.report.changed(f"{editor.node.op_type} states its {name}", editor.node)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from onnx_workbench.model.convert.node_editor import NodeEditor
+from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.types import Dimension, ElementType
 from onnx_workbench.model.schemas import traits
 
@@ -27,6 +28,34 @@ def _ints(editor: NodeEditor, name: str, index: int) -> None:
 def axes_to_input(editor: NodeEditor) -> None:
     """Squeeze, Unsqueeze, Reduce*: axes."""
     _ints(editor, "axes", 1)
+
+
+def _concat_to_4(editor: NodeEditor) -> None:
+    """The axis was 1 where it was left out; now it is required."""
+    editor.set("axis", editor.attribute("axis", 1))
+
+
+def _split_1_to_2(editor: NodeEditor) -> None:
+    """Version 1 could take the sizes as an input, of the type of the data, instead of the attribute."""
+    if editor.has(1):
+        editor.set("split", tuple(int(size) for size in editor.constant(1).reshape(-1)))
+    editor.keep_inputs(1)
+
+
+def _tile_to_6(editor: NodeEditor) -> None:
+    """Version 1 repeated along one axis; both numbers were inputs of the type of the data."""
+    import numpy as np
+
+    tiles, axis = (int(editor.constant(index).reshape(-1)[0]) for index in (1, 2))
+    repeats = np.ones(editor.known_rank(0), np.int64)
+    repeats[axis] = tiles
+    editor.set_inputs([editor.input(0), editor.make_constant(repeats, "repeats")])
+
+
+def _gru_to_3(editor: NodeEditor) -> None:
+    """Version 1 spelled a direction "foward"."""
+    if editor.attribute("direction") == "foward":
+        editor.set("direction", "forward")
 
 
 def _split_2_to_13(editor: NodeEditor) -> None:
@@ -174,7 +203,7 @@ def _coerced_axis(editor: NodeEditor) -> None:
     """Softmax and its variants flattened to two dimensions at `axis`; now they work along one axis."""
     axis = editor.attribute("axis", 1)
     rank = editor.rank(0)
-    if rank is not None and axis % max(rank, 1) == rank - 1:
+    if axis == -1 or (rank is not None and axis == rank - 1):
         editor.set("axis", -1)
         return
     source, dims = editor.input(0), editor.dims(0)
@@ -198,7 +227,7 @@ def _may_copy_wrong_size(dims: Sequence[Dimension] | None, axis: int) -> bool:
     """
     if dims is None:
         return True
-    axis %= max(len(dims), 1)
+    axis += len(dims) if axis < 0 else 0
     right = {0: axis > 0, 1: axis < 2}
     return any(not right.get(i) and (size == 0 or not isinstance(size, int)) for i, size in enumerate(dims))
 
@@ -207,6 +236,8 @@ def _upsample_to_7(editor: NodeEditor) -> None:
     height, width = editor.attribute("height_scale", 1.0), editor.attribute("width_scale", 1.0)
     editor.drop("height_scale", "width_scale")
     editor.set("scales", (1.0, 1.0, float(height), float(width)))
+    if editor.attribute("mode") == "bilinear":
+        editor.set("mode", "linear")
 
 
 def _upsample_to_9(editor: NodeEditor) -> None:
@@ -218,8 +249,6 @@ def _upsample_to_9(editor: NodeEditor) -> None:
 
 
 def _upsample_to_10(editor: NodeEditor) -> None:
-    if editor.attribute("mode") == "bilinear":
-        editor.set("mode", "linear")
     editor.rename("Resize")
 
 
@@ -285,16 +314,38 @@ def _group_normalization_to_21(editor: NodeEditor) -> None:
     """Scale and bias had one number per group; now one per channel."""
     import numpy as np
 
-    kind = editor.conversion.type_of(editor.input(0))
-    shape = getattr(kind, "shape", None)
-    channels = shape.dims[1] if shape is not None and shape.rank > 1 else None
-    groups = editor.attribute("num_groups", 1)
-    if not isinstance(channels, int) or not groups or channels % groups:
-        raise editor.unable("the number of channels must be known to repeat its scale and bias")
+    dims, groups = editor.dims(0), editor.attribute("num_groups", 1)
+    channels = dims[1] if dims is not None and len(dims) > 1 else None
+    if groups < 1 or (isinstance(channels, int) and channels % groups):
+        raise editor.refuse(f"its {channels} channels are not divided into {groups} groups of one size")
     inputs = list(editor.node.inputs)
     for index, word in ((1, "scale"), (2, "bias")):
-        inputs[index] = editor.make_constant(np.repeat(editor.constant(index), channels // groups), word)
+        constant = editor.constant_or_none(index) if isinstance(channels, int) else None
+        if constant is None:
+            inputs[index] = _repeated_by_nodes(editor, index, channels, groups)
+        else:
+            inputs[index] = editor.make_constant(np.repeat(constant, channels // groups), word)
     editor.set_inputs(inputs)
+
+
+def _repeated_by_nodes(editor: NodeEditor, index: int, channels: Dimension, groups: int) -> Value:
+    """Insert nodes that repeat each number of an input for the channels of its group."""
+
+    def ints(word: str, *numbers: int) -> Value:
+        import numpy as np
+
+        return editor.make_constant(np.array(numbers, np.int64), word)
+
+    if isinstance(channels, int):
+        shape = ints("repeats", 1, channels // groups)
+    else:
+        sizes = editor.before("Shape", [editor.input(0)])
+        size = editor.before("Slice", [sizes, ints("start", 1), ints("end", 2)])
+        each = editor.before("Div", [size, ints("groups", groups)])
+        shape = editor.before("Concat", [ints("one", 1), each], axis=0)
+    column = editor.before("Reshape", [editor.input(index), ints("column", groups, 1)])
+    repeated = editor.before("Expand", [column, shape])
+    return editor.before("Reshape", [repeated, ints("flat", -1)])
 
 
 def _scan_to_9(editor: NodeEditor) -> None:
@@ -320,13 +371,6 @@ def _mean_variance_to_13(editor: NodeEditor) -> None:
         editor.set("axes", (0, 2, 3))
 
 
-def _unknown(reason: str) -> Adapter:
-    def adapter(editor: NodeEditor) -> None:
-        raise editor.unable(reason)
-
-    return adapter
-
-
 #: Reductions whose axes became an input in version 18; of ReduceSum they did before.
 REDUCTIONS = tuple(set(traits.names(lambda t: t.is_reduction)) - {"ArgMax", "ArgMin", "ReduceSum"})
 #: Operators with explicit broadcasting before version 7.
@@ -337,7 +381,8 @@ UPWARD: Mapping[tuple[str, int], Adapter] = {
     **{(name, 7): _broadcast_to_7 for name in BROADCASTING},
     **{(name, 13): axes_to_input for name in ("ReduceSum", "Squeeze", "Unsqueeze")},
     **{(name, 13): _coerced_axis for name in ("Softmax", "LogSoftmax", "Hardmax")},
-    ("Split", 2): _unknown("version 1 took its sizes as an input of another kind"),
+    ("Concat", 4): _concat_to_4,
+    ("Split", 2): _split_1_to_2,
     ("Split", 13): _split_2_to_13,
     ("Split", 18): _split_to_18,
     ("Clip", 11): _clip_to_11,
@@ -370,5 +415,6 @@ UPWARD: Mapping[tuple[str, int], Adapter] = {
     ("GroupNormalization", 21): _group_normalization_to_21,
     ("Scan", 9): _scan_to_9,
     ("MeanVarianceNormalization", 13): _mean_variance_to_13,
-    ("Tile", 6): _unknown("version 1 repeats along one axis only"),
+    ("Tile", 6): _tile_to_6,
+    ("GRU", 3): _gru_to_3,
 }

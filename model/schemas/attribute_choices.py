@@ -90,6 +90,7 @@ _BY_OPERATOR: dict[tuple[str, str], tuple[str | int, ...]] = {
 #: Values allowed before a version of the operator.
 _EARLIER: dict[tuple[str, str], tuple[int, tuple[str | int, ...]]] = {
     ("GridSample", "mode"): (20, ("bilinear", "nearest", "bicubic")),
+    ("Upsample", "mode"): (7, ("nearest", "bilinear")),
     ("GRU", "direction"): (3, ("foward", *_DIRECTION)),  # as the default was spelled then
 }
 

@@ -16,6 +16,7 @@ from tests.model import builders
 from tests.model.convert.conversions import fed, made, outputs, to_opset
 from tests.model.snapshots import assert_linked, snapshot
 
+GROUPS = "g (float[2,4,3] x, float[4] s, float[4] b) => (float[2,4,3] y)"
 UP = [
     (12, 13, "g (float[2,3,4] x) => (y) { y = Softmax(x) }"),
     (11, 13, "g (float[2,3,4] x) => (y) { y = LogSoftmax<axis=2>(x) }"),
@@ -47,6 +48,7 @@ UP = [
     (10, 16, "g (float[1,1,4,4] x, float[1,4] r) => (y) <int64[1] i = {0}> { y = RoiAlign(x, r, i) }"),
     (18, 21, ("g (float[1,4,3] x) => (float[1,4,3] y) <float[2] s = {1.0,2.0}, float[2] b = {0.5,0.25}>"
      " { y = GroupNormalization<num_groups=2>(x, s, b) }")),
+    (18, 21, GROUPS.replace("float[4]", "float[2]") + " { y = GroupNormalization<num_groups=2>(x, s, b) }"),
 ]  # fmt: skip
 
 
@@ -93,6 +95,10 @@ DOWN = [
     (13, 7, "g (float[2,6] x) => (y) { s = Constant<value=int64[2] {3,4}>() y = Reshape(x, s) }"),
     (13, 9, ("g (float[4,6] x) => (y) <int64[1] z = {1}, int64[1] h = {0}>"
      " { n = Shape(x) e = Slice(n, h, z) b = Sub(e, z) y = Slice(x, h, b, h) }")),
+    (10, 9, "g (float[1,1,4,4] x) => (y) <float[4] s = {1.0,1.0,2.0,1.5}> { y = Resize(x, s) }"),
+    (10, 6, 'g (float[1,1,4,4] x) => (y) <float[4] s = {1.0,1.0,2.0,1.5}> { y = Resize<mode="linear">(x, s) }'),
+    (13, 9, ("g (float[3,2] x, float[3,2] u) => (y) <int64[3,2] i = {0,1,2,0,1,1}>"
+     " { y = ScatterElements<axis=0>(x, i, u) }")),
     (7, 6, "g (float[2,3] x, float[3] z, float c) => (y) { a = Add(x, z) y = Mul(a, c) }"),
     (16, 13, ('g (float[1,1,4,4] x, float[1,4] r) => (y) <int64[1] i = {0}>'
      ' { y = RoiAlign<coordinate_transformation_mode="output_half_pixel">(x, r, i) }')),
@@ -134,6 +140,17 @@ def test_a_size_of_zero_that_reshape_13_cannot_express_is_warned_of():
     assert not to_opset(document, 13).warnings
 
 
+def test_the_scale_of_a_group_is_repeated_whatever_the_number_of_channels():
+    text = "g (float[N,C,3] x, float[2] s, float[2] b) => (float[N,C,3] y)"
+    document = made(18, text + " { y = GroupNormalization<num_groups=2>(x, s, b) }")
+    feeds = {name: np.random.default_rng(0).standard_normal(n).astype(np.float32) for name, n in
+             (("x", (2, 6, 3)), ("s", 2), ("b", 2))}  # fmt: skip
+    before = outputs(document.model, feeds)
+    to_opset(document, 21)
+    onnx.checker.check_model(to_bytes(document.model), full_check=True)
+    np.testing.assert_allclose(outputs(document.model, feeds)["y"], before["y"], rtol=1e-6)
+
+
 def test_what_is_written_out_bears_a_size_of_zero():
     document = made(17, "g (float[2,N,5] x, float[5] s) => (float[2,N,5] y) { y = LayerNormalization (x, s) }")
     to_opset(document, 16)
@@ -142,7 +159,6 @@ def test_what_is_written_out_bears_a_size_of_zero():
 
 
 QKV = "g (float[1,2,3,4] q, float[1,2,5,4] k, float[1,2,5,4] v) => (float[1,2,3,4] y)"
-GROUPS = "g (float[2,4,3] x, float[4] s, float[4] b) => (float[2,4,3] y)"
 WRITTEN_OUT = [
     (20, 9, "g (float[2,3] x) => (y) { y = Gelu(x) }"),
     (20, 13, 'g (float[2,3] x) => (y) { y = Gelu<approximate="tanh">(x) }'),
@@ -233,6 +249,9 @@ SCATTER = "g (float[3,2] x, int64[3,2] i, float[3,2] u) => (y)"
         (13, 12, ("g (float[2,3] x) => (y) <float[3] s = {1.0,2.0,3.0}, uint8[3] z = {0,0,0}>"
          " { y = QuantizeLinear(x, s, z) }"), "its scale is not known to be a single number"),
         (8, 7, "g (float[2,3] x, float[3] z) => (y) { y = Max(x, z) }", "known to have the same shape"),
+        (10, 9, "g (float[1,1,4,4] x) => (y) <float[4] s = {1.0,1.0,0.5,2.0}> { y = Resize(x, s) }", "only enlarge"),
+        (11, 10, "g (float[3] x, float[1] u) => (y) <int64[1] i = {-1}> { y = ScatterElements(x, i, u) }",
+         "count from the end"),
         (7, 6, "g (float[2,3] x, float[2,1] z) => (y) { y = Add(x, z) }", "did not broadcast before version 7"),
         (9, 8, "g (int64[2] x) => (y) { c = Constant<value=int64 {9223372036854775807}>() y = Add(x, c) }",
          "cannot represent all of these"),

@@ -118,8 +118,8 @@ def split_1(
     axis: int | None = None,
     split: Sequence[int] | None = None,
 ) -> tuple[Array, ...]:
-    """The lengths are an input or an attribute; without either the parts are equal."""
-    given = split if lengths is None else integers(lengths, "split")
+    """The lengths are an input, of the type of the data, or an attribute; without either the parts are equal."""
+    given = split if lengths is None else integers(lengths.astype(np.int64), "split")
     return split_axis(x, axis or 0, given, ctx.outputs)
 
 
