@@ -15,9 +15,9 @@ from onnx_workbench.exec.engine.executor import Observer
 from onnx_workbench.exec.engine.snapshot import ModelSnapshot, SnapshotCache
 from onnx_workbench.exec.engine.stepper import Request, RunOptions, Stepper
 from onnx_workbench.exec.inputs.feeds import Feeds, normalise
-from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import Path, ValueKey
+from onnx_workbench.exec.values.arrays import RuntimeValue
 from onnx_workbench.model.budget import cache_budget, value_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value

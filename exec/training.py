@@ -14,9 +14,9 @@ from onnx_workbench.exec.engine.engine import Engine
 from onnx_workbench.exec.engine.snapshot import ABSENT, GraphSnapshot, ModelSnapshot, NodeSnapshot, SnapshotCache
 from onnx_workbench.exec.engine.stepper import Request, RunOptions
 from onnx_workbench.exec.inputs.feeds import normalise
-from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.exec.values.arrays import RuntimeValue
 from onnx_workbench.model.budget import cache_budget, value_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model, TrainingInfo, Value

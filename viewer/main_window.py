@@ -29,6 +29,7 @@ from PySide6.QtWidgets import (
 
 from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer import preload
 from onnx_workbench.viewer.actions import MenuContext, action
 from onnx_workbench.viewer.actions.binding import ActionBinding
@@ -40,7 +41,6 @@ from onnx_workbench.viewer.files.documents import Documents
 from onnx_workbench.viewer.property_tree.editors import commit_focused_editor
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.app_icon import app_icon
-from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.theme import as_mode, theme, themes
 from onnx_workbench.viewer.widgets.start_page import StartPage
 from onnx_workbench.viewer.widgets.status_line import StatusLine

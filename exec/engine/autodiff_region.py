@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from onnx_workbench.exec.engine.plan import Plan, PlanStep
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.context import Region, RegionNode, RuntimeValue
+from onnx_workbench.exec.kernels.context import Region, RegionNode
 from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.exec.values.arrays import RuntimeValue
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.engine.operations import Library

@@ -10,11 +10,11 @@ import numpy as np
 
 from onnx_workbench.exec.engine.plan import Plan, PlanStep
 from onnx_workbench.exec.engine.subgraph_breakpoints import SubgraphPosition
-from onnx_workbench.exec.inspect.nonfinite import NAN, NonFiniteMode, kinds_of, originating_kinds
-from onnx_workbench.exec.inspect.statistics import describe
-from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.slot_map import Path
 from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.exec.values.arrays import RuntimeValue
+from onnx_workbench.exec.values.finiteness import NAN, NonFiniteMode, kinds_of, originating_kinds
+from onnx_workbench.exec.values.statistics import describe
 from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.ir.types import TensorType, Type
 

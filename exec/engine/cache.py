@@ -6,9 +6,9 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
 from onnx_workbench.exec.engine.subgraph_frames import SubgraphRecord
-from onnx_workbench.exec.inspect.statistics import Summary
-from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.values import distinct_bytes
+from onnx_workbench.exec.values.arrays import RuntimeValue
+from onnx_workbench.exec.values.statistics import Summary
 
 #: Number of runs for which the summaries of values that exceeded the budget are kept.
 _REMEMBERED = 64

@@ -13,9 +13,10 @@ import numpy as np
 from onnx_workbench.exec.engine.input_types import KernelGuard
 from onnx_workbench.exec.errors import MissingKernelError
 from onnx_workbench.exec.kernels import load
-from onnx_workbench.exec.kernels.allocation import Array
-from onnx_workbench.exec.kernels.context import Context, Limits, set_limits
+from onnx_workbench.exec.kernels.context import Context
 from onnx_workbench.exec.kernels.registry import REQUIRED, Kernel, find
+from onnx_workbench.exec.values.arrays import Array
+from onnx_workbench.exec.values.limits import Limits, set_limits
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor

@@ -25,13 +25,14 @@ from onnx_workbench.exec.engine.stepper import Request, RunOptions, Stepper
 from onnx_workbench.exec.engine.stored_weights import exceed_memory
 from onnx_workbench.exec.errors import LimitError
 from onnx_workbench.exec.inputs.feeds import HeldInput
-from onnx_workbench.exec.inspect.statistics import nbytes
-from onnx_workbench.exec.kernels.context import Limits, RuntimeValue, set_limits
 from onnx_workbench.exec.kernels.shared.scratch import working_bytes
 from onnx_workbench.exec.kernels.shared.weights import laid_out_bytes
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.exec.results.values import MISSING, copy_value, same_value
-from onnx_workbench.exec.worker.allocator import keep_freed_memory, return_freed_memory
+from onnx_workbench.exec.values.arrays import RuntimeValue
+from onnx_workbench.exec.values.limits import Limits, set_limits
+from onnx_workbench.exec.values.malloc import keep_freed_memory, return_freed_memory
+from onnx_workbench.exec.values.statistics import nbytes
 from onnx_workbench.model.budget import process_budget, value_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.garbage import no_collection

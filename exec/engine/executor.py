@@ -24,12 +24,13 @@ from onnx_workbench.exec.engine.stored_weights import StoredWeight
 from onnx_workbench.exec.engine.subgraph_breakpoints import BreakpointHit, SubgraphObserver, SubgraphStepper
 from onnx_workbench.exec.engine.subgraph_frames import ExecutorPass, Frame, SubgraphRecord, inside
 from onnx_workbench.exec.errors import KernelError, LimitError, MemoryLimitError
-from onnx_workbench.exec.inspect.statistics import Summary, nbytes, summarise
-from onnx_workbench.exec.kernels.context import Limits, RuntimeValue, set_limits
 from onnx_workbench.exec.results.columns import Keys
 from onnx_workbench.exec.results.node_table import CODES, Failure, NodeTable, State
 from onnx_workbench.exec.results.slot_map import NONE_SLOT
 from onnx_workbench.exec.results.values import MISSING, distinct_bytes
+from onnx_workbench.exec.values.arrays import RuntimeValue
+from onnx_workbench.exec.values.limits import Limits, set_limits
+from onnx_workbench.exec.values.statistics import Summary, nbytes, summarise
 from onnx_workbench.model.errors import errors_to
 from onnx_workbench.model.progress import SILENT, Cancelled
 

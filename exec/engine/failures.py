@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from onnx_workbench.exec.engine.input_types import expected_inputs, signature_misfit, unforeseen
-from onnx_workbench.exec.engine.numpy_errors import with_lists
 from onnx_workbench.exec.engine.plan import Plan, PlanStep
 from onnx_workbench.exec.errors import KernelError, LimitError, MissingKernelError
-from onnx_workbench.exec.inspect.statistics import describe
-from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.node_table import Failure
 from onnx_workbench.exec.results.values import MISSING, distinct_bytes
+from onnx_workbench.exec.values.arrays import RuntimeValue
+from onnx_workbench.exec.values.numpy_errors import with_lists
+from onnx_workbench.exec.values.statistics import describe
 from onnx_workbench.model.errors import ModelError
 
 #: Items of a sequence whose types an error names.

@@ -19,8 +19,7 @@ from onnx_workbench.exec.engine.snapshot import (
     TensorReference,
 )
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import SparseArray
-from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.values.arrays import RuntimeValue, SparseArray
 from onnx_workbench.model.ir.attributes import AttributeKind
 from onnx_workbench.model.ir.types import ElementType
 

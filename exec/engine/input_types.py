@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.engine.numpy_errors import in_plain_words
 from onnx_workbench.exec.errors import KernelError, MissingKernelError
-from onnx_workbench.exec.inspect.statistics import describe
-from onnx_workbench.exec.kernels.allocation import SparseArray
-from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.kernels.registry import KernelFunction
 from onnx_workbench.exec.kernels.registry import find as kernel_of
+from onnx_workbench.exec.values.arrays import RuntimeValue, SparseArray
+from onnx_workbench.exec.values.numpy_errors import in_plain_words
+from onnx_workbench.exec.values.statistics import describe
 from onnx_workbench.model.ir.attributes import AttributeKind
 from onnx_workbench.model.ir.types import ElementType, OptionalType, SequenceType, TensorType, Type
 from onnx_workbench.model.schemas.registry import find, versions

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from onnx_workbench.exec.engine.plan import Plan, PlanStep
 from onnx_workbench.exec.engine.subgraph_breakpoints import SubgraphPosition
 from onnx_workbench.exec.engine.subgraph_frames import SubgraphRecord
-from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.slot_map import LoopKey, Path
+from onnx_workbench.exec.values.arrays import RuntimeValue
 from onnx_workbench.model.errors import errors_to
 from onnx_workbench.model.progress import Cancelled
 

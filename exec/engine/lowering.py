@@ -18,8 +18,8 @@ from onnx_workbench.exec.engine.snapshot import (
     ModelSnapshot,
     NodeSnapshot,
 )
-from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.results.slot_map import NONE_SLOT, Path, ValueKey
+from onnx_workbench.exec.values.limits import checkpoint
 from onnx_workbench.model.analysis.call_graph import expanded_sizes
 from onnx_workbench.model.schemas import registry as schemas
 from onnx_workbench.model.schemas import traits

@@ -19,11 +19,10 @@ from onnx_workbench.exec.engine.snapshot import (
 )
 from onnx_workbench.exec.engine.stored_weights import StoredWeight, stored
 from onnx_workbench.exec.errors import MissingKernelError
-from onnx_workbench.exec.inspect.statistics import nbytes
 from onnx_workbench.exec.kernels import load
-from onnx_workbench.exec.kernels.allocation import SparseArray
-from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.kernels.registry import REQUIRED, Kernel, KernelFunction, find
+from onnx_workbench.exec.values.arrays import RuntimeValue, SparseArray
+from onnx_workbench.exec.values.statistics import nbytes
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.attributes import AttributeKind
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor

@@ -23,12 +23,13 @@ from onnx_workbench.exec.engine.operations import Library, Operation, Prepared
 from onnx_workbench.exec.engine.plan import BodyPlan, Plan, PlanStep
 from onnx_workbench.exec.engine.stored_weights import ReadingCall, StoredWeight
 from onnx_workbench.exec.errors import KernelError, LimitError, MissingKernelError
-from onnx_workbench.exec.inspect.statistics import nbytes
-from onnx_workbench.exec.kernels.allocation import SparseArray
-from onnx_workbench.exec.kernels.context import Context, RuntimeValue, checkpoint
+from onnx_workbench.exec.kernels.context import Context
 from onnx_workbench.exec.kernels.registry import KernelFunction
 from onnx_workbench.exec.results.slot_map import NONE_SLOT, SlotMap
 from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.exec.values.arrays import RuntimeValue, SparseArray
+from onnx_workbench.exec.values.limits import checkpoint
+from onnx_workbench.exec.values.statistics import nbytes
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.types import Type
 

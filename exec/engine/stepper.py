@@ -24,12 +24,13 @@ from onnx_workbench.exec.engine.subgraph_breakpoints import SubgraphPosition
 from onnx_workbench.exec.engine.subgraph_frames import SubgraphRecord
 from onnx_workbench.exec.errors import LimitError
 from onnx_workbench.exec.inputs.feeds import Feeds
-from onnx_workbench.exec.inspect.statistics import nbytes
-from onnx_workbench.exec.kernels.context import RuntimeValue, set_limits
 from onnx_workbench.exec.results.node_table import CODES, NO_NODES, Failure, NodeTable, State
 from onnx_workbench.exec.results.run_result import RunMemory, RunResult
 from onnx_workbench.exec.results.slot_map import Path, ValueKey
 from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.exec.values.arrays import RuntimeValue
+from onnx_workbench.exec.values.limits import set_limits
+from onnx_workbench.exec.values.statistics import nbytes
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.progress import Cancelled, Progress
 

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from onnx_workbench.exec.inspect.statistics import Summary, ValueInfo
-from onnx_workbench.exec.kernels.context import RuntimeValue, current_limits
 from onnx_workbench.exec.kernels.registry import KernelFunction
+from onnx_workbench.exec.values.arrays import RuntimeValue
+from onnx_workbench.exec.values.limits import current_limits
+from onnx_workbench.exec.values.statistics import Summary, ValueInfo
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType
 

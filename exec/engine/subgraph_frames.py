@@ -10,11 +10,11 @@ import numpy as np
 
 from onnx_workbench.exec.engine.plan import Plan, PlanStep
 from onnx_workbench.exec.engine.plan_state import PlanState
-from onnx_workbench.exec.inspect.statistics import nbytes
-from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.node_table import Failure, NodeResult, State
 from onnx_workbench.exec.results.slot_map import LoopKey, Path
 from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.exec.values.arrays import RuntimeValue
+from onnx_workbench.exec.values.statistics import nbytes
 
 #: Number of clock values after which those of single iterations are summed up.
 _MANY = 1 << 14

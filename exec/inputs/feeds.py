@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onnx_workbench.exec.inspect.statistics import ValueInfo, describe
-from onnx_workbench.exec.kernels.allocation import Array, SparseArray
-from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.values.arrays import Array, RuntimeValue, SparseArray
+from onnx_workbench.exec.values.statistics import ValueInfo, describe
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.types import (
     ElementType,

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from onnx_workbench.exec.engine.numpy_errors import in_plain_words
 from onnx_workbench.exec.inputs.feeds import as_elements
-from onnx_workbench.exec.kernels.allocation import Array
+from onnx_workbench.exec.values.arrays import Array
+from onnx_workbench.exec.values.numpy_errors import in_plain_words
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.progress import SILENT, Progress

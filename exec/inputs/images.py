@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from onnx_workbench.exec.kernels.allocation import Array
+from onnx_workbench.exec.values.arrays import Array
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.types import ElementType, TensorType, Type
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from onnx_workbench.exec.inputs.feeds import HeldInput, normalise
 from onnx_workbench.exec.inputs.sources import InputSource, contradictions, make_feeds, read_data_set
-from onnx_workbench.exec.inspect.statistics import describe
-from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.values.arrays import RuntimeValue
+from onnx_workbench.exec.values.statistics import describe
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Value, Values
 from onnx_workbench.model.ir.tensors import ArrayTensor

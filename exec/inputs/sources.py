@@ -19,15 +19,14 @@ from typing import Any, TypeVar
 import numpy as np
 from google.protobuf.message import Message
 
-from onnx_workbench.exec.engine.numpy_errors import in_plain_words
 from onnx_workbench.exec.inputs.feeds import as_elements, normalise, strings
 from onnx_workbench.exec.inputs.generated import Distribution, bytes_needed, constant_array, random_array, range_array
 from onnx_workbench.exec.inputs.images import SUFFIXES as IMAGE_SUFFIXES
 from onnx_workbench.exec.inputs.images import ImageOptions, read_image
-from onnx_workbench.exec.inspect.statistics import nbytes
-from onnx_workbench.exec.kernels.allocation import Array, SparseArray
-from onnx_workbench.exec.kernels.context import RuntimeValue
-from onnx_workbench.exec.results.npz_files import array_names, read_array, read_arrays
+from onnx_workbench.exec.values.arrays import Array, RuntimeValue, SparseArray
+from onnx_workbench.exec.values.npz_files import array_names, read_array, read_arrays
+from onnx_workbench.exec.values.numpy_errors import in_plain_words
+from onnx_workbench.exec.values.statistics import nbytes
 from onnx_workbench.model.budget import default_input_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.source import require_regular

@@ -11,12 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.inspect.statistics import describe
-from onnx_workbench.exec.kernels.allocation import Array
-from onnx_workbench.exec.kernels.context import RuntimeValue
-from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.run_result import Inside, RunResult, value_keys
 from onnx_workbench.exec.results.slot_map import ValueKey
-from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.exec.values.arrays import Array, RuntimeValue
+from onnx_workbench.exec.values.statistics import describe
 
 #: Elements compared at a time, and sample size for the first frontier.
 _BLOCK, _SAMPLE = 1 << 18, 1 << 10
@@ -24,9 +22,6 @@ _BLOCK, _SAMPLE = 1 << 18, 1 << 10
 
 #: Pairs (|b|, |a − b|) of some elements.
 _Points = tuple[tuple[float, float], ...]
-
-#: The values in the subgraphs of a node, by its call path and number.
-Inside = Mapping[ValueKey, Sequence[ValueKey]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,28 +293,6 @@ class _Sums:
 
 
 # --- runs ------------------------------------------------------------------------------------------------------
-
-
-def value_keys(result: RunResult, inside: Inside | None = None) -> Iterator[ValueKey]:
-    """Yield the keys of values in run order: inputs, then the outputs of each node; outputs of calls by outer names.
-
-    Keys `inside` a node come before its outputs, or first of all if the run has no such node.
-    """
-    outermost = sorted(result.layout.slots.items(), key=lambda item: -len(item[0][0]))
-    by_slot = {slot: key for key, slot in outermost}
-    made = {slot for step in result.layout.steps for slot in step.outs}
-    for key, slot in result.layout.slots.items():
-        if not key[0] and slot not in made and result.slots[slot] is not MISSING:
-            yield key
-    within = dict(inside or {})
-    mine = {key: within.pop(key) for step in result.layout.steps if (key := (step.path, step.node)) in within}
-    for keys in within.values():
-        yield from keys
-    for step in result.layout.steps:
-        yield from mine.get((step.path, step.node), ())
-        for slot in step.outs:
-            if slot and slot in by_slot:
-                yield by_slot[slot]
 
 
 def compare_runs(ours: RunResult, reference: RunResult, inside: Inside | None = None) -> list[ComparedValue]:

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from onnx_workbench.exec.inspect.statistics import Gathered, Statistics
-from onnx_workbench.exec.kernels.allocation import Array
+from onnx_workbench.exec.values.arrays import Array
+from onnx_workbench.exec.values.statistics import Gathered, Statistics
 from onnx_workbench.model.progress import SILENT, Progress
 
 #: Returns the elements from start to stop as a flat array.

@@ -17,10 +17,10 @@ from onnx_workbench.exec.inputs.feeds import Feeds, in_precision_of, normalise
 from onnx_workbench.exec.inputs.recipe import interface_of
 from onnx_workbench.exec.inputs.sources import InputSource, Random, make_feeds, settle, symbols
 from onnx_workbench.exec.inspect.compare import ValueDifference, compare_values, is_close
-from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.kernels.threads import allowed_cores
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.session import SessionBase
+from onnx_workbench.exec.values.arrays import RuntimeValue
 from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
 from onnx_workbench.exec.worker.snapshot_protocol import SnapshotReceiver, SnapshotSender
 from onnx_workbench.model import extensions

@@ -10,8 +10,8 @@ import numpy as np
 
 from onnx_workbench.exec.inputs.sources import DataSet, read_data_set
 from onnx_workbench.exec.inspect.compare import compare_values, count_far, farthest, is_close
-from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.values.arrays import RuntimeValue
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from onnx_workbench.exec.inspect.compare import ValueDifference
 from onnx_workbench.exec.inspect.model_comparison import ModelRun, RunPart, compare_parts
-from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.exec.session import Session
+from onnx_workbench.exec.values.arrays import RuntimeValue
 from onnx_workbench.model.analysis.quantized_values import counterparts
 from onnx_workbench.model.edits.interface import add_input
 from onnx_workbench.model.edits.values import connect

@@ -10,23 +10,15 @@ import numpy as np
 
 from onnx_workbench.exec.inputs.feeds import in_precision_of
 from onnx_workbench.exec.inputs.sources import make_feeds
-from onnx_workbench.exec.inspect.compare import (
-    ComparedValue,
-    Inside,
-    Tolerance,
-    ValueDifference,
-    compare_values,
-    compare_with,
-    value_keys,
-)
+from onnx_workbench.exec.inspect.compare import ComparedValue, Tolerance, ValueDifference, compare_values, compare_with
 from onnx_workbench.exec.inspect.overview import is_compatible
-from onnx_workbench.exec.inspect.statistics import describe
 from onnx_workbench.exec.inspect.tolerances import INTEGER_VALUES, RelativeErrors, tolerance, type_error
-from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.run_file import Address
-from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.run_result import Inside, RunResult, value_keys
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.exec.results.value_paths import ValuePaths, body_values
+from onnx_workbench.exec.values.arrays import RuntimeValue
+from onnx_workbench.exec.values.statistics import describe
 from onnx_workbench.model.analysis.quantized_values import Counterpart, counterparts, is_quantized
 from onnx_workbench.model.ir.graph import Graph, Model, Value
 from onnx_workbench.model.progress import SILENT, Progress

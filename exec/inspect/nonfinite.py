@@ -5,28 +5,18 @@ A node that passes on the -inf of a mask is not an origin, nor are infinities in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Literal
-from weakref import WeakValueDictionary
+from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.inspect.compare import value_keys
-from onnx_workbench.exec.kernels.allocation import Array, SparseArray
-from onnx_workbench.exec.kernels.context import RuntimeValue
-from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.run_result import RunResult, value_keys
 from onnx_workbench.exec.results.slot_map import Path, StepLayout, ValueKey
 from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.exec.values.arrays import RuntimeValue
+from onnx_workbench.exec.values.finiteness import NAN, NonFiniteMode, arrays_in, as_numbers, kinds_of, originating_kinds
 from onnx_workbench.model.ir.types import ElementType
-from onnx_workbench.model.schemas import traits
-
-#: Kinds of non-finite values, as bits.
-NAN, PLUS, MINUS = 1, 2, 4
-
-#: What to search for: every non-finite value, origins of NaN or infinities, or NaN alone.
-NonFiniteMode = Literal["all", "origins", "nan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,32 +53,6 @@ class NonFiniteSearch:
     def is_complete(self) -> bool:
         """Whether everything was examined."""
         return not self.unkept and not self.has_bodies
-
-
-def kinds_of(value: RuntimeValue) -> int:
-    """Return the kinds of non-finite elements in a tensor, sequence or map. Reads every element.
-
-    Arrays found finite before are cached and not read again.
-    """
-    kinds = 0
-    for array in _arrays(value):
-        if _finite.get(id(array)) is array:
-            continue
-        numbers = _numbers(array)
-        if np.isfinite(numbers).all():
-            _finite[id(array)] = array
-        else:
-            kinds |= NAN * bool(np.isnan(numbers).any()) | PLUS * bool((numbers == np.inf).any())
-            kinds |= MINUS * bool((numbers == -np.inf).any())
-    return kinds
-
-
-def originating_kinds(operator: str, given: int, gives: int, mode: NonFiniteMode) -> int:
-    """Return the sought kinds that originate at a node, from the kinds in its inputs and in its output."""
-    if mode == "all":
-        return gives
-    begins = gives & ~given
-    return begins & NAN if mode == "nan" or traits.find(operator).value_attributes else begins
 
 
 #: Reasons why operators return NaN, and infinities, for finite inputs.
@@ -221,38 +185,12 @@ def _is_float(element_type: Any) -> bool:
     return element_type is not None and bool(element_type.is_float or element_type.is_complex)
 
 
-def _arrays(value: RuntimeValue) -> Iterator[Array]:
-    """Yield the float arrays in a value; iterative, so that nesting cannot exhaust the stack."""
-    pending: list[Any] = [value]
-    while pending:
-        one = pending.pop()
-        if isinstance(one, list):
-            pending += reversed(one)
-        elif isinstance(one, dict):
-            pending += reversed(list(one.values()))
-        elif isinstance(one, SparseArray):
-            pending.append(one.values)
-        elif isinstance(one, float) or (_is_tensor(one) and one.size and one.dtype.kind in "fcV"):
-            yield np.asarray(one)
-
-
-def _is_tensor(one: Any) -> bool:
-    return isinstance(one, (np.ndarray, np.generic))
-
-
-def _numbers(array: Array) -> Array:
-    if array.dtype.kind == "c":
-        # Not the magnitude of finite ones, which may overflow.
-        return np.abs(np.where(np.isfinite(array), 0, array))
-    return array if array.dtype.kind == "f" else array.astype(np.float32)
-
-
 def _finding(key: ValueKey, value: RuntimeValue, mode: NonFiniteMode) -> NonFiniteValue:
     """Return the first matching element of a value, and the count."""
     first: tuple[tuple[int, ...], float] | None = None
     count = 0
-    for array in _arrays(value):
-        numbers = _numbers(array)
+    for array in arrays_in(value):
+        numbers = as_numbers(array)
         bad = np.isnan(numbers) if mode == "nan" else ~np.isfinite(numbers)
         if bad.any():
             at = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), numbers.shape))
@@ -260,7 +198,3 @@ def _finding(key: ValueKey, value: RuntimeValue, mode: NonFiniteMode) -> NonFini
             count += int(np.count_nonzero(bad))
     index, number = first or ((), 0.0)
     return NonFiniteValue(key, index, number, count)
-
-
-#: Cache of arrays found finite, by id.
-_finite: WeakValueDictionary[int, Array] = WeakValueDictionary()

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.inspect.nonfinite import NonFiniteValue, kinds_of
-from onnx_workbench.exec.kernels.allocation import Array
+from onnx_workbench.exec.inspect.nonfinite import NonFiniteValue
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.exec.values.arrays import Array
+from onnx_workbench.exec.values.finiteness import kinds_of
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.schemas import traits
 

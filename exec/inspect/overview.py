@@ -12,12 +12,11 @@ from itertools import chain
 import numpy as np
 
 from onnx_workbench.exec.inspect.compare import ValueDifference, compare_values
-from onnx_workbench.exec.inspect.statistics import Statistics, ValueInfo, describe, statistics
-from onnx_workbench.exec.kernels.allocation import Array
-from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.exec.results.values import MISSING, same_value
+from onnx_workbench.exec.values.arrays import Array, RuntimeValue
+from onnx_workbench.exec.values.statistics import Statistics, ValueInfo, describe, statistics
 from onnx_workbench.model.ir.types import (
     Dimension,
     ElementType,

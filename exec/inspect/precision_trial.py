@@ -19,8 +19,8 @@ from onnx_workbench.exec.engine.snapshot import (
     NodeSnapshot,
 )
 from onnx_workbench.exec.engine.stepper import Request
-from onnx_workbench.exec.inspect.compare import ComparedValue, Inside, compare_values, value_keys
-from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.inspect.compare import ComparedValue, compare_values
+from onnx_workbench.exec.results.run_result import Inside, RunResult, value_keys
 from onnx_workbench.model.ir.attributes import AttributeKind
 from onnx_workbench.model.ir.types import ElementType
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from onnx_workbench.exec.inputs.feeds import HeldInput
 from onnx_workbench.exec.inputs.recipe import value_of
-from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.values.arrays import RuntimeValue
 from onnx_workbench.exec.worker.parent_watch import end_with_parent
 from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
 from onnx_workbench.model.budget import OVERHEAD, RUNTIME_SECONDS, limit_memory, value_limit

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onnx_workbench.exec.inspect.statistics import Statistics, statistics
-from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
+from onnx_workbench.exec.values.arrays import Array
+from onnx_workbench.exec.values.statistics import Statistics, statistics
 
 #: Bars of the histogram.
 BARS = 24

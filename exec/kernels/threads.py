@@ -15,7 +15,7 @@ from contextvars import Context, copy_context
 from functools import cache
 from queue import SimpleQueue
 
-from onnx_workbench.exec.kernels.context import checkpoint, current_limits, set_limits
+from onnx_workbench.exec.values.limits import checkpoint, current_limits, set_limits
 from onnx_workbench.model.errors import errors_to
 
 #: Multiply-adds in BLAS that are worth waking another thread: about half a millisecond. A sleeping thread needs a tenth

@@ -27,12 +27,11 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.inputs.sources import read_npz, reassembled
-from onnx_workbench.exec.inspect.compare import value_keys
-from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.node_table import NO_NODES, STATES, NodeResult, NodeTable, State
-from onnx_workbench.exec.results.npz_files import NpzArchive, Stored, stored_value, writing
-from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.run_result import RunResult, value_keys
 from onnx_workbench.exec.results.slot_map import ValueKey
+from onnx_workbench.exec.values.arrays import RuntimeValue
+from onnx_workbench.exec.values.npz_files import NpzArchive, Stored, stored_value, writing
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Value
 

@@ -14,12 +14,11 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from onnx_workbench.exec.inspect.statistics import Statistics, Summary, ValueInfo, describe, nbytes, statistics
-from onnx_workbench.exec.kernels.allocation import SparseArray
-from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.node_table import NO_NODES, RAN, Failure, NodeResult, NodeTable, State
 from onnx_workbench.exec.results.slot_map import NONE_SLOT, LoopKey, Path, SlotMap, ValueKey
 from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.exec.values.arrays import RuntimeValue, SparseArray
+from onnx_workbench.exec.values.statistics import Statistics, Summary, ValueInfo, describe, nbytes, statistics
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
@@ -467,3 +466,29 @@ def _with_progress(result: T, progress: Progress) -> T:
     heeds = copy(result)
     heeds.caller_progress = progress
     return heeds
+
+
+#: The values in the subgraphs of a node, by its call path and number.
+Inside = Mapping[ValueKey, Sequence[ValueKey]]
+
+
+def value_keys(result: RunResult, inside: Inside | None = None) -> Iterator[ValueKey]:
+    """Yield the keys of values in run order: inputs, then the outputs of each node; outputs of calls by outer names.
+
+    Keys `inside` a node come before its outputs, or first of all if the run has no such node.
+    """
+    outermost = sorted(result.layout.slots.items(), key=lambda item: -len(item[0][0]))
+    by_slot = {slot: key for key, slot in outermost}
+    made = {slot for step in result.layout.steps for slot in step.outs}
+    for key, slot in result.layout.slots.items():
+        if not key[0] and slot not in made and result.slots[slot] is not MISSING:
+            yield key
+    within = dict(inside or {})
+    mine = {key: within.pop(key) for step in result.layout.steps if (key := (step.path, step.node)) in within}
+    for keys in within.values():
+        yield from keys
+    for step in result.layout.steps:
+        yield from mine.get((step.path, step.node), ())
+        for slot in step.outs:
+            if slot and slot in by_slot:
+                yield by_slot[slot]

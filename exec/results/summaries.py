@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onnx_workbench.exec.inspect.statistics import Statistics, Summary, ValueInfo, describe
-from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.columns import ColumnTable
 from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.exec.values.arrays import RuntimeValue
+from onnx_workbench.exec.values.statistics import Statistics, Summary, ValueInfo, describe
 
 
 def _nowhere() -> NDArray[np.int32]:

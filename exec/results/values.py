@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.inspect.statistics import nbytes
-from onnx_workbench.exec.kernels.allocation import SparseArray
-from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.values.arrays import RuntimeValue, SparseArray
+from onnx_workbench.exec.values.statistics import nbytes
 
 
 class Missing:

@@ -17,13 +17,13 @@ from onnx_workbench.exec.engine.stepper import Request
 from onnx_workbench.exec.errors import WorkerUnavailable
 from onnx_workbench.exec.inputs.feeds import HeldInput
 from onnx_workbench.exec.inputs.recipe import Recipe
-from onnx_workbench.exec.inspect.statistics import Statistics, ValueInfo
-from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.node_table import Failure, NodeResult, NodeTable, State
 from onnx_workbench.exec.results.run_result import RunNumber, RunResult
 from onnx_workbench.exec.results.slot_map import LoopKey, Path, SlotMap, Steps, ValueKey
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.exec.session import RunArguments, SessionBase
+from onnx_workbench.exec.values.arrays import RuntimeValue
+from onnx_workbench.exec.values.statistics import Statistics, ValueInfo
 from onnx_workbench.exec.worker.process import Process, WorkerDied, raise_answer
 from onnx_workbench.exec.worker.result_protocol import ResultTables
 from onnx_workbench.exec.worker.snapshot_protocol import same_ends

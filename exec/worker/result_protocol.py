@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from onnx_workbench.exec.inspect.statistics import Summary
 from onnx_workbench.exec.results.columns import ColumnTable, Keys, difference, updated
 from onnx_workbench.exec.results.node_table import NodeTable
 from onnx_workbench.exec.results.run_result import RunMemory
 from onnx_workbench.exec.results.slot_map import LoopKey, Path, Slots, Steps, ValueKey
 from onnx_workbench.exec.results.summaries import SummaryTable
+from onnx_workbench.exec.values.statistics import Summary
 
 
 @dataclass(slots=True)

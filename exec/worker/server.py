@@ -21,12 +21,12 @@ from typing import Any
 from onnx_workbench.exec.engine.engine import Engine
 from onnx_workbench.exec.engine.stepper import Request, Stepper
 from onnx_workbench.exec.inputs.recipe import MOST_SENT, Recipe, make_held
-from onnx_workbench.exec.inspect.statistics import Summary, describe, nbytes
 from onnx_workbench.exec.kernels.threads import set_threads, usable_cores
 from onnx_workbench.exec.results.run_result import RunNumber, RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.exec.results.summaries import SummaryTable
 from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.exec.values.statistics import Summary, describe, nbytes
 from onnx_workbench.exec.worker.parent_watch import end_with_parent
 from onnx_workbench.exec.worker.result_protocol import DeltaEncoder, ResultHead, ResultTables
 from onnx_workbench.exec.worker.run_lock import YieldToRun

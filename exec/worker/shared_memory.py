@@ -24,8 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.kernels.allocation import Array, SparseArray
-from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.values.arrays import Array, RuntimeValue, SparseArray
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.sandbox import PREFIX, make_own_folder

@@ -23,8 +23,7 @@ from onnx_workbench.exec.engine.snapshot import (
     NodeSnapshot,
     TensorReference,
 )
-from onnx_workbench.exec.kernels.allocation import Array
-from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.values.arrays import Array, RuntimeValue
 from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.garbage import no_collection

@@ -15,7 +15,6 @@ import onnx.parser
 import pytest
 
 import onnx_workbench as ow
-from onnx_workbench import api
 from onnx_workbench.model import extensions
 from onnx_workbench.model.checks.problem import Problem
 
@@ -66,7 +65,7 @@ print([name for name in heavy if name in sys.modules])
 
 
 def test_it_works_beside_modules_of_the_user_that_are_called_like_its_folders(tmp_path):
-    for name in ("model", "exec", "viewer", "resources", "api", "edits"):
+    for name in ("model", "exec", "viewer", "resources", "api", "edits", "pictures"):
         (tmp_path / f"{name}.py").write_text("raise RuntimeError('the module of the user was imported')")
     code = f"""
 import numpy as np, onnx_workbench as ow
@@ -86,7 +85,6 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_each_function_says_what_it_does_and_its_example_holds(name, tmp_path, qapp):
     function = getattr(ow, name)
-    assert function is getattr(api, name)
     text = inspect.getdoc(function)
     assert text.count("\n\n") >= 2, "a purpose, an explanation and an example"
     for parameter in inspect.signature(function).parameters:

@@ -14,10 +14,9 @@ import pytest
 from onnx import numpy_helper
 
 from onnx_workbench.exec.inputs.sources import Range, data_sets, decode_proto, make_feeds
-from onnx_workbench.exec.inspect.statistics import describe
-from onnx_workbench.exec.kernels.allocation import SparseArray
-from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.session import Session
+from onnx_workbench.exec.values.arrays import RuntimeValue, SparseArray
+from onnx_workbench.exec.values.statistics import describe
 from onnx_workbench.model.checks import check_model
 from onnx_workbench.model.io.reader.read import load
 

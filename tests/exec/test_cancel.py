@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnx_workbench.exec.kernels.context import Limits, set_limits
 from onnx_workbench.exec.session import Session
+from onnx_workbench.exec.values.limits import Limits, set_limits
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.progress import Cancelled, Progress
 from tests.exec.kernels.harness import call, one_node_model

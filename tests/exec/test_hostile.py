@@ -15,10 +15,10 @@ from onnx import TensorProto, helper
 from onnx_workbench.exec.engine import lowering
 from onnx_workbench.exec.engine.breakpoints import Breakpoint
 from onnx_workbench.exec.engine.input_types import unforeseen
-from onnx_workbench.exec.engine.numpy_errors import in_plain_words
 from onnx_workbench.exec.kernels import load as load_kernels
 from onnx_workbench.exec.kernels.registry import all_kernels
 from onnx_workbench.exec.session import Session
+from onnx_workbench.exec.values.numpy_errors import in_plain_words
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.graph import Model

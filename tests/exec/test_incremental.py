@@ -15,10 +15,10 @@ from onnx import helper
 
 from onnx_workbench.exec.engine import cache, operations
 from onnx_workbench.exec.engine.snapshot import SnapshotCache
-from onnx_workbench.exec.kernels.allocation import SparseArray
 from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.exec.session import Session
+from onnx_workbench.exec.values.arrays import SparseArray
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetAttribute, SetField, SetGraphInputs, SetGraphOutputs, SetInitializer

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from onnx_workbench.exec.results.npz_files import read_arrays
+from onnx_workbench.exec.values.npz_files import read_arrays
 from onnx_workbench.model.budget import WINDOW_TENSOR, made_limit, process_budget, value_limit
 from onnx_workbench.model.edits.tensors import to_dense
 from onnx_workbench.model.errors import ModelError

@@ -101,7 +101,7 @@ from onnx_workbench.exec.worker.client import WorkerSession
 from onnx_workbench.model.diff import compare
 from onnx_workbench.model.edits.apply_difference import apply_differences
 from onnx_workbench.viewer.core import language
-from onnx_workbench.viewer.workflows.convert import only
+from onnx_workbench.exec.transform.convert import only
 
 
 def write(path, text, order):

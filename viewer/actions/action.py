@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from onnx_workbench.viewer.core.settings import RECENT_FILES, Settings
-from onnx_workbench.viewer.style.formatting import without_mnemonic
+from onnx_workbench.viewer.style.labels import without_mnemonic
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QMainWindow

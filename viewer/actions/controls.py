@@ -13,7 +13,7 @@ from shiboken6 import isValid
 
 from onnx_workbench.viewer.actions import actions
 from onnx_workbench.viewer.popups.command_palette import PaletteEntry
-from onnx_workbench.viewer.style.formatting import without_mnemonic
+from onnx_workbench.viewer.style.labels import without_mnemonic
 from onnx_workbench.viewer.tables.scrolling import scroll_to
 
 if TYPE_CHECKING:

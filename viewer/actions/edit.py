@@ -12,6 +12,7 @@ from onnx_workbench.model.edits import copy_paste, functions, interface, nodes
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.actions.action import (
     Menu,
     MenuContext,
@@ -30,7 +31,6 @@ from onnx_workbench.viewer.core.busy_cursor import busy_cursor
 from onnx_workbench.viewer.core.readers import read_model
 from onnx_workbench.viewer.core.tasks import Product
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.labels import first_output
 from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_nodes, edit_many, size_of
 

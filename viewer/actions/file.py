@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QApplication
 
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.actions.action import (
     Action,
     Menu,
@@ -16,7 +17,6 @@ from onnx_workbench.viewer.actions.action import (
     always,
     with_selection,
 )
-from onnx_workbench.viewer.style.formatting import display
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.files.export_picture import Part

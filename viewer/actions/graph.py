@@ -11,6 +11,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.model.text.types import parse_dimensions, parse_type, type_source
 from onnx_workbench.viewer.actions.action import (
     MenuContext,
@@ -20,7 +21,6 @@ from onnx_workbench.viewer.actions.action import (
 from onnx_workbench.viewer.actions.targets import graph_in_view, has_value, may_have, selected_nodes, selected_values
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_for
-from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_each, edit_many
 
 

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFileDialog
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model
+from onnx_workbench.model.text.formatting import display, lost_text, plural
 from onnx_workbench.viewer.actions.action import (
     Menu,
     MenuContext,
@@ -21,7 +22,6 @@ from onnx_workbench.viewer.actions.action import (
 from onnx_workbench.viewer.actions.targets import graph_in_view, has_node, has_several, has_several_documents
 from onnx_workbench.viewer.core.settings import LAST_FOLDER
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside, show_for
-from onnx_workbench.viewer.style.formatting import display, lost_text, plural
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
@@ -72,10 +72,10 @@ def merge_file(context: MenuContext, path: Path) -> None:
 
 def _ask_how(window: QWidget, workspace: Workspace, graph: Graph, other: Model, title: str) -> None:
     """Open the merge dialog; a model with other opsets is converted on a copy."""
+    from onnx_workbench.exec.transform.convert import report_lines
     from onnx_workbench.model.convert.align_for_merge import align, clashing_functions, means_something_else
     from onnx_workbench.model.history.working_copy import WorkingCopy
     from onnx_workbench.viewer.dialogs.merge import MergeDialog
-    from onnx_workbench.viewer.workflows.convert import report_lines
 
     imports, clashes = dict(graph.opset_imports), clashing_functions(workspace.model, other)
     if not clashes and not means_something_else(other, imports):

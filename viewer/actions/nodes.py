@@ -9,6 +9,7 @@ from onnx_workbench.model.edits.values import disconnect_inputs
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.actions.action import (
     Menu,
     MenuContext,
@@ -17,7 +18,6 @@ from onnx_workbench.viewer.actions.action import (
 )
 from onnx_workbench.viewer.actions.targets import has_node, selected_nodes
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_for
-from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_each, edit_many, size_of
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ def _has_functions(context: MenuContext) -> bool:
 
 def _at_once(title: str, context: MenuContext, **what: Any) -> None:
     """Return the action that converts the whole model in one respect."""
+    from onnx_workbench.exec.transform.convert import only
     from onnx_workbench.viewer.workflows.background_edit import convert_in_background
-    from onnx_workbench.viewer.workflows.convert import only
 
     convert_in_background(context.opened, title, only(**what))
 

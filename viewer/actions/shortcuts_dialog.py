@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from onnx_workbench.viewer.actions import actions
-from onnx_workbench.viewer.style.formatting import without_mnemonic
+from onnx_workbench.viewer.style.labels import without_mnemonic
 from onnx_workbench.viewer.widgets.dialog_buttons import close_button
 
 #: Mouse gestures on the graph, listed as well.

@@ -8,6 +8,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.actions.action import (
     Menu,
     MenuContext,
@@ -20,7 +21,6 @@ from onnx_workbench.viewer.compare.registry import comparison_of
 from onnx_workbench.viewer.core.settings import COMPARE_MERGED
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside, show_for
 from onnx_workbench.viewer.files.show_beside import show_beside
-from onnx_workbench.viewer.style.formatting import display, plural
 
 if TYPE_CHECKING:
     from onnx_workbench.model.ir.graph import Node

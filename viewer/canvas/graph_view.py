@@ -18,6 +18,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QWidget
 
 from onnx_workbench.model.ir.graph import Graph, Value
+from onnx_workbench.model.text.formatting import plural
 from onnx_workbench.viewer.canvas.expansion import NodeExpansion
 from onnx_workbench.viewer.canvas.highlighter import Highlighter
 from onnx_workbench.viewer.canvas.input_handler import EVENTS, InputHandler
@@ -30,7 +31,6 @@ from onnx_workbench.viewer.canvas.picker import Picker
 from onnx_workbench.viewer.canvas.scene_controller import SceneController
 from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.core.edge_notes import EdgeNote
-from onnx_workbench.viewer.style.formatting import plural
 
 
 class GraphView(Surface):

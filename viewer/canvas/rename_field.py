@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QLabel, QLineEdit
 from onnx_workbench.model.edits import nodes, values
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.canvas.scene.drawing import HEADER, Kind
-from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.theme import theme
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from onnx_workbench.model.analysis.folded_nodes import FoldedNodes, find_folded_
 from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.text.formatting import plural
 from onnx_workbench.viewer.canvas.layout import Layout, layout, relayout
 from onnx_workbench.viewer.canvas.paint.fonts import Fonts
 from onnx_workbench.viewer.canvas.scene.box_factory import BoxFactory
@@ -34,7 +35,6 @@ from onnx_workbench.viewer.core.model_signals import ChangeSet, is_large
 from onnx_workbench.viewer.core.readers import read_model
 from onnx_workbench.viewer.core.tasks import Task
 from onnx_workbench.viewer.core.threads import Work
-from onnx_workbench.viewer.style.formatting import plural
 
 #: Numbers of boxes and of edges up to which a layout takes less time than a user notices and needs no thread.
 AT_ONCE = 150

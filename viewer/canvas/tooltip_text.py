@@ -12,9 +12,9 @@ from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.devices import ShardingSpec
 from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.model.text.formatting import bytes_text, display, plural
 from onnx_workbench.viewer.canvas.scene.node_text import FoldTag, attribute_text, tensor_text, value_text
 from onnx_workbench.viewer.canvas.scene.scene import Hit, Scene
-from onnx_workbench.viewer.style.formatting import bytes_text, display, plural
 from onnx_workbench.viewer.style.labels import name_of, place_text
 
 _LIMIT = 400

@@ -11,6 +11,7 @@ from typing import Any
 from onnx_workbench import api
 from onnx_workbench.model.checks.problem import Problem
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.text.formatting import plural
 from onnx_workbench.viewer.cli.terminal import (
     EXIT_FOUND,
     EXIT_OK,
@@ -20,7 +21,6 @@ from onnx_workbench.viewer.cli.terminal import (
     read_model,
     shorten,
 )
-from onnx_workbench.viewer.style.formatting import plural
 from onnx_workbench.viewer.style.labels import name_of
 
 

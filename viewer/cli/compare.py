@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench import api
+from onnx_workbench.model.text.formatting import plural
 from onnx_workbench.viewer.cli.arguments import seconds, tolerance
 from onnx_workbench.viewer.cli.inputs import add_input_arguments, make_inputs
 from onnx_workbench.viewer.cli.terminal import (
@@ -30,7 +31,6 @@ from onnx_workbench.viewer.cli.terminal import (
     read_model,
     shorten,
 )
-from onnx_workbench.viewer.style.formatting import plural
 
 if TYPE_CHECKING:
     from onnx_workbench.api import NumericComparison

@@ -12,13 +12,13 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench import api
+from onnx_workbench.exec.transform.convert import CONVERTERS, RENAMED, counted
 from onnx_workbench.model.analysis.node_subset import tensors_of
 from onnx_workbench.model.text.dimension_sizes import sizes
 from onnx_workbench.viewer.cli.arguments import add_check_arguments
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
 from onnx_workbench.viewer.cli.output import add_output_arguments, print_agreement, write_model
 from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model, shorten
-from onnx_workbench.viewer.workflows.convert import CONVERTERS, RENAMED, counted
 
 if TYPE_CHECKING:
     from onnx_workbench.api import Converted

@@ -21,6 +21,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model, Node
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.text.attributes import attribute_source, has_text
+from onnx_workbench.model.text.formatting import display, plural, shape_text, type_text
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
 from onnx_workbench.viewer.cli.terminal import (
     EXIT_FOUND,
@@ -32,7 +33,6 @@ from onnx_workbench.viewer.cli.terminal import (
     shorten,
 )
 from onnx_workbench.viewer.compare.difference_text import location
-from onnx_workbench.viewer.style.formatting import display, plural, shape_text, type_text
 
 if TYPE_CHECKING:
     from onnx_workbench.model.ir.attributes import Attribute

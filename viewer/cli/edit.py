@@ -10,9 +10,9 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.io.reader.source import require_regular
 from onnx_workbench.model.scripts import edit_script
+from onnx_workbench.model.text.formatting import plural
 from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
 from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, read_model
-from onnx_workbench.viewer.style.formatting import plural
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

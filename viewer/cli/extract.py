@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from onnx_workbench import api
+from onnx_workbench.exec.transform.extract import check_part
 from onnx_workbench.model.analysis.by_name import graph_named
 from onnx_workbench.model.edits.split_metadata import lost_by_split
 from onnx_workbench.model.ir.graph import Model
+from onnx_workbench.model.text.formatting import lost_text, plural
 from onnx_workbench.viewer.cli.arguments import add_check_arguments
 from onnx_workbench.viewer.cli.output import add_output_arguments, print_agreement, write_model
 from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, print_message, progress, read_model
-from onnx_workbench.viewer.style.formatting import lost_text, plural
-from onnx_workbench.viewer.workflows.cut_parts import check_part
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,10 +7,10 @@ import argparse
 from onnx_workbench import api
 from onnx_workbench.model.checks.models import check_properties
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.text.formatting import plural
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
 from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
 from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, print_message, progress, read_model
-from onnx_workbench.viewer.style.formatting import plural
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -17,6 +17,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.constant_nodes import constant_of
 from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.text.dimension_sizes import sizes
+from onnx_workbench.model.text.formatting import bytes_text, number_text, plural, type_text
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
 from onnx_workbench.viewer.cli.terminal import (
     EXIT_FOUND,
@@ -27,7 +28,6 @@ from onnx_workbench.viewer.cli.terminal import (
     read_model,
     shorten,
 )
-from onnx_workbench.viewer.style.formatting import bytes_text, number_text, plural, type_text
 
 if TYPE_CHECKING:
     from onnx_workbench.model.analysis.statistics import Total

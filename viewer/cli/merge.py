@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from onnx_workbench import api
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.text.formatting import plural
 from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
 from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, progress, read_model, shorten
-from onnx_workbench.viewer.style.formatting import plural
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-from onnx_workbench import api
+from onnx_workbench import pictures
 from onnx_workbench.model.analysis.by_name import graph_named
 from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, progress, read_model
 
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     other = None if options.diff is None else read_model(options, options.diff)
     os.environ["QT_QPA_PLATFORM"] = "offscreen"  # also where there is a display: nothing is to be shown
     with progress(f"Drawing {options.output.name}") as drawing:
-        written = api.render(
+        written = pictures.render(
             model, options.output, graph=options.graph, direction=options.direction, theme=options.theme,
             groups=_GROUPS[options.groups], unfold=options.unfold, values=options.values, other=other, progress=drawing,
         )  # fmt: skip

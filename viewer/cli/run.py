@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.writer.targets import check_target, is_same_file
+from onnx_workbench.model.text.formatting import plural
 from onnx_workbench.viewer.cli.arguments import seconds, tolerance
 from onnx_workbench.viewer.cli.inputs import add_input_arguments, make_inputs
 from onnx_workbench.viewer.cli.terminal import (
@@ -32,7 +33,6 @@ from onnx_workbench.viewer.cli.terminal import (
     shorten,
 )
 from onnx_workbench.viewer.cli.value_text import json_value, value_lines
-from onnx_workbench.viewer.style.formatting import plural
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.inspect.compare import ComparedValue
@@ -175,7 +175,7 @@ def _check_not_read(output: Path, options: argparse.Namespace) -> None:
 
 
 def _write(output: str, result: RunResult, names: list[str], seconds: float | None) -> None:
-    from onnx_workbench.exec.results.npz_files import write_npz
+    from onnx_workbench.exec.values.npz_files import write_npz
     from onnx_workbench.model.progress import Cancelled, Deadline
 
     writing = Deadline(seconds)

@@ -11,6 +11,7 @@ from dataclasses import asdict
 
 from onnx_workbench import api
 from onnx_workbench.api import Simplified
+from onnx_workbench.exec.transform.simplify import refusal_counts, size_table
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.simplify.pass_list import all_passes
 from onnx_workbench.model.simplify.pipeline import ModelFigures
@@ -26,7 +27,6 @@ from onnx_workbench.viewer.cli.terminal import (
     read_model,
     shorten,
 )
-from onnx_workbench.viewer.workflows.simplify import refusal_counts, size_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

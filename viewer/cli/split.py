@@ -12,14 +12,14 @@ import argparse
 from dataclasses import asdict
 
 from onnx_workbench import api
+from onnx_workbench.exec.transform.extract import check_part
 from onnx_workbench.model.analysis.by_name import graph_named
 from onnx_workbench.model.edits.split_metadata import lost_by_split
+from onnx_workbench.model.text.formatting import plural
 from onnx_workbench.viewer.cli.arguments import add_check_arguments
 from onnx_workbench.viewer.cli.extract import add_cut_arguments, part_facts, print_lost
 from onnx_workbench.viewer.cli.output import print_agreement, write_model
 from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model, shorten
-from onnx_workbench.viewer.style.formatting import plural
-from onnx_workbench.viewer.workflows.cut_parts import check_part
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -32,7 +32,7 @@ def progress(title: str) -> Iterator[Progress]:
     if not sys.stderr.isatty():
         yield Progress()
         return
-    from onnx_workbench.viewer.style.formatting import display
+    from onnx_workbench.model.text.formatting import display
 
     started = time.monotonic()
     drawn = False
@@ -73,7 +73,7 @@ def read_model(options: argparse.Namespace, name: str | None = None, *, salvage:
 
 def shorten(text: str, limit: int, *, elide: Literal["middle", "end"] = "middle") -> str:
     """Return a text for standard output: of at most `limit` characters on a terminal, whole in a file or a pipe."""
-    from onnx_workbench.viewer.style.formatting import display
+    from onnx_workbench.model.text.formatting import display
 
     return display(text, limit if sys.stdout.isatty() else len(text), elide=elide)
 
@@ -86,7 +86,7 @@ def colored(text: str, color: int, stream: TextIO) -> str:
 
 def print_message(kind: Literal["error", "warning", "note", "missing"], text: str) -> None:
     """Print an error, warning or note on standard error, after its kind."""
-    from onnx_workbench.viewer.style.formatting import display
+    from onnx_workbench.model.text.formatting import display
 
     safe = display(text, _LONGEST_MESSAGE, elide="end")
     print(f"{colored(kind, _COLORS[kind], sys.stderr)}: {safe}", file=sys.stderr)
@@ -101,7 +101,7 @@ def print_error(error: ModelError) -> None:
 
 def error_lines(error: ModelError) -> list[str]:
     """Return the lines of an error: what, why and where."""
-    from onnx_workbench.viewer.style.formatting import display
+    from onnx_workbench.model.text.formatting import display
     from onnx_workbench.viewer.style.labels import place_text
 
     place = place_text(error.place)

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.model.text.formatting import display
 
 if TYPE_CHECKING:
-    from onnx_workbench.exec.kernels.context import RuntimeValue
+    from onnx_workbench.exec.values.arrays import RuntimeValue
 
 _SHOWN = 1000  # elements that a terminal shows in full
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, QTimer
 
-from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.model.text.formatting import display
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.core.context import DocumentContext

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from onnx_workbench.model.history.document import Change, Document
+from onnx_workbench.model.text.formatting import type_text
 from onnx_workbench.viewer.core.event_loop import CHUNK_SECONDS
 from onnx_workbench.viewer.core.readers import ModelReader
-from onnx_workbench.viewer.style.formatting import type_text
 
 if TYPE_CHECKING:
     from onnx_workbench.model.checks import Checker, Problem

@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
+from onnx_workbench.exec.transform.convert import CONVERTERS, RENAMED, Trial, attempt, counted
 from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.symbolic import is_name
 from onnx_workbench.model.checks.models import NEWEST_IR_VERSION
@@ -32,14 +33,14 @@ from onnx_workbench.model.convert import OF_THE_MODEL, PARTS, PRECISIONS, inputs
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import display, plural, without_mnemonic
+from onnx_workbench.viewer.style.labels import without_mnemonic
 from onnx_workbench.viewer.style.tooltips import plain_tip, wrapped
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 from onnx_workbench.viewer.widgets.scope_box import ScopeBox
 from onnx_workbench.viewer.workflows.apply_edits import apply_edits
-from onnx_workbench.viewer.workflows.convert import CONVERTERS, RENAMED, Trial, attempt, counted
 from onnx_workbench.viewer.workflows.working_copies import copy_model
 
 if TYPE_CHECKING:

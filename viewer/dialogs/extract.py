@@ -18,19 +18,19 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from onnx_workbench.exec.transform.extract import checked_parts
 from onnx_workbench.model.analysis import topology
 from onnx_workbench.model.edits.extract import Extraction, cut_between, cut_in_two, cut_selection
 from onnx_workbench.model.edits.split_metadata import lost_by_split
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
+from onnx_workbench.model.text.formatting import display, plural, type_text
 from onnx_workbench.viewer.core.navigation import graph_of
 from onnx_workbench.viewer.core.tasks import Task
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import display, plural, type_text
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
-from onnx_workbench.viewer.workflows.extract import checked_parts
 
 Way = Literal["selection", "between", "ends", "split"]
 

@@ -24,10 +24,10 @@ from onnx_workbench.model.io.tensors.weight_files import WeightFile
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.text.formatting import display, number_text, plural, shape_text
 from onnx_workbench.viewer.core.tasks import Task
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import display, number_text, plural, shape_text
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.style.tooltips import for_role
 from onnx_workbench.viewer.tables.row_model import Column, Index, RowModel

@@ -28,11 +28,11 @@ from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.schemas.schema import type_text as signature_text
+from onnx_workbench.model.text.formatting import display, plural, type_text
 from onnx_workbench.viewer.core.tasks import Task
 from onnx_workbench.viewer.dialogs.patch_bay import PatchBay
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import display, plural, type_text
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 from onnx_workbench.viewer.widgets.port_list import Port, Side

@@ -11,8 +11,8 @@ from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPainterPath, QPaint
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QSizePolicy, QWidget
 
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
-from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.widgets.port_list import Port, PortList, Side
 

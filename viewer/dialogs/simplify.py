@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
+from onnx_workbench.exec.transform.simplify import Simplification, SimplifyOutcome, refusal_counts, size_table
 from onnx_workbench.model.budget import WINDOW_TENSOR
 from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.ir.graph import Node, Value
@@ -27,14 +28,13 @@ from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.simplify.pass_list import all_passes
 from onnx_workbench.model.simplify.passes import SimplifyOptions
 from onnx_workbench.model.simplify.pipeline import Survey, chosen_passes
+from onnx_workbench.model.text.formatting import display, number_text, plural
 from onnx_workbench.viewer.dialogs.simplify_matches import MatchTree, make_tree
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import display, number_text, plural
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 from onnx_workbench.viewer.widgets.scope_box import ScopeBox
 from onnx_workbench.viewer.workflows.apply_edits import apply_edits
-from onnx_workbench.viewer.workflows.simplify import Simplification, SimplifyOutcome, refusal_counts, size_table
 from onnx_workbench.viewer.workflows.working_copies import copy_model
 
 if TYPE_CHECKING:

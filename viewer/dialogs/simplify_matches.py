@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.simplify.passes import Match, Pass
-from onnx_workbench.viewer.style.formatting import display, number_text
+from onnx_workbench.model.text.formatting import display, number_text
 from onnx_workbench.viewer.style.tooltips import plain_tip
 
 _MOST_SHOWN = 200  # matches listed per pass

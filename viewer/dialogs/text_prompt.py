@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFormLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 

@@ -9,10 +9,10 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QApplication, QStackedWidget, QTabBar, QToolButton, QVBoxLayout, QWidget
 
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.core.garbage_collection import delete_widget, free_model
 from onnx_workbench.viewer.core.messages import Message
 from onnx_workbench.viewer.files.view_store import ViewStore
-from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import themes
 from onnx_workbench.viewer.style.tooltips import plain_tip

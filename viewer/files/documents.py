@@ -13,6 +13,7 @@ from PySide6.QtCore import QFileInfo, QObject, QTimer, Signal
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Model
+from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.core.messages import Message
 from onnx_workbench.viewer.core.settings import RELOAD_SILENTLY, TOUR_OFFERED, Settings
 from onnx_workbench.viewer.core.tasks import TaskRunner
@@ -25,7 +26,6 @@ from onnx_workbench.viewer.files.saver import ON_DISK, Saver
 from onnx_workbench.viewer.files.show_beside import show_beside
 from onnx_workbench.viewer.popups.file_dialogs import ask_open
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import display, plural
 
 if TYPE_CHECKING:
     from onnx_workbench.model.io.reader.source import Identity

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from onnx_workbench.model.text.formatting import number_text
 from onnx_workbench.viewer.core.readers import read_model
 from onnx_workbench.viewer.popups.file_dialogs import ask_save
-from onnx_workbench.viewer.style.formatting import number_text
 
 if TYPE_CHECKING:
     from onnx_workbench.model.ir.graph import Graph

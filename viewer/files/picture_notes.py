@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from onnx_workbench.exec.inspect.statistics import describe
 from onnx_workbench.exec.inspect.thumbnails import Thumbnail, thumbnail
-from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.run_file import load_run
 from onnx_workbench.exec.results.value_paths import ValuePaths
+from onnx_workbench.exec.values.arrays import RuntimeValue
+from onnx_workbench.exec.values.statistics import describe
 from onnx_workbench.model.analysis.topology import Connection
 from onnx_workbench.model.diff import compare
 from onnx_workbench.model.diff.union import build_union

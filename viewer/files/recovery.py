@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.core.folders import journal_folder
 from onnx_workbench.viewer.core.messages import Message
-from onnx_workbench.viewer.style.formatting import display, plural
 
 if TYPE_CHECKING:  # imports the model writer, which is not needed before the first paint
     from onnx_workbench.model.history.working_copy import WorkingCopy

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QFile
 
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.text.formatting import plural
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import plural
 
 if TYPE_CHECKING:
     from onnx_workbench.model.io.writer.save import Saved

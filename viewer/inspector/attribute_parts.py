@@ -15,11 +15,11 @@ from onnx_workbench.model.ir.graph import Function, Graph, Node
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.schemas import AttributeSchema
 from onnx_workbench.model.text.attributes import convert_value, has_text, plainest
+from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.inspector.common import act, movable, moved, name_of, one_line, text_field, text_row
 from onnx_workbench.viewer.inspector.tensors import TensorNumbers, tensor_rows, tensor_text, tensor_texts
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction, Suggestion
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import display, plural
 
 #: Kinds an attribute can be changed to: all but UNDEFINED.
 KINDS = tuple(kind for kind in AttributeKind if kind is not AttributeKind.UNDEFINED)

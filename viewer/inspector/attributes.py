@@ -26,6 +26,7 @@ from onnx_workbench.model.text.attributes import (
     parse_int,
     plainest,
 )
+from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.model.text.types import parse_element_type
 from onnx_workbench.viewer.inspector.attribute_parts import (
     KINDS,
@@ -50,7 +51,6 @@ from onnx_workbench.viewer.property_tree.rows import (
     Suggestion,
 )
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import display, plural
 
 _SHOWN = 40  # elements of a list
 

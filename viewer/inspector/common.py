@@ -12,6 +12,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.types import Type
+from onnx_workbench.model.text.formatting import display, type_text
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.popups.connect import VisibleValues
 from onnx_workbench.viewer.property_tree.rows import (
@@ -23,7 +24,6 @@ from onnx_workbench.viewer.property_tree.rows import (
     Suggestion,
 )
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import display, type_text
 
 Carrier = Model | Graph | Function | Node | Value
 Change = Callable[[Transaction], object]

@@ -13,11 +13,11 @@ from onnx_workbench.model.ir.devices import DeviceConfiguration, NodeDeviceConfi
 from onnx_workbench.model.ir.graph import Model, Node
 from onnx_workbench.model.text import sharding
 from onnx_workbench.model.text.attributes import parse_int
+from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.canvas.scene.node_text import cut_text
 from onnx_workbench.viewer.inspector.common import act, add_row, name_of, one_line, section, text_row
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction, Suggestion
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import display, plural
 
 _STAGES = range(-(1 << 31), 1 << 31)  # pipeline_stage has 32 bits
 

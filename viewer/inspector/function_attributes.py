@@ -12,6 +12,7 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_attribute
 from onnx_workbench.model.ir.graph import Function
 from onnx_workbench.model.text.attributes import attribute_source, convert_value, has_text, parse_any, parse_attribute
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.inspector.attribute_parts import kind_field, kind_text
 from onnx_workbench.viewer.inspector.attributes import attribute_text
 from onnx_workbench.viewer.inspector.common import (
@@ -26,7 +27,6 @@ from onnx_workbench.viewer.inspector.common import (
 )
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import display
 
 
 def function_attributes(workspace: Workspace, function: Function) -> PropertyRow:

@@ -12,6 +12,7 @@ from onnx_workbench.model.edits import interface, properties
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.text.formatting import display, type_text
 from onnx_workbench.model.text.types import parse_type
 from onnx_workbench.viewer.inspector.common import (
     ValueSuggestions,
@@ -38,7 +39,6 @@ from onnx_workbench.viewer.inspector.values import owner_text
 from onnx_workbench.viewer.popups.connect import VisibleValues, find_value
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import display, type_text
 
 Side = Literal["input", "output"]
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from onnx_workbench.model.edits import initializers
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph
+from onnx_workbench.model.text.formatting import bytes_text, display, plural
 from onnx_workbench.viewer.inspector.common import act, add_row, go, many, name_of, rename_field, section
 from onnx_workbench.viewer.inspector.tensors import tensor_text
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import bytes_text, display, plural
 
 
 def initializers_section(workspace: Workspace, graph: Graph) -> PropertyRow:

@@ -26,12 +26,12 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.text.attributes import attribute_source, number_source, parse_attribute, plainest
+from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.core.model_signals import is_in_model
 from onnx_workbench.viewer.inspector.common import name_of, one_line
 from onnx_workbench.viewer.property_tree.editors import escaped, needs_escapes, unescaped
 from onnx_workbench.viewer.property_tree.validating_delegate import ValidatingDelegate
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.theme import monospace, theme
 from onnx_workbench.viewer.widgets.dialog_buttons import close_button
 

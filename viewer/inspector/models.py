@@ -11,6 +11,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo
 from onnx_workbench.model.text.attributes import parse_int
+from onnx_workbench.model.text.formatting import bytes_text, display, plural
 from onnx_workbench.model.text.operators import parse_operator
 from onnx_workbench.viewer.inspector.common import (
     act,
@@ -31,7 +32,6 @@ from onnx_workbench.viewer.inspector.graphs import ports_section
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction, Suggestion
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.choices import choice_title
-from onnx_workbench.viewer.style.formatting import bytes_text, display, plural
 
 #: Asks before an opset number is changed that defines these nodes differently: target, domain, version, nodes.
 AskOpset = Callable[[Model | Function, str, int, Sequence[Node]], object]

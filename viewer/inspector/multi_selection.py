@@ -9,10 +9,10 @@ from operator import attrgetter
 
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import display, plural
 
 #: With more objects only a count is shown: creating the rows of each would take too long.
 MOST = 1000

@@ -12,6 +12,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.schemas import Parameter, Schema
+from onnx_workbench.model.text.formatting import display, plural, type_text
 from onnx_workbench.viewer.inspector.attributes import OpenList, attributes_section
 from onnx_workbench.viewer.inspector.common import (
     ValueSuggestions,
@@ -35,7 +36,6 @@ from onnx_workbench.viewer.inspector.types import value_type_field
 from onnx_workbench.viewer.popups.connect import InputSource, misfit
 from onnx_workbench.viewer.property_tree.rows import Help, PropertyField, PropertyRow, RowAction, Suggestion
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import display, plural, type_text
 
 MOST_WITH_RUNS = 240  # most outputs with run results; further ones are shown at the value
 

@@ -13,6 +13,7 @@ from onnx_workbench.model import schemas
 from onnx_workbench.model.checks import Problem
 from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.core.event_loop import Debounce
 from onnx_workbench.viewer.core.model_signals import is_in_model
 from onnx_workbench.viewer.core.selection import Item
@@ -30,7 +31,6 @@ from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.property_tree.rows import Help, PropertyRow
 from onnx_workbench.viewer.property_tree.tree import PropertyTree
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import node_category, theme, themes
 from onnx_workbench.viewer.style.tooltips import plain_tip

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from onnx_workbench.model.checks import Problem
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.property_tree.rows import Help, PropertyRow, RowAction, Style
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.choices import choice_title
-from onnx_workbench.viewer.style.formatting import display
 
 _STYLES: dict[str, Style] = {"error": "error", "warning": "warning", "info": "muted"}
 _MOST_SHOWN = 100

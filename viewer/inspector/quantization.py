@@ -9,11 +9,11 @@ from onnx_workbench.model.edits import properties
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Graph, QuantizationAnnotation, Value
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.inspector.common import ValueSuggestions, act, add_row, go, many, name_of, section
 from onnx_workbench.viewer.popups.connect import VisibleValues, find_value
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import display
 
 #: The parameters that ONNX defines for quantization annotations.
 _KNOWN = ("SCALE_TENSOR", "ZERO_POINT_TENSOR")

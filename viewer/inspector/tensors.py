@@ -9,6 +9,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, element_type_text
 from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.text.formatting import bytes_text, display, number_text, shape_text
 from onnx_workbench.viewer.inspector.common import (
     Texts,
     description_row,
@@ -18,7 +19,7 @@ from onnx_workbench.viewer.inspector.common import (
     text_row,
 )
 from onnx_workbench.viewer.property_tree.rows import PropertyRow, RowAction
-from onnx_workbench.viewer.style.formatting import bytes_text, display, number_text, shape_text, storage_text
+from onnx_workbench.viewer.style.labels import storage_text
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.inspect.distribution import Distribution

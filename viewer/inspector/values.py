@@ -9,6 +9,7 @@ from onnx_workbench.model.edits.declare_types import declare
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Node, TrainingInfo, Value
 from onnx_workbench.model.ir.tensors import Tensor
+from onnx_workbench.model.text.formatting import display, type_text
 from onnx_workbench.viewer.inspector.common import (
     act,
     description_row,
@@ -28,7 +29,6 @@ from onnx_workbench.viewer.inspector.tensors import TensorNumbers, tensor_rows, 
 from onnx_workbench.viewer.inspector.types import denotation_rows, value_type_field
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import display, type_text
 from onnx_workbench.viewer.style.labels import first_output
 
 

@@ -9,11 +9,11 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QPushButton, QWidget
 
 from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.core.bookmarks import Bookmarks
 from onnx_workbench.viewer.core.model_signals import is_in_model
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.style.tooltips import for_role

@@ -19,12 +19,12 @@ from PySide6.QtWidgets import (
 )
 
 from onnx_workbench.model.diff import Difference
+from onnx_workbench.model.text.formatting import count_text, display, plural
 from onnx_workbench.viewer.compare.difference_text import SIGNS, WORDS, aspect_text, location
 from onnx_workbench.viewer.compare.model_comparison import ModelComparison
 from onnx_workbench.viewer.compare.registry import comparison_of
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import count_text, display, plural
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.style.tooltips import for_role, plain_tip
 from onnx_workbench.viewer.tables.row_model import Column, Index, RowModel

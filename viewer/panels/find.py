@@ -21,10 +21,10 @@ from onnx_workbench.model.analysis.search import parse, search
 from onnx_workbench.model.analysis.value_types import declared_type
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.text.formatting import count_text, display, plural, type_text
 from onnx_workbench.viewer.core.event_loop import ChunkedIteration
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import count_text, display, plural, type_text
 from onnx_workbench.viewer.style.icons import dot, icon
 from onnx_workbench.viewer.style.theme import categories, node_category, theme
 from onnx_workbench.viewer.style.tooltips import for_role

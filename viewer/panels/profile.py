@@ -26,6 +26,7 @@ from onnx_workbench.exec.results.run_result import Moment
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Function, Node, Value
 from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.text.formatting import bytes_text, count_text, display, duration_text, plural, shape_text
 from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.plots.plot import Plot, load_pyqtgraph
@@ -34,7 +35,6 @@ from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.run.timings import Timings, measurement
 from onnx_workbench.viewer.run.value_paths import name_in_run
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import bytes_text, count_text, display, duration_text, plural, shape_text
 from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.tables.number_table import MadeRows, NumberCell, NumberColumn, NumberRow, NumberTable

@@ -21,8 +21,8 @@ from onnx_workbench.model.edits.raw_paths import plain_path
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.message_fields import Path
 from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
-from onnx_workbench.viewer.style.formatting import display
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.panels.raw_messages import RawMessagesPanel

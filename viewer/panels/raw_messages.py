@@ -19,6 +19,7 @@ from onnx_workbench.model.io.raw_view import Branches, RawContents, contents_of,
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.attributes import parse_int
+from onnx_workbench.model.text.formatting import bytes_text
 from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.dialogs.opset_question import ask_about_opset
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
@@ -26,7 +27,6 @@ from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.panels.raw_menu import RawMenu
 from onnx_workbench.viewer.property_tree.validating_delegate import ValidatingDelegate
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import bytes_text
 from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.tables.raw_message_model import RawMessageModel
 

@@ -47,11 +47,11 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.dimension_sizes import sizes
+from onnx_workbench.model.text.formatting import bytes_text, count_text, display, plural
 from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.popups.file_dialogs import ask_save
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import bytes_text, count_text, display, plural
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.style.tooltips import for_role, plain_tip
 from onnx_workbench.viewer.tables.csv_file import write_csv

@@ -10,8 +10,8 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QKeyEvent, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
+from onnx_workbench.model.text.formatting import digits_apart, number_text
 from onnx_workbench.viewer.plots.plot import Plot, load_pyqtgraph, unit_of
-from onnx_workbench.viewer.style.formatting import digits_apart, number_text
 from onnx_workbench.viewer.style.theme import theme
 
 _BASE = log10(0.5)  # where bars begin on a logarithmic axis, so that a count of 1 has a height

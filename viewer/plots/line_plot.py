@@ -22,8 +22,8 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QGraphicsPathItem, QWidget
 
+from onnx_workbench.model.text.formatting import digits_apart, number_text
 from onnx_workbench.viewer.plots.plot import Plot, load_pyqtgraph, unit_of
-from onnx_workbench.viewer.style.formatting import digits_apart, number_text
 from onnx_workbench.viewer.style.theme import theme
 
 if TYPE_CHECKING:

@@ -23,9 +23,9 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QWidget
 
+from onnx_workbench.model.text.formatting import digits_apart, number_text
 from onnx_workbench.viewer.plots.colormap import NOT_FINITE, ColorScale, kinds_shown, table
 from onnx_workbench.viewer.plots.focus import paint_focus
-from onnx_workbench.viewer.style.formatting import digits_apart, number_text
 from onnx_workbench.viewer.style.theme import monospace, theme, themes
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
+from onnx_workbench.model.text.formatting import number_text
 from onnx_workbench.viewer.plots.focus import as_seen, paint_focus
-from onnx_workbench.viewer.style.formatting import number_text
 from onnx_workbench.viewer.style.theme import monospace, theme, themes
 
 _LARGE, _SMALL = 1e100, 1e-100  # beyond these, numbers are divided by a power of ten before Qt transforms them

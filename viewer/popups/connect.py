@@ -21,9 +21,9 @@ from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.ir.name_index import NameIndex, comes_before
 from onnx_workbench.model.ir.types import ElementType, TensorType
 from onnx_workbench.model.schemas.schema import Parameter
+from onnx_workbench.model.text.formatting import display, type_text
 from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
-from onnx_workbench.viewer.style.formatting import display, type_text
 
 _MOST_LISTED: Final = 2000  # nodes of a graph whose values are all listed
 _MOST_NAMED: Final = 60

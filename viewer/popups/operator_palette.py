@@ -15,9 +15,9 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Function, Graph, Model
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.schemas import Parameter, Schema
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.model.text.operators import parse_operator
 from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
-from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.theme import categories, operator_category
 
 _FROM_LATER = 15  # malus of operators that the imported versions lack

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox, QWidget
 
-from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 
 

@@ -9,6 +9,7 @@ from PySide6.QtGui import QFocusEvent, QFont, QFontMetrics, QKeyEvent, QPainter
 from PySide6.QtWidgets import QLabel, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.property_tree.editors import (
     Editor,
     LineField,
@@ -22,7 +23,6 @@ from onnx_workbench.viewer.property_tree.editors import (
 )
 from onnx_workbench.viewer.property_tree.model import RowRole
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
-from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import Theme, monospace, theme
 

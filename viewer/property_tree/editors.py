@@ -32,8 +32,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.property_tree.rows import LONGEST_TEXT, PropertyField, Suggestion
-from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import monospace, theme
 from onnx_workbench.viewer.style.tooltips import plain_tip

@@ -30,12 +30,12 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QStyleOptio
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.property_tree.delegate import PropertyDelegate, button_rects
 from onnx_workbench.viewer.property_tree.editors import Editor
 from onnx_workbench.viewer.property_tree.model import PropertyModel
 from onnx_workbench.viewer.property_tree.reorder import RowReordering
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
-from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import theme
 

@@ -16,13 +16,11 @@ from onnx_workbench.exec.inputs.recipe import interface_of
 from onnx_workbench.exec.inspect import reference
 from onnx_workbench.exec.inspect.compare import (
     ComparedValue,
-    Inside,
     ValueDifference,
     compare_keys,
     compare_runs,
     compare_with,
     same_values,
-    value_keys,
 )
 from onnx_workbench.exec.inspect.expected_outputs import outputs_in_folder
 from onnx_workbench.exec.inspect.local_loss import FedLayers, feed_layers
@@ -38,7 +36,7 @@ from onnx_workbench.exec.inspect.model_comparison import (
 from onnx_workbench.exec.inspect.precision_trial import Precision, compare_rounded, in_precision
 from onnx_workbench.exec.inspect.tolerances import INTEGER_VALUES, RelativeErrors, type_error
 from onnx_workbench.exec.results.run_file import load_run
-from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.run_result import Inside, RunResult, value_keys
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.exec.results.values import same_value
 from onnx_workbench.exec.session import Session
@@ -49,11 +47,11 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import ElementType, TensorType
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.sandbox import make_own_folder
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.core.readers import read_model
 from onnx_workbench.viewer.run.other_values import OtherValues
 from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.run.value_paths import addresses_in, inside_nodes
-from onnx_workbench.viewer.style.formatting import display
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.workspace import Workspace

@@ -15,19 +15,19 @@ from weakref import WeakKeyDictionary
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from onnx_workbench.exec.inspect.statistics import Statistics
 from onnx_workbench.exec.inspect.thumbnails import Thumbnail, make_thumbnails
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
+from onnx_workbench.exec.values.statistics import Statistics
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.text.formatting import number_text
 from onnx_workbench.viewer.canvas.scene.node_text import short_type
 from onnx_workbench.viewer.core.edge_notes import EdgeNote, NoteOf
 from onnx_workbench.viewer.core.settings import EDGE_NOTES
 from onnx_workbench.viewer.run.results import RunRecord
-from onnx_workbench.viewer.style.formatting import number_text
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.workspace import Workspace

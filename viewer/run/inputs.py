@@ -25,7 +25,7 @@ from onnx_workbench.exec.inputs.sources import (
     sizes_of,
     symbols,
 )
-from onnx_workbench.exec.inspect.statistics import describe
+from onnx_workbench.exec.values.statistics import describe
 from onnx_workbench.model.budget import input_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetField, SetGraphInputs
@@ -33,8 +33,8 @@ from onnx_workbench.model.io.tensors.array_files import npz_members
 from onnx_workbench.model.ir.graph import Graph, Value, Values
 from onnx_workbench.model.ir.types import ElementType, TensorType, Type
 from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.core.settings import Option
-from onnx_workbench.viewer.style.formatting import display
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.session import Session

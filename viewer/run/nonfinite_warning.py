@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from onnx_workbench.exec.inspect.nonfinite import NonFiniteMode, NonFiniteSearch, non_finite_values
+from onnx_workbench.exec.inspect.nonfinite import NonFiniteSearch, non_finite_values
+from onnx_workbench.exec.values.finiteness import NonFiniteMode
 from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.core.settings import NAN_ALONE
 from onnx_workbench.viewer.run.results import RunRecord
-from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.labels import name_of
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from onnx_workbench.exec.inspect.model_comparison import RunPart
-from onnx_workbench.exec.inspect.statistics import describe
 from onnx_workbench.exec.inspect.tolerances import INTEGER_VALUES, RelativeErrors, type_error
-from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
+from onnx_workbench.exec.values.arrays import RuntimeValue
+from onnx_workbench.exec.values.statistics import describe
 from onnx_workbench.model.progress import Progress
 
 

@@ -22,9 +22,9 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.source import require_regular
 from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.run.results import Results, RunRecord
-from onnx_workbench.viewer.style.formatting import display, plural
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.workspace import Workspace

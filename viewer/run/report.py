@@ -11,7 +11,7 @@ from onnx_workbench.exec.results.node_table import State
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node
-from onnx_workbench.viewer.style.formatting import bytes_text, display, duration_text, plural
+from onnx_workbench.model.text.formatting import bytes_text, display, duration_text, plural
 from onnx_workbench.viewer.style.labels import name_of
 
 if TYPE_CHECKING:

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
 
-from onnx_workbench.exec.inspect.statistics import Summary, ValueInfo, describe
 from onnx_workbench.exec.results.node_table import Failure, NodeResult
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import LoopKey, ValueKey
 from onnx_workbench.exec.results.slot_map import Path as CallPath
 from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.exec.values.statistics import Summary, ValueInfo, describe
 from onnx_workbench.model.analysis.topology import Thing
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Node, Value

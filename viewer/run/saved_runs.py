@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onnx_workbench.exec.inspect.statistics import nbytes
 from onnx_workbench.exec.results.node_table import RAN, NodeResult, NodeTable, State
 from onnx_workbench.exec.results.run_file import Address, SavedRun, load_run, save_run
 from onnx_workbench.exec.results.run_result import RunResult
@@ -18,14 +17,15 @@ from onnx_workbench.exec.results.slot_map import Path as CallPath
 from onnx_workbench.exec.results.slot_map import SlotMap, StepLayout, Steps, ValueKey
 from onnx_workbench.exec.results.value_paths import ValuePaths
 from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.exec.values.statistics import nbytes
 from onnx_workbench.model.analysis.call_graph import called_by
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.text.formatting import plural
 from onnx_workbench.viewer.core.readers import read_model
 from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.run.value_paths import addresses_in
-from onnx_workbench.viewer.style.formatting import plural
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.workspace import Workspace

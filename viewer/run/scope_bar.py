@@ -8,6 +8,7 @@ from functools import partial
 from PySide6.QtWidgets import QComboBox, QSpinBox, QWidget
 
 from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.core.event_loop import Debounce
 from onnx_workbench.viewer.run.run_scopes import (
     LoopScope,
@@ -18,7 +19,6 @@ from onnx_workbench.viewer.run.run_scopes import (
     with_iteration,
 )
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.labels import name_of, path_to
 from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, labelled
 

@@ -17,10 +17,10 @@ from onnx_workbench.exec.session import Session
 from onnx_workbench.exec.worker.client import WorkerSession
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.core.readers import read_model
 from onnx_workbench.viewer.run.inputs import make_inputs
 from onnx_workbench.viewer.run.run_task import RunTask
-from onnx_workbench.viewer.style.formatting import display
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.workspace import Workspace

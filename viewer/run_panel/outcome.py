@@ -14,8 +14,8 @@ from shiboken6 import isValid
 
 from onnx_workbench.exec.inspect.expected_outputs import OutputCheck
 from onnx_workbench.exec.inspect.overview import Contradiction, actual_type, contradictions, tensor_type
-from onnx_workbench.exec.inspect.statistics import ValueInfo
 from onnx_workbench.exec.inspect.thumbnails import Thumbnail
+from onnx_workbench.exec.values.statistics import ValueInfo
 from onnx_workbench.model.analysis.node_constants import constant_tensor
 from onnx_workbench.model.edits.values import set_type
 from onnx_workbench.model.history.document import Change
@@ -24,13 +24,13 @@ from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor, element_count
 from onnx_workbench.model.ir.types import TensorType, Type, element_type_text
 from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.text.formatting import bytes_text, display, plural, shape_text, type_text
 from onnx_workbench.viewer.core.model_signals import is_in_model
 from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.run.edge_notes import note_text, thumbnails_of
 from onnx_workbench.viewer.run.results import RunRecord, info_of
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.run_panel.controls import Section, muted
-from onnx_workbench.viewer.style.formatting import bytes_text, display, plural, shape_text, type_text
 from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.style.theme import theme, themes
 from onnx_workbench.viewer.style.tooltips import plain_tip

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.popups.file_dialogs import ask_file
 from onnx_workbench.viewer.run.workspace import Workspace
@@ -28,7 +29,6 @@ from onnx_workbench.viewer.run_panel.breakpoints import BreakpointSection
 from onnx_workbench.viewer.run_panel.controls import Combo, Section, Spin, muted
 from onnx_workbench.viewer.run_panel.input_row import InputRow
 from onnx_workbench.viewer.run_panel.outcome import OutcomeSection
-from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import themes
 

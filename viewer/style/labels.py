@@ -1,11 +1,15 @@
-"""Names and locations of model objects as text: breadcrumb, messages, status line. No Qt."""
+"""Names and locations of model objects and controls as text: breadcrumb, messages, status line. No Qt."""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
-from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.model.text.formatting import display
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.ir.tensors import Tensor
 
 _LABEL_LIMIT = 60
 
@@ -73,3 +77,21 @@ def place_text(place: Any) -> str:
 def trail(graph: Graph) -> str:
     """Describe the location of a graph, from the outermost one on."""
     return " › ".join(name_of(step) for step in path_to(graph))
+
+
+def without_mnemonic(text: str) -> str:
+    """Return the text of a control without its mnemonic: ``&File``, or in Chinese ``文件(&F)``."""
+    return re.sub(r"\(&\w\)|&(&?)", r"\1", text)
+
+
+def storage_text(tensor: Tensor) -> str:
+    """Describe where the values of a tensor are stored; for those in memory, where the next save puts them."""
+    from onnx_workbench.model.io.tensors.array_files import is_stored_outside  # imports numpy
+
+    match tensor.storage:
+        case "external":
+            return f"in the data file {display(str(getattr(tensor, 'location', '')), 60)}"
+        case "memory":
+            return "in memory, saved in a data file" if is_stored_outside(tensor) else "in memory"
+        case _:
+            return "in the model file"

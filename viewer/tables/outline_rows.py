@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from onnx_workbench.model.analysis.name_scopes import Scope, ScopeTree
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node
-from onnx_workbench.viewer.style.formatting import count_text, display, number_text, plural
+from onnx_workbench.model.text.formatting import count_text, display, number_text, plural
 from onnx_workbench.viewer.style.labels import first_output
 
 T = TypeVar("T")

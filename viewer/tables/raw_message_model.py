@@ -31,7 +31,7 @@ from onnx_workbench.model.io.raw_view import (
     value_text,
 )
 from onnx_workbench.model.ir.graph import Model
-from onnx_workbench.viewer.style.formatting import display, plural
+from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.style.theme import monospace, theme
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.tables.tree_model import Index, TreeModel

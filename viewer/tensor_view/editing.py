@@ -22,11 +22,11 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, element_type_text
 from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.text.formatting import display, number_text, plural, shape_text
 from onnx_workbench.viewer.core.deferred_action import DeferredAction
 from onnx_workbench.viewer.core.messages import REFUSED
 from onnx_workbench.viewer.core.threads import POLL_SECONDS, post_and_wait
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import display, number_text, plural, shape_text
 from onnx_workbench.viewer.tensor_view.readers import TensorSlice
 from onnx_workbench.viewer.workflows.apply_edits import edit_ahead
 

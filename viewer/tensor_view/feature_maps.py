@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.text.formatting import number_text
 from onnx_workbench.viewer.plots.colormap import ColorScale, scale_of
 from onnx_workbench.viewer.plots.matrix_view import MatrixImage, Part
-from onnx_workbench.viewer.style.formatting import number_text
 from onnx_workbench.viewer.tensor_view.pictures import (
     PictureRequest,
     heatmap,

@@ -17,9 +17,9 @@ from onnx_workbench.model.io.tensors.array_files import npz_members
 from onnx_workbench.model.io.writer.atomic_file import replacing
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.text.formatting import display, shape_text
 from onnx_workbench.viewer.plots.focus import as_seen
 from onnx_workbench.viewer.popups.file_dialogs import ask_file, ask_save
-from onnx_workbench.viewer.style.formatting import display, shape_text
 from onnx_workbench.viewer.tensor_view.editing import is_outside
 from onnx_workbench.viewer.tensor_view.tensor_source import TensorSource
 from onnx_workbench.viewer.tensor_view.value_tree import plane_text

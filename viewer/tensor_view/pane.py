@@ -19,11 +19,11 @@ from PySide6.QtWidgets import (
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.plots.line_plot import LinePlot
 from onnx_workbench.viewer.plots.matrix_view import MatrixImage, MatrixView, Part
 from onnx_workbench.viewer.plots.plot import load_pyqtgraph
 from onnx_workbench.viewer.style.choices import choice_title
-from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import monospace, theme, themes
 from onnx_workbench.viewer.style.tooltips import plain_tip

@@ -14,9 +14,9 @@ import numpy as np
 
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.text.formatting import number_text
 from onnx_workbench.viewer.plots.colormap import ColorScale, Name, scale_of
 from onnx_workbench.viewer.plots.matrix_view import MatrixImage, Part
-from onnx_workbench.viewer.style.formatting import number_text
 from onnx_workbench.viewer.tensor_view.readers import Reader, TensorSlice
 from onnx_workbench.viewer.tensor_view.tensor_model import number_cell, short_cell
 

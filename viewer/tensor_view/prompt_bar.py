@@ -9,7 +9,7 @@ from PySide6.QtGui import QKeyEvent, QMoveEvent, QResizeEvent
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.style.theme import monospace, theme, themes
 from onnx_workbench.viewer.tables.scrolling import scroll_to
 

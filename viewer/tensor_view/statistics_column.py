@@ -15,16 +15,16 @@ from PySide6.QtWidgets import QCheckBox, QFrame, QGridLayout, QLabel, QScrollAre
 from onnx_workbench.exec.inspect.distribution import PERCENTILES, Distribution, distribution
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.text.formatting import number_text
 from onnx_workbench.viewer.plots.histogram import Histogram
 from onnx_workbench.viewer.plots.plot import load_pyqtgraph
-from onnx_workbench.viewer.style.formatting import number_text
 from onnx_workbench.viewer.style.theme import monospace, themes
 from onnx_workbench.viewer.tensor_view.readers import Reader, SparseReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from onnx_workbench.exec.inspect.statistics import Statistics
+    from onnx_workbench.exec.values.statistics import Statistics
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.viewer.core.tasks import TaskRunner
 

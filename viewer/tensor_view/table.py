@@ -34,9 +34,9 @@ from PySide6.QtWidgets import (
 from onnx_workbench.model.edits.tensors import block_source
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.elements import parse_element
+from onnx_workbench.model.text.formatting import display, number_text
 from onnx_workbench.viewer.property_tree.editors import saves_or_closes
 from onnx_workbench.viewer.style.choices import choice_title
-from onnx_workbench.viewer.style.formatting import display, number_text
 from onnx_workbench.viewer.style.theme import monospace, theme, themes
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.tensor_view.tensor_model import TensorTableModel

@@ -13,7 +13,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.text.elements import element_text
-from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.style.theme import monospace, theme
 from onnx_workbench.viewer.style.tooltips import for_role
 

@@ -10,23 +10,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from onnx_workbench.exec.inspect.overview import is_compatible
-from onnx_workbench.exec.inspect.statistics import Summary, describe
-from onnx_workbench.exec.kernels.allocation import SparseArray
 from onnx_workbench.exec.results.node_table import RAN
 from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.exec.values.arrays import SparseArray
+from onnx_workbench.exec.values.statistics import Summary, describe
 from onnx_workbench.model.edits.tensors import TensorLocation, tensor_at, tensor_locations
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor, element_count
 from onnx_workbench.model.ir.types import ElementType, element_type_text
-from onnx_workbench.viewer.style.formatting import (
-    bytes_text,
-    display,
-    plural,
-    shape_text,
-    storage_text,
-    type_text,
-)
+from onnx_workbench.model.text.formatting import bytes_text, display, plural, shape_text, type_text
+from onnx_workbench.viewer.style.labels import storage_text
 from onnx_workbench.viewer.tensor_view.readers import ArrayReader, Reader, SparseReader, TensorReader
 
 if TYPE_CHECKING:

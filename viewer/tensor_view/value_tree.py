@@ -9,9 +9,9 @@ import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 
-from onnx_workbench.exec.inspect.statistics import describe
-from onnx_workbench.exec.kernels.allocation import SparseArray
-from onnx_workbench.viewer.style.formatting import display, number_text
+from onnx_workbench.exec.values.arrays import SparseArray
+from onnx_workbench.exec.values.statistics import describe
+from onnx_workbench.model.text.formatting import display, number_text
 from onnx_workbench.viewer.tensor_view.tensor_model import number_cell
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from PySide6.QtCore import QPoint, QSize, Qt
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 
-from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.style.tooltips import plain_tip
 
 Side = Literal["left", "right"]

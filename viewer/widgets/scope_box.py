@@ -9,8 +9,8 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QWidget
 
 from onnx_workbench.model.ir.graph import Node
+from onnx_workbench.model.text.formatting import plural
 from onnx_workbench.viewer.core.context import DocumentContext
-from onnx_workbench.viewer.style.formatting import plural
 
 _PART = 1
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from onnx_workbench.exec.inspect.self_check import check_transformed, require_agreement
+from onnx_workbench.exec.transform.convert import attempt, report_lines
 from onnx_workbench.model.edits.declare_types import declare_all
 from onnx_workbench.model.edits.functions import inline_call
 from onnx_workbench.model.edits.interface import remove_unused_inputs
@@ -22,12 +23,11 @@ from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.model.ir.types import Dimension
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.recovery.write_ahead import recording_of
+from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.core.tasks import Task, call_back
-from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.workflows.apply_edits import apply_edits
-from onnx_workbench.viewer.workflows.convert import attempt, report_lines
 from onnx_workbench.viewer.workflows.working_copies import copy_model
 
 

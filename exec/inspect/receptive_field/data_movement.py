@@ -20,9 +20,10 @@ from onnx_workbench.exec.inspect.receptive_field.indices import (
     wider,
 )
 from onnx_workbench.exec.kernels import load
-from onnx_workbench.exec.kernels.allocation import Array
-from onnx_workbench.exec.kernels.context import Context, Limits, current_limits, set_limits
+from onnx_workbench.exec.kernels.context import Context
 from onnx_workbench.exec.kernels.registry import find
+from onnx_workbench.exec.values.arrays import Array
+from onnx_workbench.exec.values.limits import Limits, current_limits, set_limits
 from onnx_workbench.model.schemas import traits
 
 #: Elements along an axis up to which the weights of resizing are computed.

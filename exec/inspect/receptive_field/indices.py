@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.kernels.allocation import Array
+from onnx_workbench.exec.values.arrays import Array
 
 #: Positions along an axis.
 Positions = range | tuple[int, ...]

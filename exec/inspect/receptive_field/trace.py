@@ -10,10 +10,10 @@ import numpy as np
 
 from onnx_workbench.exec.inspect.receptive_field.indices import ElementReach, EvaluatedNode, at_index
 from onnx_workbench.exec.inspect.receptive_field.node_inputs import reach
-from onnx_workbench.exec.inspect.statistics import describe
-from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
+from onnx_workbench.exec.values.arrays import Array
+from onnx_workbench.exec.values.statistics import describe
 from onnx_workbench.model.analysis.call_graph import called_by
 from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Node, Value

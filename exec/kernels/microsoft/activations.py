@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.context import Context
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, onnx
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import one_element, scalar_float
+from onnx_workbench.exec.values.arrays import Array
 
 
 def plus(x: Array, bias: Array | None) -> Array:

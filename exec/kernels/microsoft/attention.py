@@ -11,7 +11,6 @@ from math import sqrt
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, check_size, zeros
 from onnx_workbench.exec.kernels.microsoft.activations import plus
 from onnx_workbench.exec.kernels.microsoft.cache import appended
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, onnx
@@ -19,6 +18,7 @@ from onnx_workbench.exec.kernels.microsoft.tensors import restore_padding_1
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import scalar_int
 from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
+from onnx_workbench.exec.values.arrays import Array, check_size, zeros
 
 #: Additive mask of hidden keys without a mask_filter_value.
 FILTER = -10000.0

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, empty, zeros
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, onnx
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.recurrence import (
@@ -19,6 +18,7 @@ from onnx_workbench.exec.kernels.shared.recurrence import (
     run_cell,
 )
 from onnx_workbench.exec.kernels.shared.recurrence import activations as functions_of
+from onnx_workbench.exec.values.arrays import Array, empty, zeros
 
 
 @kernel("AttnLSTM", since=1, domain=MICROSOFT)

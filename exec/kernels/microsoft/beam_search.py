@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, check_size, full
 from onnx_workbench.exec.kernels.context import Body, Context
 from onnx_workbench.exec.kernels.microsoft.decoders import Decoder, Encoded, EncodedDecoder, LoneDecoder, Room, encode
 from onnx_workbench.exec.kernels.microsoft.generation import prompt_and_mask
@@ -15,6 +14,7 @@ from onnx_workbench.exec.kernels.microsoft.logits_processing import Rules, Times
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, onnx
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import scalar_int
+from onnx_workbench.exec.values.arrays import Array, check_size, full
 
 #: model_type: decoder only, encoder-decoder for text, encoder-decoder for speech.
 _GPT, _T5, _WHISPER = range(3)

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, zeros
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import channels_first, onnx
 from onnx_workbench.exec.kernels.microsoft.products import fused_conv_1
 from onnx_workbench.exec.kernels.registry import kernel, prepares
+from onnx_workbench.exec.values.arrays import Array, zeros
 
 NCHWC = "com.microsoft.nchwc"
 

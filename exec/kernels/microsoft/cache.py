@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import onnx
 from onnx_workbench.exec.kernels.shared.axes import scalar_int
+from onnx_workbench.exec.values.arrays import Array
 
 
 def appended(

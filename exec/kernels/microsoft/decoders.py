@@ -13,9 +13,10 @@ from typing import Protocol
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, check_size, full
-from onnx_workbench.exec.kernels.context import Body, RuntimeValue, checkpoint
+from onnx_workbench.exec.kernels.context import Body
 from onnx_workbench.exec.kernels.shared.dtypes import dtype_of
+from onnx_workbench.exec.values.arrays import Array, RuntimeValue, check_size, full
+from onnx_workbench.exec.values.limits import checkpoint
 from onnx_workbench.model.ir.types import TensorType, Type
 
 

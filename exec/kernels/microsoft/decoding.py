@@ -7,7 +7,6 @@ from math import sqrt
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, check_size
 from onnx_workbench.exec.kernels.microsoft.activations import plus
 from onnx_workbench.exec.kernels.microsoft.attention import (
     FILTER,
@@ -25,6 +24,7 @@ from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, onnx
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import scalar_int
 from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
+from onnx_workbench.exec.values.arrays import Array, check_size
 
 
 @kernel("DecoderMaskedMultiHeadAttention", since=1, domain=MICROSOFT)

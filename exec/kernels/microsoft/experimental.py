@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.onnx.tensor.slicing import slice_axes
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import integers
+from onnx_workbench.exec.values.arrays import Array
 
 
 @kernel("Affine", since=1)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, check_size, zeros
-from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.microsoft.activations import gelu
 from onnx_workbench.exec.kernels.microsoft.blocks import unpacked
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, activate
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
+from onnx_workbench.exec.values.arrays import Array, check_size, zeros
+from onnx_workbench.exec.values.limits import checkpoint
 
 #: Maps an expert's number to its weights [outputs, inputs] in a wide type and its bias.
 _Layer = Callable[[int], tuple[Array, Array | None]]

@@ -6,14 +6,14 @@ import ml_dtypes
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.inspect.statistics import describe
-from onnx_workbench.exec.kernels.allocation import Array, check_size
 from onnx_workbench.exec.kernels.microsoft.activations import plus
 from onnx_workbench.exec.kernels.microsoft.blocks import unpacked
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, onnx
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import scalar_float
 from onnx_workbench.exec.kernels.shared.dtypes import cast, decode, narrow, widen
+from onnx_workbench.exec.values.arrays import Array, check_size
+from onnx_workbench.exec.values.statistics import describe
 
 _E4M3 = np.dtype(ml_dtypes.float8_e4m3fn)
 _E2M1 = np.dtype(ml_dtypes.float4_e2m1fn)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.microsoft.activations import plus
 from onnx_workbench.exec.kernels.microsoft.blocks import matmul_nbits_1
 from onnx_workbench.exec.kernels.microsoft.normalization import over_root_mean_square
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, activate
 from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.values.arrays import Array
 
 
 def _normed(a: Array, skip: Array | None, scale: Array | None, epsilon: float) -> tuple[Array, Array | None]:

@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, full
 from onnx_workbench.exec.kernels.context import Body, Context
 from onnx_workbench.exec.kernels.microsoft.decoders import LoneDecoder
 from onnx_workbench.exec.kernels.microsoft.logits_processing import Rules, number, rules, warmer
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, onnx
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import scalar_int
+from onnx_workbench.exec.values.arrays import Array, full
 
 
 def prompt_and_mask(input_ids: Array, attention_mask: Array | None, pad: int, max_length: int) -> tuple[Array, Array]:

@@ -8,7 +8,6 @@ from math import prod
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, check_size, empty, zeros
 from onnx_workbench.exec.kernels.microsoft.attention import merge_heads, split_heads
 from onnx_workbench.exec.kernels.microsoft.gated import sigmoid
 from onnx_workbench.exec.kernels.microsoft.ngrams import captures, sequence_ranges
@@ -16,6 +15,7 @@ from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, onnx
 from onnx_workbench.exec.kernels.onnx.nn.attention import recur
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
+from onnx_workbench.exec.values.arrays import Array, check_size, empty, zeros
 
 _RULES = ("linear", "gated", "delta", "gated_delta")
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import onnx
 from onnx_workbench.exec.kernels.microsoft.tensors import ngram_repeat_block_1
 from onnx_workbench.exec.kernels.shared.axes import scalar_int
+from onnx_workbench.exec.values.arrays import Array
 
 LOWEST = np.finfo(np.float32).min
 #: Changes the logits (count, words) of the next token of sequences (count, length).

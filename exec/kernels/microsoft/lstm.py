@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, zeros
-from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT
 from onnx_workbench.exec.kernels.microsoft.quantized import dynamic_quantize_matmul_1
 from onnx_workbench.exec.kernels.onnx.math.matrix import centred, has_exact_sums
@@ -21,6 +19,8 @@ from onnx_workbench.exec.kernels.shared.recurrence import Activation, Cell, chec
 from onnx_workbench.exec.kernels.shared.recurrence import activations as functions_of
 from onnx_workbench.exec.kernels.shared.recurrence_quick import run_quick
 from onnx_workbench.exec.kernels.shared.weights import LaidOut
+from onnx_workbench.exec.values.arrays import Array, zeros
+from onnx_workbench.exec.values.limits import checkpoint
 
 _ONE, _MOST = np.float32(1), np.float32(255)
 _HALF = np.float32(0.5)

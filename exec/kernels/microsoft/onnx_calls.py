@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.context import Context
 from onnx_workbench.exec.kernels.registry import find
+from onnx_workbench.exec.values.arrays import Array
 
 MICROSOFT = "com.microsoft"
 

@@ -8,7 +8,6 @@ from math import sqrt
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.microsoft.activations import gelu
 from onnx_workbench.exec.kernels.microsoft.attention import (
     FILTER,
@@ -21,6 +20,7 @@ from onnx_workbench.exec.kernels.microsoft.attention import (
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, onnx
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.dtypes import dtype_of, narrow, widen
+from onnx_workbench.exec.values.arrays import Array
 
 _COL, _ROW, _COL32 = 0, 1, 2
 _WIDTH = 32

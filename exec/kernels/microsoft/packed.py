@@ -9,12 +9,12 @@ from math import prod
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, empty
-from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.microsoft.activations import plus
 from onnx_workbench.exec.kernels.microsoft.attention import attend, split_projections
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, onnx
 from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.values.arrays import Array, empty
+from onnx_workbench.exec.values.limits import checkpoint
 
 
 @kernel("PackedAttention", since=1, domain=MICROSOFT)

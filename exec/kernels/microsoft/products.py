@@ -8,13 +8,13 @@ from math import prod
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, check_size
 from onnx_workbench.exec.kernels.microsoft.activations import plus
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, activate, channels_first, channels_last, onnx
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import integers, scalar_float
 from onnx_workbench.exec.kernels.shared.dtypes import cast, dtype_of, narrow, widen
 from onnx_workbench.exec.kernels.shared.windows import padded, window, windows_of
+from onnx_workbench.exec.values.arrays import Array, check_size
 
 Ints = Sequence[int] | None
 

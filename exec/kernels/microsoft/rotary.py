@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.microsoft.attention import check_places, merge_heads, split_heads, turned
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, onnx
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.dtypes import widen
+from onnx_workbench.exec.values.arrays import Array
 
 
 @kernel("MRotaryEmbedding", since=1, domain=MICROSOFT)

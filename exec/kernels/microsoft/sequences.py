@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, check_size, full
-from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import scalar_int
+from onnx_workbench.exec.values.arrays import Array, check_size, full
+from onnx_workbench.exec.values.limits import checkpoint
 
 
 @kernel("DynamicTimeWarping", since=1, domain=MICROSOFT)

@@ -7,9 +7,6 @@ from math import prod
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.inspect.statistics import describe
-from onnx_workbench.exec.kernels.allocation import Array, SparseArray, check_size, empty, full
-from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, onnx
 from onnx_workbench.exec.kernels.onnx.tensor.indexing import gather_nd
 from onnx_workbench.exec.kernels.onnx.tensor.padding import pad
@@ -18,6 +15,9 @@ from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import integers, one_element, scalar_int
 from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
 from onnx_workbench.exec.kernels.shared.fourier import half_transform, inverse_of_half, transform
+from onnx_workbench.exec.values.arrays import Array, SparseArray, check_size, empty, full
+from onnx_workbench.exec.values.limits import checkpoint
+from onnx_workbench.exec.values.statistics import describe
 
 
 @kernel("Pad", since=1, domain=MICROSOFT)

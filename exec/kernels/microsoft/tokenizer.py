@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.inspect.statistics import describe
-from onnx_workbench.exec.kernels.allocation import Array, full
-from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.regex import Pattern, compile_pattern
+from onnx_workbench.exec.values.arrays import Array, full
+from onnx_workbench.exec.values.limits import checkpoint
+from onnx_workbench.exec.values.statistics import describe
 
 _START, _END = "\x02", "\x03"
 

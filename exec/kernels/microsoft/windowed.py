@@ -7,8 +7,6 @@ from itertools import pairwise
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, check_size, empty
-from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.microsoft.activations import plus
 from onnx_workbench.exec.kernels.microsoft.attention import (
     attend,
@@ -22,6 +20,8 @@ from onnx_workbench.exec.kernels.microsoft.attention import (
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, onnx
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
+from onnx_workbench.exec.values.arrays import Array, check_size, empty
+from onnx_workbench.exec.values.limits import checkpoint
 
 
 @kernel("LongformerAttention", since=1, domain=MICROSOFT)

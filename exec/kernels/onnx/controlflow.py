@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.inspect.statistics import describe
-from onnx_workbench.exec.kernels.allocation import Array, check_size, empty, zeros
-from onnx_workbench.exec.kernels.context import Body, RuntimeValue, checkpoint
+from onnx_workbench.exec.kernels.context import Body
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import normal_axis, scalar_int
+from onnx_workbench.exec.values.arrays import Array, RuntimeValue, check_size, empty, zeros
+from onnx_workbench.exec.values.limits import checkpoint
+from onnx_workbench.exec.values.statistics import describe
 from onnx_workbench.model.ir.types import ElementType, TensorType
 
 #: Initial capacity of a stack, whatever trip count a model claims; it doubles when full.

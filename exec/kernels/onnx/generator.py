@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, SparseArray, check_size, empty, full, zeros
-from onnx_workbench.exec.kernels.context import Context, checkpoint
+from onnx_workbench.exec.kernels.context import Context
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import integers
 from onnx_workbench.exec.kernels.shared.blocks import by_pieces
 from onnx_workbench.exec.kernels.shared.dtypes import FLOAT32, FLOAT64, cast, dtype_of, is_float, widen
+from onnx_workbench.exec.values.arrays import Array, SparseArray, check_size, empty, full, zeros
+from onnx_workbench.exec.values.limits import checkpoint
 from onnx_workbench.model.ir.types import ElementType
 
 _FLOAT = int(ElementType.FLOAT)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.inspect.statistics import describe
-from onnx_workbench.exec.kernels.allocation import Array, check_size
 from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.values.arrays import Array, check_size
+from onnx_workbench.exec.values.statistics import describe
 
 #: Formats that the specification names; no other decoder is tried on bytes from a model's input.
 _FORMATS = ("BMP", "JPEG", "JPEG2000", "TIFF", "PNG", "WEBP", "PPM")

@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.broadcast import binary, legacy_operand
+from onnx_workbench.exec.values.arrays import Array
 
 
 def _register(op_type: str, since: int, ufunc: np.ufunc, *, legacy: bool = True) -> None:

@@ -8,11 +8,11 @@ from functools import reduce
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, check_size, empty
-from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import scalar_float, scalar_int
 from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, narrow, widen
+from onnx_workbench.exec.values.arrays import Array, check_size, empty
+from onnx_workbench.exec.values.limits import checkpoint
 
 
 @kernel("NonMaxSuppression", since=10)

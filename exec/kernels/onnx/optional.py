@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array
-from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.values.arrays import Array, RuntimeValue
 from onnx_workbench.model.ir.types import Type
 
 

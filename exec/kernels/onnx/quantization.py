@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, check_size, empty
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import normal_axis
 from onnx_workbench.exec.kernels.shared.blocks import PIECE, spread
@@ -24,6 +23,7 @@ from onnx_workbench.exec.kernels.shared.dtypes import (
     widen,
 )
 from onnx_workbench.exec.kernels.shared.scratch import scratch
+from onnx_workbench.exec.values.arrays import Array, check_size, empty
 
 UINT8 = np.dtype(np.uint8)
 

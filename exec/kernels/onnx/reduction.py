@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.onnx.math.arithmetic import div_7
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import integers, normal_axes, normal_axis
 from onnx_workbench.exec.kernels.shared.dtypes import FLOAT64, integer_limits, is_float, narrow, widen
+from onnx_workbench.exec.values.arrays import Array
 
 #: reduce(x, axes) with x in a wide type and axes ascending; keeps the reduced axes with length 1.
 Reduce = Callable[[Array, tuple[int, ...]], Array]

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, empty, zeros
 from onnx_workbench.exec.kernels.registry import kernel, prepares
 from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, narrow, widen
 from onnx_workbench.exec.kernels.shared.recurrence import (
@@ -20,6 +19,7 @@ from onnx_workbench.exec.kernels.shared.recurrence import (
     make_cell,
     run_cell,
 )
+from onnx_workbench.exec.values.arrays import Array, empty, zeros
 
 _USUAL = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}

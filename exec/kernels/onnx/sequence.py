@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.inspect.statistics import describe
-from onnx_workbench.exec.kernels.allocation import Array, check_size
-from onnx_workbench.exec.kernels.context import Body, RuntimeValue, checkpoint
+from onnx_workbench.exec.kernels.context import Body
 from onnx_workbench.exec.kernels.onnx.tensor.slicing import concat, split_axis
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import integers, normal_axis, scalar_int
+from onnx_workbench.exec.values.arrays import Array, RuntimeValue, check_size
+from onnx_workbench.exec.values.limits import checkpoint
+from onnx_workbench.exec.values.statistics import describe
 
 
 @kernel("SequenceEmpty", since=11)

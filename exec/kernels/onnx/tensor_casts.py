@@ -7,9 +7,9 @@ import sys
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.dtypes import cast, dtype_of
+from onnx_workbench.exec.values.arrays import Array
 from onnx_workbench.model.ir.types import ElementType
 
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.inspect.statistics import describe
-from onnx_workbench.exec.kernels.allocation import Array, check_size, empty, full
-from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.blocks import parts
 from onnx_workbench.exec.kernels.shared.broadcast import broadcast_shape
 from onnx_workbench.exec.kernels.shared.regex import compile_pattern
+from onnx_workbench.exec.values.arrays import Array, check_size, empty, full
+from onnx_workbench.exec.values.limits import checkpoint
+from onnx_workbench.exec.values.statistics import describe
 
 
 @kernel("StringConcat", since=20)

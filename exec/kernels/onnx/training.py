@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.context import Context
 from onnx_workbench.exec.kernels.onnx.gradients import elementwise, layout, linear, reductions
 from onnx_workbench.exec.kernels.onnx.gradients.tape import backward
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import one_element
+from onnx_workbench.exec.values.arrays import Array
 
 TRAINING = "ai.onnx.preview.training"
 #: Importing them registers their rules.

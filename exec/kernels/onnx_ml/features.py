@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.inspect.statistics import describe
-from onnx_workbench.exec.kernels.allocation import Array, check_size, zeros
 from onnx_workbench.exec.kernels.onnx_ml.scores import class_labels, matrix
 from onnx_workbench.exec.kernels.registry import kernel, prepares
 from onnx_workbench.exec.kernels.shared.dtypes import cast
+from onnx_workbench.exec.values.arrays import Array, check_size, zeros
+from onnx_workbench.exec.values.statistics import describe
 
 ML = "ai.onnx.ml"
 Map = dict[Any, Any]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.onnx_ml.scores import (
     class_labels,
     logistic,
@@ -18,6 +17,7 @@ from onnx_workbench.exec.kernels.onnx_ml.scores import (
     two_columns,
 )
 from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.values.arrays import Array
 
 ML = "ai.onnx.ml"
 

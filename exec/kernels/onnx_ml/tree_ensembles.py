@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array
-from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.onnx_ml.scores import (
     TRANSFORMS,
     class_labels,
@@ -30,6 +28,8 @@ from onnx_workbench.exec.kernels.onnx_ml.trees import (
     numbers,
 )
 from onnx_workbench.exec.kernels.registry import kernel, prepares
+from onnx_workbench.exec.values.arrays import Array
+from onnx_workbench.exec.values.limits import checkpoint
 
 ML = "ai.onnx.ml"
 _AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")

@@ -9,8 +9,8 @@ from math import prod
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, check_size, empty
-from onnx_workbench.exec.kernels.context import checkpoint
+from onnx_workbench.exec.values.arrays import Array, check_size, empty
+from onnx_workbench.exec.values.limits import checkpoint
 
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
 EQ = MODES.index("BRANCH_EQ")

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.kernels.allocation import Array
+from onnx_workbench.exec.values.arrays import Array
 
 _ROW_MAJOR = 101
 _NO_TRANSPOSE = 111

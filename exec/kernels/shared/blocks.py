@@ -13,12 +13,12 @@ from math import prod
 import numpy as np
 from numpy.typing import DTypeLike
 
-from onnx_workbench.exec.kernels.allocation import Array, empty
-from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, widen
 from onnx_workbench.exec.kernels.shared.order import empty_features_first, features_first
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.threads import parallel_for, split, threads
+from onnx_workbench.exec.values.arrays import Array, empty
+from onnx_workbench.exec.values.limits import checkpoint
 
 #: Elements of one piece: long enough to amortize numpy's call overhead, and a few of them in float32 fit one MiB.
 PIECE = 1 << 16

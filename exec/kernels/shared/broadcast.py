@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import UNCHECKED, Array, check_size, empty
 from onnx_workbench.exec.kernels.shared.order import empty_features_first, features_first
+from onnx_workbench.exec.values.arrays import UNCHECKED, Array, check_size, empty
 
 
 def broadcast_shape(*inputs: Array) -> tuple[int, ...]:

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import UNCHECKED, Array, check_size, empty
-from onnx_workbench.exec.kernels.context import checkpoint
+from onnx_workbench.exec.values.arrays import UNCHECKED, Array, check_size, empty
+from onnx_workbench.exec.values.limits import checkpoint
 from onnx_workbench.model.ir.types import ElementType
 
 FLOAT32 = np.dtype(np.float32)

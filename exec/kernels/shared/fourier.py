@@ -6,9 +6,9 @@ from math import isqrt
 
 import numpy as np
 
-from onnx_workbench.exec.kernels.allocation import Array, check_size, empty
-from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.shared.blocks import by_pieces
+from onnx_workbench.exec.values.arrays import Array, check_size, empty
+from onnx_workbench.exec.values.limits import checkpoint
 
 #: Elements that numpy transforms at a time.
 PART = 1 << 20

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import DTypeLike
 
-from onnx_workbench.exec.kernels.allocation import Array, empty
+from onnx_workbench.exec.values.arrays import Array, empty
 
 
 def features_first(x: Array) -> bool:

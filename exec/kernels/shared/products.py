@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.scratch import scratch
+from onnx_workbench.exec.values.arrays import Array
 
 #: Up to rows × columns × depth of this OpenBLAS multiplies without packing, where `blas.multiplies_unpacked`. Beyond it
 #: packs both matrices first, which costs more than it saves when one of them is small.

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, empty
-from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.shared.recurrence_quick import run_quick
+from onnx_workbench.exec.values.arrays import Array, empty
+from onnx_workbench.exec.values.limits import checkpoint
 
 Activation = Callable[[Array], Array]
 

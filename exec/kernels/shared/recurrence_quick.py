@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onnx_workbench.exec.kernels.allocation import Array
-from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.shared.products import UNPACKED
 from onnx_workbench.exec.kernels.shared.scratch import aligned, copy_transposed
+from onnx_workbench.exec.values.arrays import Array
+from onnx_workbench.exec.values.limits import checkpoint
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.kernels.shared.recurrence import Cell

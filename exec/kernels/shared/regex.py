@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.context import checkpoint
+from onnx_workbench.exec.values.limits import checkpoint
 
 try:
     import re2  # type: ignore[import-untyped]  # it ships no types

@@ -10,8 +10,8 @@ from math import prod
 import numpy as np
 from numpy.typing import DTypeLike
 
-from onnx_workbench.exec.kernels.allocation import Array, check_size
-from onnx_workbench.exec.kernels.context import Limits, current_limits
+from onnx_workbench.exec.values.arrays import Array, check_size
+from onnx_workbench.exec.values.limits import Limits, current_limits
 
 #: Larger buffers are not reused and freed with the caller.
 KEPT_BYTES = 16 << 20

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from onnx_workbench.exec.kernels.allocation import Array
-from onnx_workbench.exec.kernels.context import checkpoint
+from onnx_workbench.exec.values.arrays import Array
+from onnx_workbench.exec.values.limits import checkpoint
 
 #: Elements per run. Longer runs come from merging two: numpy's stable sort detects sorted runs.
 PART = 1 << 20

@@ -13,12 +13,12 @@ import weakref
 
 import numpy as np
 
-from onnx_workbench.exec.kernels.allocation import Array, empty
-from onnx_workbench.exec.kernels.context import current_limits
 from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.products import row_pieces
 from onnx_workbench.exec.kernels.shared.scratch import aligned, copy_transposed, scratch
 from onnx_workbench.exec.kernels.threads import parallel_for
+from onnx_workbench.exec.values.arrays import Array, empty
+from onnx_workbench.exec.values.limits import current_limits
 
 #: Columns and rows of a panel: the most that a product of a few rows computes without packing.
 _WIDE, _DEEP = 64, 768

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, empty
+from onnx_workbench.exec.values.arrays import Array, empty
 
 #: Models decide these attributes; larger values are treated as an attack on the arithmetic.
 _LARGEST = 1 << 31

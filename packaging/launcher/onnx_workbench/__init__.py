@@ -28,14 +28,12 @@ if TYPE_CHECKING:
         infer,
         load,
         merge,
-        render,
         save,
-        show,
         simplify,
         split,
         statistics,
     )
-    from onnx_workbench.exec.custom_kernels import kernel
+    from onnx_workbench.exec.kernels.custom import kernel
     from onnx_workbench.exec.session import Session
     from onnx_workbench.model.checks.custom import node_check
     from onnx_workbench.model.errors import ModelError
@@ -44,6 +42,7 @@ if TYPE_CHECKING:
     from onnx_workbench.model.ir.graph import Model
     from onnx_workbench.model.simplify.custom import simplify_pass
     from onnx_workbench.model.simplify.passes import Match
+    from onnx_workbench.pictures import render, show
     from onnx_workbench.viewer.core.custom_actions import action
     from onnx_workbench.viewer.core.custom_views import value_view
 
@@ -92,9 +91,11 @@ _MODULES = {
     "ModelError": "onnx_workbench.model.errors",
     "Session": "onnx_workbench.exec.session",
     "action": "onnx_workbench.viewer.core.custom_actions",
-    "kernel": "onnx_workbench.exec.custom_kernels",
+    "kernel": "onnx_workbench.exec.kernels.custom",
     "node_check": "onnx_workbench.model.checks.custom",
     "reader": "onnx_workbench.model.io.reader.custom",
+    "render": "onnx_workbench.pictures",
+    "show": "onnx_workbench.pictures",
     "simplify_pass": "onnx_workbench.model.simplify.custom",
     "value_view": "onnx_workbench.viewer.core.custom_views",
 }

@@ -19,9 +19,9 @@ from onnx_workbench.model.progress import SILENT, Progress
 if TYPE_CHECKING:
     from onnx_workbench.exec.inspect.compare import ComparedValue, ValueDifference
     from onnx_workbench.exec.inspect.equivalence import Equivalence
-    from onnx_workbench.exec.kernels.context import RuntimeValue
     from onnx_workbench.exec.results.run_result import RunResult
     from onnx_workbench.exec.results.slot_map import ValueKey
+    from onnx_workbench.exec.values.arrays import RuntimeValue
     from onnx_workbench.model.analysis.statistics import ModelStatistics
     from onnx_workbench.model.checks.problem import Problem
     from onnx_workbench.model.convert.report import ConversionReport
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from onnx_workbench.model.io.writer.save import Saved
     from onnx_workbench.model.ir.tensors import Tensor
     from onnx_workbench.model.simplify.pipeline import SimplifyReport
-    from onnx_workbench.viewer.canvas.paint.export import Exported
-    from onnx_workbench.viewer.canvas.paint.web_facts import PageNotes
-    from onnx_workbench.viewer.canvas.paint.web_page import WebPage
 
 StrPath = str | os.PathLike[str]
 #: Where a save puts the values of tensors.
@@ -98,7 +95,7 @@ def save(
         "keep": DataLayout.KEEP, "inline": DataLayout.INLINE, "one-file": DataLayout.ONE_FILE,
         "file-per-tensor": DataLayout.FILE_PER_TENSOR,
     }  # fmt: skip
-    return write(_model(model), path, Storage(layouts[external], threshold, tensors), progress=progress)
+    return write(model_of(model), path, Storage(layouts[external], threshold, tensors), progress=progress)
 
 
 def check(model: Model | Document, *, infer_types: bool = True, progress: Progress = SILENT) -> list[Problem]:
@@ -120,7 +117,7 @@ def check(model: Model | Document, *, infer_types: bool = True, progress: Progre
     from onnx_workbench.model.checks.models import check_model
     from onnx_workbench.model.checks.problem import Problem, errors_first
 
-    model = _model(model)
+    model = model_of(model)
     problems: list[Problem] = []
     if model.source is not None:
         for text in model.source.problems:
@@ -138,7 +135,7 @@ def _inferred_problems(model: Model, known: Sequence[Problem], progress: Progres
     from onnx_workbench.model.checks.problem import error, warning
     from onnx_workbench.model.inference.infer import disagreements
     from onnx_workbench.model.inference.infer import infer as infer_types
-    from onnx_workbench.viewer.style.formatting import type_text
+    from onnx_workbench.model.text.formatting import type_text
 
     inferred = infer_types(model, progress=progress)
     yield from beside(known, check_inferred(inferred))
@@ -233,11 +230,11 @@ def simplify(
     (True, True)
     """
     from onnx_workbench.exec.inspect.self_check import require_defined
+    from onnx_workbench.exec.transform.simplify import Simplification
     from onnx_workbench.model.history.working_copy import WorkingCopy
     from onnx_workbench.model.simplify.pass_list import default_passes
     from onnx_workbench.model.simplify.passes import SimplifyOptions
     from onnx_workbench.model.simplify.pipeline import chosen_passes
-    from onnx_workbench.viewer.workflows.simplify import Simplification
 
     wanted = {p.id for p in default_passes()} if only is None else set(only)
     skipped = set(skip)
@@ -321,9 +318,9 @@ def convert(
     (21, 'uint8[1,1,28,28]')
     """
     from onnx_workbench.exec.inspect.self_check import require_defined
+    from onnx_workbench.exec.transform.convert import attempt
+    from onnx_workbench.exec.transform.convert import only as asked
     from onnx_workbench.model.history.working_copy import WorkingCopy
-    from onnx_workbench.viewer.workflows.convert import attempt
-    from onnx_workbench.viewer.workflows.convert import only as asked
 
     document = _document(model)
     options = asked(
@@ -369,16 +366,16 @@ def extract(
     1
     """
     from onnx_workbench.exec.inspect.self_check import require_agreement
+    from onnx_workbench.exec.transform.extract import check_part, cut_parts
     from onnx_workbench.model.analysis.by_name import graph_named, named_in, nodes_named, values_named
     from onnx_workbench.model.analysis.scoping import visible_values
     from onnx_workbench.model.edits.extract import cut_between, cut_selection
-    from onnx_workbench.viewer.workflows.cut_parts import check_part, cut_parts
 
     if (nodes is None) == (outputs is None):
         raise ModelError("It is not clear what to extract", "Give outputs, with inputs if you like, or nodes.")
     if nodes is not None and inputs is not None:
         raise ModelError("Nodes bring their inputs", "Leave inputs out, or give outputs instead of nodes.")
-    model = _model(model)
+    model = model_of(model)
     root = graph_named(model, graph)
     if nodes is not None:
         cut = cut_selection(nodes_named(root.nodes, nodes))
@@ -412,11 +409,11 @@ def split(
     True
     """
     from onnx_workbench.exec.inspect.self_check import require_agreement
+    from onnx_workbench.exec.transform.extract import check_part, cut_parts
     from onnx_workbench.model.analysis.by_name import graph_named, values_named
     from onnx_workbench.model.edits.extract import cut_in_two
-    from onnx_workbench.viewer.workflows.cut_parts import check_part, cut_parts
 
-    model = _model(model)
+    model = model_of(model)
     root = graph_named(model, graph)
     cuts = cut_in_two(root, values_named(root, at))
     first, second = cut_parts(model, cuts, progress=progress)
@@ -494,7 +491,7 @@ def diff(
     """
     from onnx_workbench.model.diff.compare import compare as compare_structure
 
-    return compare_structure(_model(old), _model(new), progress, weights=weights)
+    return compare_structure(model_of(old), model_of(new), progress, weights=weights)
 
 
 def statistics(
@@ -513,137 +510,8 @@ def statistics(
     from onnx_workbench.model.analysis.statistics import statistics as count
     from onnx_workbench.model.inference.infer import infer as infer_types
 
-    model = _model(model)
+    model = model_of(model)
     return count(model, infer_types(model, progress=progress).type_of, sizes, progress)
-
-
-def render(
-    model: Model | Document,
-    path: StrPath,
-    *,
-    graph: str = "",
-    direction: Literal["down", "right"] = "down",
-    theme: Literal["light", "dark"] = "light",
-    groups: bool | None = None,
-    unfold: bool = False,
-    values: StrPath | Mapping[str, RuntimeValue] | None = None,
-    other: Model | Document | None = None,
-    progress: Progress = SILENT,
-) -> Exported:
-    """Draw a model into an SVG, PNG or PDF file, or as a web page, by the extension. Needs Qt, but no display.
-
-    `graph` is a body, function or training graph by its name; `direction` is which way it runs, `theme` the colours of
-    a picture, and `groups` says whether it is drawn as its groups (None: when it is large). With `unfold` a picture has
-    boxes for the nodes that only compute sizes or prepare weights too, as a web page always has. `values`, an .npz
-    file or arrays by name as `values` of a run, puts their ranges beside the edges, and `other`, an older model, marks
-    what differs from it; with it, the main graph is drawn. A web page (.html) is one file that asks the network for
-    nothing: groups open in it, and it shows facts of nodes and values. About a second for 1,000 nodes.
-
-    Returns the size of the drawing, and in `loss` what does not fit into it. ModelError: another extension, no such
-    graph, or a file cannot be read or written.
-
-    >>> import onnx_workbench as ow
-    >>> drawing = ow.render(ow.load(sample), folder / "graph.svg")
-    >>> drawing.width > 100, drawing.loss
-    (True, '')
-    """
-    from onnx_workbench.model.io.writer.targets import check_target
-
-    suffixes = (".png", ".svg", ".pdf", ".html")
-    target = os.fspath(path)
-    if not target.lower().endswith(suffixes):
-        raise ModelError(f"Cannot draw into {target}", f"The name must end with one of {', '.join(suffixes)}.")
-    model = _model(model)
-    is_page = target.lower().endswith(".html")
-    compared = [] if other is None else [_model(other)]
-    check_target(Path(target), "page" if is_page else "picture", others=[model, *compared])
-    root, notes = _drawn_graph(model, graph, values, other, progress)
-    from onnx_workbench.viewer.canvas.paint.export import render_graph
-    from onnx_workbench.viewer.canvas.paint.web_page import web_page
-    from onnx_workbench.viewer.files.picture_notes import coloring_of
-
-    if is_page:
-        title = _title(model, other)
-        page = web_page(root, title=title, direction=direction, groups=groups, notes=notes, progress=progress)
-        return page.save(target)
-    return render_graph(
-        root, target, direction=direction, theme=theme, groups=groups, unfold=unfold, note_of=notes.note_of,
-        coloring_of=coloring_of(notes), progress=progress,
-    )  # fmt: skip
-
-
-def show(
-    model: Model | Document,
-    *,
-    graph: str = "",
-    direction: Literal["down", "right"] = "down",
-    groups: bool | None = None,
-    values: StrPath | Mapping[str, RuntimeValue] | None = None,
-    other: Model | Document | None = None,
-    progress: Progress = SILENT,
-) -> WebPage:
-    """Draw a model as a web page that a notebook shows: the graph can be moved, zoomed and searched, groups open.
-
-    The rest is as for `render`: `graph` is another graph by its name, `direction` is which way it runs, `groups` says
-    whether it is drawn as its groups, `values`, an .npz file or `values` of a run, puts ranges beside the edges, and
-    `other`, an older model, marks what differs from it. What the model says cannot run as a script. About a second for
-    1,000 nodes.
-
-    In a notebook, let it be the last line of a cell. Elsewhere `save` it to a file for the browser. ModelError as for
-    `render`.
-
-    >>> import onnx_workbench as ow
-    >>> import numpy as np
-    >>> model = ow.load(sample)
-    >>> result = ow.Session(model).run({"image": np.zeros((1, 1, 28, 28), np.uint8)})
-    >>> page = ow.show(model, values=result.values)
-    >>> page.save(folder / "model.html").path.name
-    'model.html'
-    """
-    model = _model(model)
-    root, notes = _drawn_graph(model, graph, values, other, progress)
-    from onnx_workbench.viewer.canvas.paint.web_page import web_page
-
-    title = _title(model, other)
-    return web_page(root, title=title, direction=direction, groups=groups, notes=notes, progress=progress)
-
-
-def _drawn_graph(
-    model: Model,
-    name: str,
-    values: StrPath | Mapping[str, RuntimeValue] | None,
-    other: Model | Document | None,
-    progress: Progress,
-) -> tuple[Graph, PageNotes]:
-    """The graph to draw, and what a run or another model adds to it. Sets Qt up to work without a display."""
-    from onnx_workbench.model.analysis.by_name import graph_named
-
-    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")  # fonts and painting work without a display
-    from onnx_workbench.viewer.canvas.paint.web_facts import PageNotes
-    from onnx_workbench.viewer.files.picture_notes import notes_from_file, notes_of_arrays, union_notes
-
-    root = graph_named(model, name)
-    if other is not None and name:
-        raise ModelError("A comparison draws the main graph", "Leave out the name of the graph.")
-    if values is None:
-        notes = PageNotes()
-    elif isinstance(values, Mapping):
-        arrays: dict[tuple[str, ...], RuntimeValue] = {(value,): array for value, array in values.items()}
-        notes = notes_of_arrays(model, arrays, "values", progress=progress)
-    else:
-        notes = notes_from_file(model, Path(os.fspath(values)), progress)
-    if other is not None:
-        union, notes = union_notes(_model(other), model, notes, progress)
-        root = union.graph
-    return root, notes
-
-
-def _title(model: Model, older: Model | Document | None = None) -> str:
-    """The name of a model's file, or of its graph where it has none; behind that of what it is compared with."""
-    if older is not None:
-        return f"{_title(_model(older))} and {_title(model)}"
-    name = Path(model.source.name).name if model.source is not None else ""
-    return name or model.graph.name or "model"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -716,9 +584,9 @@ def compare(
     from onnx_workbench.model.analysis.quantized_values import is_quantized
     from onnx_workbench.model.history.document import Document
 
-    first = _model(model)
+    first = model_of(model)
     losses: Mapping[str, ValueDifference] = {}
-    second = _model(reference) if isinstance(reference, (Model, Document)) else None
+    second = model_of(reference) if isinstance(reference, (Model, Document)) else None
     known: dict[tuple[str, ...], RuntimeValue] = {}
     is_run = False
     if isinstance(reference, Mapping):
@@ -784,7 +652,8 @@ def _missing_outputs(result: RunResult) -> list[str]:
     return [f"{name} is missing: {reason}" for name, reason in result.missing_outputs.items()]
 
 
-def _model(target: Model | Document) -> Model:
+def model_of(target: Model | Document) -> Model:
+    """The model itself, or that of a document."""
     return target if isinstance(target, Model) else target.model
 
 

@@ -29,8 +29,8 @@ from onnx_workbench.exec.inputs.sources import (
     read_value,
     symbols,
 )
-from onnx_workbench.exec.results.npz_files import write_npz
 from onnx_workbench.exec.session import Session
+from onnx_workbench.exec.values.npz_files import write_npz
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetField

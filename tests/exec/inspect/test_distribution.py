@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from onnx_workbench.exec.inspect.distribution import distribution
-from onnx_workbench.exec.inspect.statistics import statistics
+from onnx_workbench.exec.values.statistics import statistics
 from onnx_workbench.model.ir.types import ElementType
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from onnx_workbench.exec.engine.breakpoints import Breakpoint
-from onnx_workbench.exec.inspect.nonfinite import NonFiniteMode, kinds_of, non_finite_values
+from onnx_workbench.exec.inspect.nonfinite import non_finite_values
 from onnx_workbench.exec.session import Session
+from onnx_workbench.exec.values.finiteness import NonFiniteMode, kinds_of
 from onnx_workbench.model.history.steps import SetAttribute, SetInitializer
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.tensors import ArrayTensor

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from onnx_workbench.exec.inspect import thumbnails
-from onnx_workbench.exec.inspect.statistics import statistics
 from onnx_workbench.exec.inspect.thumbnails import BARS, make_thumbnails
 from onnx_workbench.exec.session import Session
+from onnx_workbench.exec.values.statistics import statistics
 from tests.exec.texts import parse
 
 

@@ -28,9 +28,9 @@ from onnx import (
 )
 
 from onnx_workbench.exec.kernels import load
-from onnx_workbench.exec.kernels.allocation import SparseArray
 from onnx_workbench.exec.kernels.context import Context
 from onnx_workbench.exec.kernels.registry import find
+from onnx_workbench.exec.values.arrays import SparseArray
 from onnx_workbench.model.ir import types
 from onnx_workbench.model.ir.types import ElementType
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from onnx_workbench.exec.errors import KernelError, LimitError
-from onnx_workbench.exec.kernels.context import Limits, set_limits
+from onnx_workbench.exec.values.limits import Limits, set_limits
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.progress import Cancelled, Progress
 from tests.exec.kernels.harness import assert_same, call, cases, check_case

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnx_workbench.exec.kernels.allocation import SparseArray
+from onnx_workbench.exec.values.arrays import SparseArray
 from onnx_workbench.model.ir.types import ElementType
 from tests.exec.kernels.harness import assert_same, call, cases, check_case, operators
 

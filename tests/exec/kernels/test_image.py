@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from onnx_workbench.exec.errors import KernelError, LimitError
-from onnx_workbench.exec.kernels.context import Limits, set_limits
+from onnx_workbench.exec.values.limits import Limits, set_limits
 from tests.exec.kernels.harness import call
 
 PIXELS = np.random.default_rng(0).integers(0, 255, (6, 5, 3), np.uint8)

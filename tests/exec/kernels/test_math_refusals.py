@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from onnx_workbench.exec.errors import KernelError, LimitError
-from onnx_workbench.exec.kernels.context import Limits, set_limits
 from onnx_workbench.exec.kernels.registry import find
+from onnx_workbench.exec.values.limits import Limits, set_limits
 from tests.exec.kernels.harness import call
 
 F = np.float32

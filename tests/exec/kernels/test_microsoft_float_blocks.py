@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from onnx_workbench.exec.kernels.context import Limits, set_limits
 from onnx_workbench.exec.kernels.shared.dtypes import cast
+from onnx_workbench.exec.values.limits import Limits, set_limits
 from tests.exec.kernels.harness import assert_same
 from tests.exec.kernels.test_microsoft import f, ours, u8
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels import load
-from onnx_workbench.exec.kernels.allocation import SparseArray
 from onnx_workbench.exec.kernels.registry import all_kernels
+from onnx_workbench.exec.values.arrays import SparseArray
 from tests.exec.kernels.harness import assert_same
 from tests.exec.kernels.test_microsoft import (
     I32,

@@ -11,7 +11,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from onnx_workbench.exec.errors import KernelError, LimitError
-from onnx_workbench.exec.kernels.context import Limits, set_limits
 from onnx_workbench.exec.kernels.onnx.nn import depthwise, strategies, strips
 from onnx_workbench.exec.kernels.onnx.nn.convolution import conv_1, conv_integer_10, prepare_conv, prepare_conv_integer
 from onnx_workbench.exec.kernels.onnx.nn.strategy_costs import quickest, work_of
@@ -20,6 +19,7 @@ from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.shared.windows import Window, window
 from onnx_workbench.exec.kernels.threads import set_threads
+from onnx_workbench.exec.values.limits import Limits, set_limits
 from tests.exec.kernels.harness import call, check_against, ort_one_node
 
 

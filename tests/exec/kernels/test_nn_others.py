@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnx_workbench.exec.errors import KernelError, LimitError
-from onnx_workbench.exec.kernels.context import Limits, set_limits
+from onnx_workbench.exec.values.limits import Limits, set_limits
 from tests.exec.kernels.harness import call
 
 RNG = np.random.default_rng(0)

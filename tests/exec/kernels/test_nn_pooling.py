@@ -11,8 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from onnx_workbench.exec.errors import KernelError, LimitError
-from onnx_workbench.exec.kernels.context import Limits, set_limits
 from onnx_workbench.exec.kernels.shared.windows import Window, window
+from onnx_workbench.exec.values.limits import Limits, set_limits
 from tests.exec.kernels.harness import call, check_against, ort_one_node
 
 

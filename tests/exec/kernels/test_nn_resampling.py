@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnx_workbench.exec.errors import KernelError, LimitError
-from onnx_workbench.exec.kernels.context import Limits, set_limits
+from onnx_workbench.exec.values.limits import Limits, set_limits
 from tests.exec.kernels.harness import call, check_against, ort_one_node
 
 X = np.random.default_rng(0).standard_normal((1, 2, 5, 7), np.float32)

@@ -13,7 +13,7 @@ import pytest
 
 from onnx_workbench.exec import kernels
 from onnx_workbench.exec.errors import KernelError, LimitError
-from onnx_workbench.exec.kernels.context import Limits, set_limits
+from onnx_workbench.exec.values.limits import Limits, set_limits
 from tests.exec.kernels.harness import call
 from tests.exec.test_hostile import run_one
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnx_workbench.exec.errors import KernelError, LimitError
-from onnx_workbench.exec.kernels.context import Limits, set_limits
 from onnx_workbench.exec.kernels.onnx.tensor import indexing
 from onnx_workbench.exec.kernels.registry import find
+from onnx_workbench.exec.values.limits import Limits, set_limits
 from tests.exec.kernels.harness import assert_same, call, cases, check_against, check_case, ort_one_node
 
 OPERATORS = [

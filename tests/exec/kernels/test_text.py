@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnx_workbench.exec.errors import KernelError, LimitError
-from onnx_workbench.exec.kernels.context import Limits, set_limits
 from onnx_workbench.exec.kernels.shared import regex
 from onnx_workbench.exec.kernels.shared.regex import Pattern
+from onnx_workbench.exec.values.limits import Limits, set_limits
 from tests.exec.kernels.harness import call, cases, check_case
 
 needs_re2 = pytest.mark.skipif(regex.re2 is None, reason="there is no google-re2 for this Python")

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from onnx_workbench.exec.kernels.context import Limits, current_limits, set_limits
 from onnx_workbench.exec.kernels.onnx.math.matrix import product
 from onnx_workbench.exec.kernels.shared.weights import Panels, Rows, pays
 from onnx_workbench.exec.kernels.threads import WORTH, parallel_for, set_threads, split, threads, usable_cores
+from onnx_workbench.exec.values.limits import Limits, current_limits, set_limits
 
 
 @pytest.fixture(params=[1, 3])

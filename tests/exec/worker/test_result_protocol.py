@@ -10,12 +10,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnx_workbench.exec.inspect.statistics import Statistics, Summary, ValueInfo
 from onnx_workbench.exec.results.node_table import Failure, NodeResult, NodeTable, State
 from onnx_workbench.exec.results.run_result import RunMemory
 from onnx_workbench.exec.results.slot_map import SlotMap, StepLayout, Steps
 from onnx_workbench.exec.results.summaries import SummaryTable
 from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.exec.values.statistics import Statistics, Summary, ValueInfo
 from onnx_workbench.exec.worker.result_protocol import DeltaDecoder, DeltaEncoder, ResultHead, ResultTables
 from onnx_workbench.model.ir.types import ElementType
 

@@ -12,8 +12,8 @@ from onnx_workbench.model.ir.types import (
     SparseTensorType,
     TensorType,
 )
+from onnx_workbench.model.text.formatting import type_text
 from onnx_workbench.model.text.types import parse_type, type_source
-from onnx_workbench.viewer.style.formatting import type_text
 
 elements = st.sampled_from([e for e in ElementType if e])
 symbols = st.from_regex(r"[A-Za-z_][A-Za-z0-9_./+*x-]{0,8}", fullmatch=True) | st.text(min_size=1, max_size=8)

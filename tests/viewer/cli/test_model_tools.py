@@ -121,7 +121,7 @@ def test_extract_cuts_nodes_out(chain, tmp_path, capsys):
 
 def test_a_part_that_computes_something_else_is_not_written(chain, tmp_path, capsys, monkeypatch):
     differs = Equivalence(agrees=False, reason="output r (by up to 3)")
-    monkeypatch.setattr("onnx_workbench.viewer.workflows.cut_parts.check_transformed", lambda *_, **__: differs)
+    monkeypatch.setattr("onnx_workbench.exec.transform.extract.check_transformed", lambda *_, **__: differs)
     out = tmp_path / "part.onnx"
     assert main(["extract", str(chain), "-o", str(out), "--nodes", "second"]) == 1
     assert main(["split", str(chain), "-o", str(out), "--at", "r"]) == 1
@@ -317,7 +317,7 @@ def test_convert_takes_own_adapters_where_what_onnx_makes_differs(with_axes, tmp
             return Equivalence(agrees=False, reason="output o0 (by up to 3)")
         return compare_models(before, after, **options)
 
-    monkeypatch.setattr("onnx_workbench.viewer.workflows.convert.compare_isolated", compare)
+    monkeypatch.setattr("onnx_workbench.exec.transform.convert.compare_isolated", compare)
     out = str(tmp_path / "out.onnx")
     assert main(["convert", str(with_axes), "--opset", "13", "--converter", "onnx", "-o", out]) == 0
     printed = capsys.readouterr().out
@@ -346,7 +346,7 @@ def test_convert_compares_outputs(tmp_path, capsys):
 
 def test_convert_writes_nothing_when_outputs_differ(tmp_path, capsys, monkeypatch):
     differs = Equivalence(agrees=False, reason="output y (by up to 3)")
-    monkeypatch.setattr("onnx_workbench.viewer.workflows.convert.check_transformed", lambda *_, **__: differs)
+    monkeypatch.setattr("onnx_workbench.exec.transform.convert.check_transformed", lambda *_, **__: differs)
     assert converted(tmp_path, "--opset", "11") == (1, None)
     assert "outputs differ: output y (by up to 3)" in capsys.readouterr().out
     assert converted(tmp_path, "--precision", "float16")[0] == 0
@@ -355,7 +355,7 @@ def test_convert_writes_nothing_when_outputs_differ(tmp_path, capsys, monkeypatc
 
 def test_convert_writes_no_model_that_does_not_run_any_more(tmp_path, capsys, monkeypatch):
     fails = Equivalence(agrees=False, reason="the model no longer runs (as Relu fails)", fails=True)
-    monkeypatch.setattr("onnx_workbench.viewer.workflows.convert.check_transformed", lambda *_, **__: fails)
+    monkeypatch.setattr("onnx_workbench.exec.transform.convert.check_transformed", lambda *_, **__: fails)
     assert converted(tmp_path, "--precision", "float16") == (1, None)
     assert "\nthe model no longer runs" in capsys.readouterr().out
 

@@ -10,11 +10,11 @@ from collections import defaultdict
 
 import pytest
 
+from onnx_workbench.exec.transform.convert import only
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.viewer.core import threads
 from onnx_workbench.viewer.panel_list import PANELS
 from onnx_workbench.viewer.workflows.background_edit import convert_in_background
-from onnx_workbench.viewer.workflows.convert import only
 from tests.benchmarks.large_models import write_nodes_model
 from tests.viewer.held import let_readers_end
 

@@ -8,7 +8,7 @@ from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_at
 from onnx_workbench.model.ir.graph import QuantizationAnnotation
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
-from onnx_workbench.viewer.style.formatting import type_text
+from onnx_workbench.model.text.formatting import type_text
 from tests.viewer.inspector.inspector_actions import choose, drag, index, press, relu, row, write
 
 

@@ -16,9 +16,9 @@ from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.types import ElementType, TensorType
+from onnx_workbench.model.text.formatting import type_text
 from onnx_workbench.viewer.inspector import nodes as inspector_nodes
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import type_text
 from tests.viewer.inspector.inspector_actions import begin, drag, index, press, relu, row, shown, write
 
 

@@ -8,8 +8,9 @@ from onnx_workbench.model.edits.tensors import to_sparse
 from onnx_workbench.model.io.tensors.array_files import storage_mark
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.inspector.tensors import first_values, spread, statistics_rows, tensor_text, tensor_texts
-from onnx_workbench.viewer.style.formatting import display, storage_text
+from onnx_workbench.viewer.style.labels import storage_text
 from tests.viewer.inspector.inspector_actions import conv_workspace, press, shown, write
 
 

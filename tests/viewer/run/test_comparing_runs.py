@@ -11,9 +11,9 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDockWidget
 
 from onnx_workbench.exec.inputs.sources import Constant, Random
-from onnx_workbench.exec.inspect.statistics import Summary, describe
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.exec.session import Session
+from onnx_workbench.exec.values.statistics import Summary, describe
 from onnx_workbench.model.edits.values import rename_value
 from onnx_workbench.viewer.dialogs.convert import ConvertDialog
 from onnx_workbench.viewer.run import compare

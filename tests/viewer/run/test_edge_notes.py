@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onnx_workbench.exec.inputs.sources import Constant
-from onnx_workbench.exec.inspect.statistics import statistics
 from onnx_workbench.exec.inspect.thumbnails import Thumbnail
+from onnx_workbench.exec.values.statistics import statistics
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.core.settings import EDGE_NOTES, RUN_IN_PROCESS
 from onnx_workbench.viewer.run.edge_notes import note_text, outline, thumbnails_of

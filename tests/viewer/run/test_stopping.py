@@ -9,8 +9,8 @@ import pytest
 from onnx_workbench.exec.inputs.feeds import HeldInput
 from onnx_workbench.exec.inputs.recipe import MOST_SENT
 from onnx_workbench.exec.inputs.sources import Constant
-from onnx_workbench.exec.inspect.statistics import Summary, describe
 from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.exec.values.statistics import Summary, describe
 from onnx_workbench.viewer.core.settings import RUN_IN_PROCESS
 from tests.viewer.run.run_actions import idle, opened, run, value
 

@@ -10,9 +10,9 @@ from PySide6.QtGui import QFontMetricsF, QGuiApplication
 from PySide6.QtWidgets import QComboBox, QScrollArea, QSpinBox, QWidget
 
 import onnx_workbench as ow
-from onnx_workbench.exec.inspect.statistics import Summary, describe
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.exec.session import Session
+from onnx_workbench.exec.values.statistics import Summary, describe
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.io.reader.read import load

@@ -6,8 +6,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetricsF
 
 from onnx_workbench.model.progress import SILENT
+from onnx_workbench.model.text.formatting import number_text
 from onnx_workbench.viewer.plots.colormap import NOT_FINITE
-from onnx_workbench.viewer.style.formatting import number_text
 from onnx_workbench.viewer.style.theme import monospace
 from onnx_workbench.viewer.tensor_view.feature_maps import mosaic
 from onnx_workbench.viewer.tensor_view.pictures import PictureRequest, heatmap, series

@@ -9,11 +9,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 from shiboken6 import isValid
 
+from onnx_workbench.exec.transform.convert import attempt
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.viewer.dialogs.convert import ConvertDialog
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.workflows import apply_edits
-from onnx_workbench.viewer.workflows.convert import attempt
 from tests.model import builders
 from tests.model.snapshots import snapshot
 from tests.viewer.held import hold_reader, until_stopped
@@ -116,7 +116,7 @@ def test_stop_while_outputs_are_compared_leaves_the_model_and_the_choice(dialog,
     settled(dialog, qtbot)
 
     with monkeypatch.context() as patch:
-        patch.setattr("onnx_workbench.viewer.workflows.convert.check_transformed", until_stopped(began))
+        patch.setattr("onnx_workbench.exec.transform.convert.check_transformed", until_stopped(began))
         dialog.ok.click()
         stop(dialog, qtbot, began)
         settled(dialog, qtbot)

@@ -102,7 +102,7 @@ def test_what_was_stopped_can_be_begun_again(dialog, qtbot, monkeypatch):
     qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
 
     with monkeypatch.context() as patch:
-        patch.setattr("onnx_workbench.viewer.workflows.simplify.check_transformed", until_stopped(began))
+        patch.setattr("onnx_workbench.exec.transform.simplify.check_transformed", until_stopped(began))
         dialog.ok.click()
         qtbot.waitUntil(began.is_set, timeout=30_000)
         dialog.workspace.tasks.cancel_all()

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from onnx_workbench.exec.inspect.statistics import Statistics, statistics
 from onnx_workbench.exec.inspect.thumbnails import Thumbnail
+from onnx_workbench.exec.values.statistics import Statistics, statistics
 from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.errors import ModelError
@@ -23,10 +23,10 @@ from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.schemas import find
 from onnx_workbench.model.text.attributes import attribute_source, has_text
+from onnx_workbench.model.text.formatting import bytes_text, display, number_text, plural, type_text
 from onnx_workbench.viewer.canvas.scene.drawing import Box, Kind
 from onnx_workbench.viewer.canvas.scene.node_text import attribute_text, tensor_text
 from onnx_workbench.viewer.core.edge_notes import NoteOf, no_note
-from onnx_workbench.viewer.style.formatting import bytes_text, display, number_text, plural, type_text
 from onnx_workbench.viewer.style.labels import name_of, trail
 
 #: Limits for the bytes of weights read for statistics: of each, and in total.

@@ -32,6 +32,7 @@ from onnx_workbench.model.io.writer.atomic_file import replacing
 from onnx_workbench.model.io.writer.targets import check_target
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.canvas.layout import Direction, layout
 from onnx_workbench.viewer.canvas.paint.export import Exported
 from onnx_workbench.viewer.canvas.paint.fonts import Fonts
@@ -45,7 +46,6 @@ from onnx_workbench.viewer.canvas.scene.edge_labels import EdgeLabels
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
 from onnx_workbench.viewer.core import language
 from onnx_workbench.viewer.core.edge_notes import EdgeNote
-from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.theme import categories, load_theme
 
 #: Limits: boxes of the scene with everything open, boxes of all scenes with one open part, and number of these.

@@ -9,6 +9,7 @@ from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.schemas import Schema, find
+from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.canvas.scene import node_text
 from onnx_workbench.viewer.canvas.scene.drawing import (
     BUTTON,
@@ -28,7 +29,6 @@ from onnx_workbench.viewer.canvas.scene.drawing import (
     TextMeasure,
 )
 from onnx_workbench.viewer.canvas.scene.node_text import FoldTag, NodeRow
-from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.theme import operator_category
 
 _GAP = 10.0  # between the columns of a row, between title and note

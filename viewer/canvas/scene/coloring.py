@@ -13,9 +13,9 @@ from PySide6.QtGui import QColor
 
 from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.ir.graph import Node
+from onnx_workbench.model.text.formatting import digits_apart, number_text
 from onnx_workbench.viewer.canvas.scene.drawing import Kind
 from onnx_workbench.viewer.canvas.scene.scene import Scene
-from onnx_workbench.viewer.style.formatting import digits_apart, number_text
 from onnx_workbench.viewer.style.theme import Theme
 
 #: Anchors of a perceptually uniform map from dark violet over green to yellow (the viridis family).

@@ -17,7 +17,7 @@ from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType, Type, element_type, element_type_text
 from onnx_workbench.model.schemas import Schema
 from onnx_workbench.model.schemas.attribute_choices import ELEMENT_TYPES
-from onnx_workbench.viewer.style.formatting import display, number_text, plural, shape_text, type_text
+from onnx_workbench.model.text.formatting import display, number_text, plural, shape_text, type_text
 
 #: With more rows than this, the last one has the number of omitted rows.
 MOST_ROWS = 10

@@ -24,12 +24,12 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.ir.name_index import ancestor_in
 from onnx_workbench.model.ir.types import TensorType, Type
+from onnx_workbench.model.text.formatting import display, shape_text, type_text
 from onnx_workbench.viewer.canvas.scene.builder import inner_graph
 from onnx_workbench.viewer.canvas.scene.drawing import Kind
 from onnx_workbench.viewer.canvas.scene.scene import REACH, Hit
 from onnx_workbench.viewer.canvas.tools.tool import Press, Tool
 from onnx_workbench.viewer.popups.connect import free_inputs, input_name, misfit
-from onnx_workbench.viewer.style.formatting import display, shape_text, type_text
 from onnx_workbench.viewer.style.theme import theme
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from math import pi, sqrt
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.onnx.gradients.tape import TapeStep, reduced_to, rule
+from onnx_workbench.exec.values.arrays import Array
 
 Grads = Sequence[Array | None]
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.onnx.gradients.tape import TapeStep, reduced_to, rule
 from onnx_workbench.exec.kernels.registry import find
 from onnx_workbench.exec.kernels.shared.axes import normal_axis
+from onnx_workbench.exec.values.arrays import Array
 
 Grads = Sequence[Array | None]
 

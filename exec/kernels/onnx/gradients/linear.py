@@ -7,9 +7,9 @@ from itertools import product
 
 import numpy as np
 
-from onnx_workbench.exec.kernels.allocation import Array, zeros
-from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.onnx.gradients.tape import TapeStep, reduced_to, rule
+from onnx_workbench.exec.values.arrays import Array, zeros
+from onnx_workbench.exec.values.limits import checkpoint
 
 Grads = Sequence[Array | None]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.onnx.gradients.tape import TapeStep, rule
 from onnx_workbench.exec.kernels.onnx.reduction import mean_over
 from onnx_workbench.exec.kernels.shared.axes import normal_axes, normal_axis
+from onnx_workbench.exec.values.arrays import Array
 
 Grads = Sequence[Array | None]
 

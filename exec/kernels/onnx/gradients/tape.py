@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array
-from onnx_workbench.exec.kernels.context import Region, RegionNode, RuntimeValue, checkpoint
+from onnx_workbench.exec.kernels.context import Region, RegionNode
 from onnx_workbench.exec.kernels.shared.dtypes import is_float
+from onnx_workbench.exec.values.arrays import Array, RuntimeValue
+from onnx_workbench.exec.values.limits import checkpoint
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from math import pi, sqrt
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.onnx.math.functions import exact_erf, tanh_erf
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.blocks import PARALLEL, apply, elementwise, temporary
 from onnx_workbench.exec.kernels.shared.broadcast import broadcast_shape, check_one_type, unidirectional
 from onnx_workbench.exec.kernels.shared.dtypes import FLOAT64, compute_dtype, narrow, widen
 from onnx_workbench.exec.kernels.threads import threads
+from onnx_workbench.exec.values.arrays import Array
 
 _LOWEST, _HIGHEST = -3.4028234663852886e38, 3.4028234663852886e38  # of float32, as the attributes' defaults
 

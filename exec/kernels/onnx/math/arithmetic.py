@@ -8,11 +8,11 @@ from functools import partial
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, empty
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.blocks import apply
 from onnx_workbench.exec.kernels.shared.broadcast import binary, broadcast_shape, check_one_type, legacy_operand
 from onnx_workbench.exec.kernels.shared.dtypes import FLOAT64, compute_dtype, is_float, narrow, widen
+from onnx_workbench.exec.values.arrays import Array, empty
 
 # Saves a function call, a tenth of the time for a few numbers.
 add_7 = kernel("Add", since=7)(partial(binary, np.add))

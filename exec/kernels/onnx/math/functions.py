@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from onnx_workbench.exec.kernels.allocation import Array
-from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.blocks import apply, elementwise, temporary
 from onnx_workbench.exec.kernels.shared.dtypes import FLOAT64, is_float
+from onnx_workbench.exec.values.arrays import Array
+from onnx_workbench.exec.values.limits import checkpoint
 
 
 def _register(op_type: str, since: int, ufunc: np.ufunc) -> None:

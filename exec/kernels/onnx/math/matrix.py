@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, check_size, empty
 from onnx_workbench.exec.kernels.registry import kernel, prepares
 from onnx_workbench.exec.kernels.shared.blocks import PIECE
 from onnx_workbench.exec.kernels.shared.broadcast import check_one_type, unidirectional
@@ -26,6 +25,7 @@ from onnx_workbench.exec.kernels.shared.dtypes import (
 from onnx_workbench.exec.kernels.shared.products import LONGEST, matmul_stack
 from onnx_workbench.exec.kernels.shared.weights import LaidOut
 from onnx_workbench.exec.kernels.threads import parallel_for, split, threads
+from onnx_workbench.exec.values.arrays import Array, check_size, empty
 
 
 def product(a: Array, b: Array) -> Array:

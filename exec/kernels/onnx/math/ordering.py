@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, check_size
-from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import normal_axis, scalar_int
 from onnx_workbench.exec.kernels.shared.dtypes import is_float, narrow, widen
 from onnx_workbench.exec.kernels.shared.sorting import PART, argsort, smallest
+from onnx_workbench.exec.values.arrays import Array, check_size
+from onnx_workbench.exec.values.limits import checkpoint
 
 #: Up to this many elements are selected one by one.
 _FEW = 8

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, check_size
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import normal_axis, scalar_float, scalar_int
 from onnx_workbench.exec.kernels.shared.blocks import by_pieces
 from onnx_workbench.exec.kernels.shared.dtypes import cast, dtype_of, narrow, widen
 from onnx_workbench.exec.kernels.shared.fourier import half_transform, inverse_of_half, transform
+from onnx_workbench.exec.values.arrays import Array, check_size
 
 
 def _complex_of(x: Array) -> Array:

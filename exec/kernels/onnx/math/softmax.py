@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.kernels.allocation import Array, empty
-from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import normal_axis
 from onnx_workbench.exec.kernels.shared.blocks import PARALLEL, PIECE, spread
 from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype
 from onnx_workbench.exec.kernels.shared.scratch import scratch
+from onnx_workbench.exec.values.arrays import Array, empty
+from onnx_workbench.exec.values.limits import checkpoint
 
 #: Longer rows are summed pairwise by numpy, which is more exact.
 _LONGEST_ROW = 4096

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, check_size, empty
-from onnx_workbench.exec.kernels.context import Body, Context, checkpoint
+from onnx_workbench.exec.kernels.context import Body, Context
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, dtype_of, narrow, widen
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.threads import parallel_for
+from onnx_workbench.exec.values.arrays import Array, check_size, empty
+from onnx_workbench.exec.values.limits import checkpoint
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, empty
 from onnx_workbench.exec.kernels.onnx.nn import depthwise, strategies
 from onnx_workbench.exec.kernels.onnx.nn.strategy_costs import quickest
 from onnx_workbench.exec.kernels.registry import kernel, prepares
@@ -19,6 +18,7 @@ from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, narrow, wid
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.shared.windows import Window, padded, positions, window, windows_of
 from onnx_workbench.exec.kernels.threads import parallel_for
+from onnx_workbench.exec.values.arrays import Array, empty
 
 #: Gives inputs, weights or outputs two spatial axes; a view.
 _Flatten = Callable[[Array], Array]

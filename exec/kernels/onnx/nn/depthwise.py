@@ -15,12 +15,12 @@ from math import isfinite, prod
 
 import numpy as np
 
-from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.onnx.nn.strategies import L2_BLOCK, Maker, Runner
 from onnx_workbench.exec.kernels.shared.products import matmul_stack
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.shared.windows import Tap, Window, padded, windows_of
 from onnx_workbench.exec.kernels.threads import PASSES, parallel_for
+from onnx_workbench.exec.values.arrays import Array
 
 #: Multiply-adds of an ordinary product that take as long as one output of a 3×3 kernel.
 _COST = 3 * PASSES

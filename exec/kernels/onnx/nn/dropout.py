@@ -7,11 +7,11 @@ from math import prod
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.context import Context
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import one_element, scalar_float
 from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
+from onnx_workbench.exec.values.arrays import Array
 
 
 @kernel("Dropout", since=1)

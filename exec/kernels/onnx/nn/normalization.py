@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, empty
 from onnx_workbench.exec.kernels.context import Context
 from onnx_workbench.exec.kernels.onnx.reduction import mean_over
 from onnx_workbench.exec.kernels.registry import kernel, prepares
@@ -22,6 +21,7 @@ from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, dtype_of, i
 from onnx_workbench.exec.kernels.shared.order import empty_features_first, features_first
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.threads import PASSES, parallel_for
+from onnx_workbench.exec.values.arrays import Array, empty
 from onnx_workbench.model.ir.types import ElementType
 
 _BLOCK_BYTES = 1 << 20

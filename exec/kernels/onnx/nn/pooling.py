@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, check_size, empty
 from onnx_workbench.exec.kernels.context import Context
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.shared.windows import Window, window
 from onnx_workbench.exec.kernels.threads import PASSES, parallel_for
+from onnx_workbench.exec.values.arrays import Array, check_size, empty
 
 _BLOCK_BYTES = 1 << 19
 #: Elements numpy processes at a time where rows are strided: a few rows of most maps.

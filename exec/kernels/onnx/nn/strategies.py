@@ -16,7 +16,6 @@ from math import prod
 
 import numpy as np
 
-from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.onnx.nn import strips
 from onnx_workbench.exec.kernels.onnx.nn.winograd import winograd, winograd_rows
 from onnx_workbench.exec.kernels.shared import blas
@@ -24,6 +23,7 @@ from onnx_workbench.exec.kernels.shared.products import LONGEST, matmul_columns
 from onnx_workbench.exec.kernels.shared.scratch import KEPT_BYTES, scratch
 from onnx_workbench.exec.kernels.shared.windows import Window, fill_padded, positions, windows_of
 from onnx_workbench.exec.kernels.threads import parallel_for, pieces, split
+from onnx_workbench.exec.values.arrays import Array
 
 Runner = Callable[[Array, Array], None]
 Maker = Callable[[Array, "Array | None", Window], Runner]

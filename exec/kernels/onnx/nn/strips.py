@@ -12,12 +12,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.products import matmul_stack, rows_unpacked
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.shared.windows import Window
 from onnx_workbench.exec.kernels.threads import parallel_for, pieces
+from onnx_workbench.exec.values.arrays import Array
 
 _Runner = Callable[[Array, Array], None]
 

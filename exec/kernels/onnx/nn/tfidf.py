@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, zeros
-from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.values.arrays import Array, zeros
+from onnx_workbench.exec.values.limits import checkpoint
 
 _MODES = ("TF", "IDF", "TFIDF")
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, check_size, empty, zeros
-from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.onnx.nn.convolution import conv_window
 from onnx_workbench.exec.kernels.registry import kernel, prepares
 from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, narrow, widen
 from onnx_workbench.exec.kernels.shared.windows import Tap, Window
+from onnx_workbench.exec.values.arrays import Array, check_size, empty, zeros
+from onnx_workbench.exec.values.limits import checkpoint
 
 
 @kernel("ConvTranspose", since=1)

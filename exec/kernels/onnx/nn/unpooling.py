@@ -7,10 +7,10 @@ from math import prod
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, zeros
-from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
+from onnx_workbench.exec.values.arrays import Array, zeros
+from onnx_workbench.exec.values.limits import checkpoint
 
 
 @kernel("MaxUnpool", since=9)

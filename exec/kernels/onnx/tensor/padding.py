@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, empty
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import integers, normal_axes
+from onnx_workbench.exec.values.arrays import Array, empty
 
 _ALL = slice(None)
 

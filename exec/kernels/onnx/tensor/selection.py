@@ -7,14 +7,14 @@ from math import prod
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.inspect.statistics import describe
-from onnx_workbench.exec.kernels.allocation import Array, check_size
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import normal_axis
 from onnx_workbench.exec.kernels.shared.blocks import parts
 from onnx_workbench.exec.kernels.shared.broadcast import broadcast_shape
 from onnx_workbench.exec.kernels.shared.dtypes import widen
 from onnx_workbench.exec.kernels.shared.sorting import distinct
+from onnx_workbench.exec.values.arrays import Array, check_size
+from onnx_workbench.exec.values.statistics import describe
 
 
 @kernel("Where", since=9)

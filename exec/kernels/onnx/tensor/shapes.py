@@ -10,10 +10,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, check_size
-from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.kernels.registry import kernel, prepares
 from onnx_workbench.exec.kernels.shared.axes import KEPT_SHAPES, integers, normal_axes
+from onnx_workbench.exec.values.arrays import Array, RuntimeValue, check_size
 
 
 @kernel("Identity", since=1)

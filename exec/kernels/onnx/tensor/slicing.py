@@ -8,11 +8,11 @@ from contextlib import suppress
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.inspect.statistics import describe
-from onnx_workbench.exec.kernels.allocation import UNCHECKED, Array, check_size, zeros
 from onnx_workbench.exec.kernels.context import Context
 from onnx_workbench.exec.kernels.registry import kernel, prepares
 from onnx_workbench.exec.kernels.shared.axes import KEPT_SHAPES, integers, normal_axes, normal_axis, scalar_int
+from onnx_workbench.exec.values.arrays import UNCHECKED, Array, check_size, zeros
+from onnx_workbench.exec.values.statistics import describe
 
 
 @kernel("Slice", since=1)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onnx_workbench.exec.results.npz_files import write_npz
+from onnx_workbench.exec.values.npz_files import write_npz
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.writer.atomic_file import replacing
 

@@ -7,6 +7,7 @@ import pytest
 
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
+from onnx_workbench.model.text.formatting import shape_text
 from onnx_workbench.viewer.canvas.layout import layout
 from onnx_workbench.viewer.canvas.paint.fonts import canvas_fonts
 from onnx_workbench.viewer.canvas.scene.builder import build
@@ -15,7 +16,6 @@ from onnx_workbench.viewer.canvas.scene.edge_labels import LABEL_REACH, MARGIN, 
 from onnx_workbench.viewer.canvas.scene.node_text import short_type
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
 from onnx_workbench.viewer.core.edge_notes import EdgeNote
-from onnx_workbench.viewer.style.formatting import shape_text
 from tests.viewer.canvas.graphs import Graphs, long_chain
 
 NOTE = EdgeNote("−1.25 … 3.75")

@@ -14,8 +14,7 @@ from typing import IO, Any, BinaryIO
 
 import numpy as np
 
-from onnx_workbench.exec.kernels.allocation import Array, SparseArray
-from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.values.arrays import Array, RuntimeValue, SparseArray
 from onnx_workbench.model.budget import made_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.writer.atomic_file import replacing

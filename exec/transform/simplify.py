@@ -18,7 +18,7 @@ from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.recovery.write_ahead import Recording, recording_of
 from onnx_workbench.model.simplify.passes import Pass, SimplifyOptions
 from onnx_workbench.model.simplify.pipeline import SimplifyReport, Survey, simplify, survey, trusted_types
-from onnx_workbench.viewer.style.formatting import bytes_text, display
+from onnx_workbench.model.text.formatting import bytes_text, display
 
 
 @dataclass(slots=True)

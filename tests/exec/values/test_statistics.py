@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from onnx_workbench.exec.inspect.statistics import Gathered, describe, nbytes, statistics, summarise
-from onnx_workbench.exec.kernels.allocation import SparseArray
+from onnx_workbench.exec.values.arrays import SparseArray
+from onnx_workbench.exec.values.statistics import Gathered, describe, nbytes, statistics, summarise
 from onnx_workbench.model.ir.types import ElementType
 
 DTYPES = [np.float32, np.float64, np.float16, np.int64, np.uint8, np.bool_, np.int8, ml_dtypes.bfloat16, ml_dtypes.int4]

@@ -1,4 +1,4 @@
-"""Allocation of results, with the memory limit checked before anything is allocated."""
+"""Run-time values: arrays, and their allocation, with the memory limit checked before anything is allocated."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from onnx_workbench.exec.errors import LimitError
-from onnx_workbench.exec.kernels.context import current_limits
+from onnx_workbench.exec.values.limits import current_limits
 from onnx_workbench.model.ir.types import ElementType
 
 Array = NDArray[Any]
+
+#: What flows along an edge: ndarray, list (sequence), dict (map), SparseArray, or None (empty optional).
+RuntimeValue = Any
 
 #: Bytes that numpy may allocate without a prior check, which takes as long as adding a hundred numbers: the run checks
 #: the result against a smaller limit afterwards.

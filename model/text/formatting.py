@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from math import floor, log10
 from typing import TYPE_CHECKING, Literal
@@ -21,7 +20,6 @@ from onnx_workbench.model.ir.types import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from onnx_workbench.model.ir.tensors import Tensor
     from onnx_workbench.model.ir.types import Dimension, Type
 
 _NAMED_ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
@@ -150,11 +148,6 @@ def digits_apart(low: float, high: float, least: int) -> int:
     return least + (min(floor(log10(shared)), 14) if shared > 1 else 0)
 
 
-def without_mnemonic(text: str) -> str:
-    """Return the text of a control without its mnemonic: ``&File``, or in Chinese ``文件(&F)``."""
-    return re.sub(r"\(&\w\)|&(&?)", r"\1", text)
-
-
 def plural(count: int, noun: str, nouns: str | None = None) -> str:
     """Format a count with its noun: ``1 node``, ``1,204 nodes``."""
     return f"{number_text(count)} {noun if count == 1 else nouns or noun + _PLURAL_ENDING}"
@@ -176,16 +169,3 @@ def duration_text(seconds: float) -> str:
         return f"{seconds:.3g} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s"
-
-
-def storage_text(tensor: Tensor) -> str:
-    """Describe where the values of a tensor are stored; for those in memory, where the next save puts them."""
-    from onnx_workbench.model.io.tensors.array_files import is_stored_outside  # imports numpy
-
-    match tensor.storage:
-        case "external":
-            return f"in the data file {display(str(getattr(tensor, 'location', '')), 60)}"
-        case "memory":
-            return "in memory, saved in a data file" if is_stored_outside(tensor) else "in memory"
-        case _:
-            return "in the model file"

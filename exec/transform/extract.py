@@ -1,11 +1,11 @@
-"""Extraction of parts of a model: cut out, with missing types inferred, and checked against the original."""
+"""Models made of parts of another: cut out, with missing types inferred, and compared with the whole."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from onnx_workbench.exec.inspect.equivalence import Equivalence
-from onnx_workbench.exec.inspect.self_check import check_transformed
+from onnx_workbench.exec.inspect.self_check import check_transformed, require_agreement
 from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.budget import COMPARISON_SECONDS
 from onnx_workbench.model.edits.declare_types import is_shapeless
@@ -13,6 +13,8 @@ from onnx_workbench.model.edits.extract import Extraction, cut_out, require_type
 from onnx_workbench.model.inference.infer import infer
 from onnx_workbench.model.ir.graph import Graph, Model, Value
 from onnx_workbench.model.progress import SILENT, Progress
+
+_SECONDS = 5.0  # that the parts are compared with the model for, before they open
 
 
 def cut_parts(
@@ -58,3 +60,13 @@ def check_part(
     if not runs:
         return Equivalence(None, reason="not requested")
     return check_transformed(model, part, runs=runs, part_of=graph, time_limit=time_limit, progress=progress)
+
+
+def checked_parts(
+    model: Model, cuts: Sequence[Extraction], rules: Mapping[str, str], progress: Progress
+) -> list[Model]:
+    """Return the parts as models, after they were compared with the whole; ModelError if they differ. From a reader."""
+    parts = cut_parts(model, cuts, rules=rules, progress=progress)
+    for part, of in zip(parts, cuts, strict=True):
+        require_agreement(check_part(model, part, of.graph, time_limit=_SECONDS, progress=progress))
+    return parts

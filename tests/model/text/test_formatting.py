@@ -12,7 +12,7 @@ from onnx_workbench.model.ir.types import (
     SparseTensorType,
     TensorType,
 )
-from onnx_workbench.viewer.style.formatting import (
+from onnx_workbench.model.text.formatting import (
     bytes_text,
     count_text,
     digits_apart,

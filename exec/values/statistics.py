@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from onnx_workbench.exec.kernels.allocation import Array, SparseArray
-from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.values.arrays import Array, RuntimeValue, SparseArray
 from onnx_workbench.model.ir.types import ElementType
 
 Kind = Literal["tensor", "sequence", "map", "sparse", "none"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onnx_workbench.exec.results.npz_files import write_npz
+from onnx_workbench.exec.values.npz_files import write_npz
 
 
 @pytest.mark.parametrize("dtype", ["f8", "i8", "u2", "c16", ">f4"])

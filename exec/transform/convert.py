@@ -23,7 +23,7 @@ from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.recovery.write_ahead import Recording, recording_of
 from onnx_workbench.model.text.dimension_sizes import sizes
-from onnx_workbench.viewer.style.formatting import display, number_text, plural
+from onnx_workbench.model.text.formatting import display, number_text, plural
 
 if TYPE_CHECKING:
     from onnx_workbench.model.convert import ConversionReport

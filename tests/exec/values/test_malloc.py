@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onnx_workbench.exec.worker.allocator import keep_freed_memory, return_freed_memory
+from onnx_workbench.exec.values.malloc import keep_freed_memory, return_freed_memory
 
 
 def test_settings_hold_on_glibc_and_are_harmless_elsewhere() -> None:

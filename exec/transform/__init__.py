@@ -1,0 +1,1 @@
+"""Transformations of whole models, each checked against the model it was made from."""

@@ -1,0 +1,1 @@
+"""Run-time values: arrays and their limits, sizes and statistics; no operators."""
