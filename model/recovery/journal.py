@@ -35,7 +35,8 @@ class Journal:
     A model without a file needs a `baseline`, a saved copy of its first state. Without one given, the constructor
     writes it, which takes as long as a save. `ids` are those of the document's state, if a task has collected them.
     `failed` is called, on any thread, when a background write fails: then call `check_background_errors`. A disk error
-    stops the journal, not the user's work; `problem` then holds the message.
+    stops the journal, not the user's work; `problem` then holds the message. `title` is what the user knows a document
+    without a file by.
     """
 
     def __init__(
@@ -47,8 +48,10 @@ class Journal:
         baseline: Baseline | None = None,
         ids: BaseIds | None = None,
         failed: Callable[[], object] = lambda: None,
+        title: str = "",
     ) -> None:
         self._document = document
+        self._title = title
         self._folder = folder
         self._failed = failed
         self.ahead: WriteAheadLog | None = None  # whose steps are being applied
@@ -77,7 +80,14 @@ class Journal:
         self, baseline: Baseline, state: HistoryEntry, ids: BaseIds | None, follows: Path | None = None
     ) -> JournalLog:
         log = JournalLog(
-            self._document, state, BaseFile(""), baseline.journal, ids=ids, failed=self._failed, follows=follows
+            self._document,
+            state,
+            BaseFile(""),
+            baseline.journal,
+            ids=ids,
+            failed=self._failed,
+            follows=follows,
+            title=self._title,
         )
         if baseline.problem:
             log.stop(baseline.problem)

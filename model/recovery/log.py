@@ -7,7 +7,6 @@ and redo.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,7 +79,7 @@ class JournalLog:
     `ids` are those of `state`, if they are known: they cost a walk over the model.
     `source` is the base file's data if the model reads its weights from there; `is_copy`: the document is a copy that
     does not belong to the base file. `follows` is the log of the same document that this one replaces if the base file
-    exists when the program ends.
+    exists when the program ends. `title` is what the user knows the document by.
     """
 
     def __init__(
@@ -95,6 +94,7 @@ class JournalLog:
         failed: Callable[[], object] = lambda: None,
         is_copy: bool = False,
         follows: Path | None = None,
+        title: str = "",
     ) -> None:
         self.state = state
         self.base = base
@@ -105,6 +105,7 @@ class JournalLog:
         self._failed = failed
         self._is_copy = is_copy
         self._follows = follows
+        self._title = title
         self._store: JournalFiles | None = None
         self._ahead: WriteAheadLog | None = None  # whose steps are being applied and already written
         self._entry = document.current
@@ -267,6 +268,6 @@ class JournalLog:
             "unsaved": not self.base.path and (self._follows is not None or self._document.saved_entry is None),
             "follows": "" if self._follows is None else self._follows.name,
             "name": "" if self._document.path is None else self._document.path.name,
-            "time": time.time(),
+            "title": self._title,
             "objects": self.ids.entry(),
         }

@@ -7,8 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -28,7 +27,9 @@ from onnx_workbench.model.sandbox import is_running, start_of
 
 _TRIED = ".tried"  # a replay failed or was incomplete, and this was reported
 _TRYING = ".trying-"  # and the id and start time of the process that replays it
+_DISCARDED = ".discarded-"  # and the time at which the user discarded it, in seconds
 DAYS_KEPT: Final = 30  # that a journal set aside is kept
+DAYS_DISCARDED: Final = 7  # that a journal is kept which the user discarded
 _STEPS: Final = ',"steps":['
 _STEP: Final = '{"do":'
 _LONGEST_LINE: Final = 1 << 28  # bytes; a rename of 100,000 nodes takes 10 million
@@ -37,7 +38,7 @@ _MOST_COUNTED: Final = 100_000  # lines after a damaged one
 
 @dataclass(frozen=True, slots=True)
 class RecoverableJournal:
-    """A journal of a program that died: its base file and the titles of its edits."""
+    """A journal of a program that died: its base file, the time of its last edit, and the titles of its edits."""
 
     path: Path
     base: BaseFile
@@ -46,6 +47,7 @@ class RecoverableJournal:
     is_unsaved: bool = False  # whether the model was in no file even before the first edit
     is_copy: bool = False  # whether the document with the edits did not belong to the file
     name: str = ""  # of the file that the document belonged to
+    title: str = ""  # of the document
     follows: str = ""  # the name of the journal in whose place it is, if its file is there
     damage: Damage | None = None  # up to which it is replayed
 
@@ -64,6 +66,12 @@ class RecoverableJournal:
         """Path of the baseline model, for a document without a file; None if it was removed."""
         path = base_path(self.path)
         return path if not self.base.path and path.exists() else None
+
+    @property
+    def discarded(self) -> float | None:
+        """Time at which the user discarded it, or None."""
+        _, mark, seconds = self.path.name.partition(_DISCARDED)
+        return float(seconds) if mark else None
 
 
 def find_journals(
@@ -92,6 +100,25 @@ def find_journals(
         if recoverable is not None:
             found.append(recoverable)
     yield from sorted(_of_the_files_there(found), key=lambda recoverable: -recoverable.time)
+
+
+def find_discarded(folder: Path, progress: Progress = SILENT) -> list[RecoverableJournal]:
+    """Return the journals that the user discarded in the last `DAYS_DISCARDED`, the one discarded last first."""
+    found = []
+    for path, _ in _discarded(folder):
+        with contextlib.suppress(ModelError, OSError, ArithmeticError, ValueError, LookupError, TypeError):
+            recoverable = _read_header(path, progress)
+            if recoverable is not None:
+                found.append(recoverable)
+    return sorted(found, key=lambda recoverable: -(recoverable.discarded or 0))
+
+
+def _discarded(folder: Path) -> Iterator[tuple[Path, float]]:
+    """Return the paths of discarded journals with the times at which they were discarded."""
+    for path in folder.glob(f"*{SUFFIX}{_DISCARDED}*"):
+        seconds = path.name.rpartition(_DISCARDED)[2]
+        if seconds.isascii() and seconds.isdigit():
+            yield path, float(seconds)
 
 
 def _why(error: Exception) -> str:
@@ -148,16 +175,16 @@ def _read_header(path: Path, progress: Progress) -> RecoverableJournal | None:
             undone.append(titles.pop())
         elif "redo" in line and undone:
             titles.append(undone.pop())
-    datetime.fromtimestamp(header["time"])  # raises for what is no time that can be shown
     base = BaseFile(str(header["path"]), int(header["size"]), int(header["mtime_ns"]))
     return RecoverableJournal(
         path,
         base,
-        float(header["time"]),
+        path.stat().st_mtime,
         tuple(titles),
         is_unsaved=header["unsaved"] is True and not base.path,
         is_copy=header["copy"] is True,
         name=str(header["name"]),
+        title=str(header.get("title", "")),
         follows=str(header["follows"]),
         damage=damage,
     )
@@ -380,6 +407,28 @@ def discard(recoverable: RecoverableJournal) -> None:
     remove_files(recoverable.path)
 
 
+def discard_for_now(recoverable: RecoverableJournal) -> RecoverableJournal:
+    """Have a journal offered no more, and keep it for `DAYS_DISCARDED`; returns it as it is called from then on.
+
+    Raises ModelError on a disk error.
+    """
+    return _renamed(recoverable, f"{_DISCARDED}{time.time():.0f}")
+
+
+def restore(recoverable: RecoverableJournal) -> RecoverableJournal:
+    """Have a discarded journal offered again; returns it as it is called from then on. ModelError on a disk error."""
+    return _renamed(recoverable, "")
+
+
+def _renamed(recoverable: RecoverableJournal, end: str) -> RecoverableJournal:
+    path = _called(recoverable.path, end)
+    try:
+        recoverable.path.replace(path)
+    except OSError as error:
+        raise ModelError("The journal cannot be renamed", f"{recoverable.path}: {error.strerror}.") from error
+    return replace(recoverable, path=path)
+
+
 def _set_aside(path: Path) -> Path | None:
     """Set an unreadable journal aside; return its new path, None if it was empty or could not be moved."""
     with contextlib.suppress(OSError):
@@ -414,7 +463,10 @@ def _cut_short(folder: Path) -> Iterator[Path]:
 
 
 def _remove_old(folder: Path) -> None:
-    """Delete journals that were set aside more than `DAYS_KEPT` ago."""
+    """Delete journals that were set aside more than `DAYS_KEPT`, or discarded more than `DAYS_DISCARDED` ago."""
+    for path, when in _discarded(folder):
+        if when < time.time() - DAYS_DISCARDED * 24 * 3600:
+            remove_files(path)
     oldest = time.time() - DAYS_KEPT * 24 * 3600
     for path in folder.glob(f"*{SUFFIX}{_TRIED}"):
         with contextlib.suppress(OSError):

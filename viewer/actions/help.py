@@ -153,6 +153,20 @@ def _open_state_folder(_context: MenuContext) -> None:
 
 
 @action(
+    "help.recovered_files",
+    "Recovered &Files…",
+    Menu.HELP.section(2),
+    when=always,
+    tip="Unsaved edits of sessions that crashed, also those that were discarded in the last week.",
+    words="crash recovery autosave journal unsaved discarded lost",
+)
+def _recovered_files(context: MenuContext) -> None:
+    from onnx_workbench.viewer.dialogs.recovered_files import RecoveredFilesDialog
+
+    RecoveredFilesDialog(context.files, context.window).show()
+
+
+@action(
     "help.report",
     "&Report a Problem…",
     Menu.HELP.section(2),

@@ -24,6 +24,7 @@ _PAGES = {
     "MergeDialog": "dialogs/merge",
     "NewModelDialog": "dialogs/new-model",
     "PreferencesDialog": "dialogs/preferences",
+    "RecoveredFilesDialog": "dialogs/recovered-files",
     "ReportDialog": "dialogs/report",
     "SaveOptionsDialog": "dialogs/save-options",
     "ShortcutsDialog": "dialogs/keyboard-and-mouse",

@@ -67,6 +67,7 @@ class Autosave(QObject):
                 baseline=start.baseline,
                 ids=start.ids,
                 failed=self._failed.emit,
+                title=workspace.title,
             )
         except OSError:
             return  # the file was deleted; saving will report it

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QDateTime, QLocale
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.formatting import display, plural
@@ -42,13 +43,31 @@ def offer_recovery(files: Documents) -> None:
         found, unreadable = read
         for path, reason in unreadable:
             _report_unreadable(files, path, reason)
+        offered = []
         for recoverable in found:
             if recoverable.titles or recoverable.is_unsaved or recoverable.damage is not None:
-                files.area.show_message(_question(files, recoverable))
+                offered.append(recoverable)
             else:  # all edits were undone: nothing to recover
                 discard(recoverable)
+        if len(offered) > 1:
+            files.area.show_message(_question_about_all(files, offered))
+        for recoverable in offered:
+            files.area.show_message(_question(files, recoverable))
 
     files.tasks.start("Looking for unsaved edits", work, done=done)
+
+
+def _question_about_all(files: Documents, offered: Sequence[RecoverableJournal]) -> Message:
+    def recover_all() -> None:
+        for recoverable in offered:
+            if recoverable.path.exists():  # else it was answered on its own
+                files.area.message_bar.withdraw(str(recoverable.path))
+                recover_journal(files, recoverable)
+
+    detail = "Help › Recovered Files lists them, and what was discarded in the last week."
+    return Message(
+        "warning", f"{len(offered)} models have unsaved edits", detail, None, (("Recover All", recover_all),)
+    )
 
 
 def _report_unreadable(files: Documents, path: Path, reason: str) -> None:
@@ -59,20 +78,32 @@ def _report_unreadable(files: Documents, path: Path, reason: str) -> None:
 
 
 def _question(files: Documents, recoverable: RecoverableJournal) -> Message:
-    from onnx_workbench.model.recovery.recover import discard
-
-    name = display(Path(recoverable.base.path).name or recoverable.name, 80) or "a new model"
-    when = datetime.fromtimestamp(recoverable.time).strftime("%x %X")
-    throw_away = ("Discard", partial(discard, recoverable))
-    file, do = Path(recoverable.base.path), partial(_recover, files, recoverable)
-    recover = ("Recover", partial(files.when_read, file, do))
+    throw_away = ("Discard", partial(_discard, files, recoverable))
+    recover = ("Recover", partial(recover_journal, files, recoverable))
     show = ("Show changes", partial(_show, files, recoverable))
     choices = (recover, show, throw_away) if recoverable.titles else (recover, throw_away)
+    name = document_name(recoverable)
+    title = f"Unsaved edits of {name}" if recoverable.titles else f"Unsaved: {name}"
+    return Message("warning", title, _description(recoverable), None, choices, str(recoverable.path))
+
+
+def document_name(recoverable: RecoverableJournal) -> str:
+    """Return what the user knows the document by: its file, or the title of a new model."""
+    return display(Path(recoverable.base.path).name or recoverable.name or recoverable.title, 80) or "a new model"
+
+
+def time_text(seconds: float) -> str:
+    """Return a time as the user's locale writes it, without seconds."""
+    return QLocale().toString(QDateTime.fromSecsSinceEpoch(int(seconds)), QLocale.FormatType.ShortFormat)
+
+
+def _description(recoverable: RecoverableJournal) -> str:
+    count, when = plural(len(recoverable.titles), "edit"), time_text(recoverable.time)
     were = "was" if len(recoverable.titles) == 1 else "were"
-    detail = f"{plural(len(recoverable.titles), 'edit')} of {when} {were} not saved."
+    detail = f"{count} {were} not saved, the last one of {when}."
     if recoverable.is_unsaved:
-        edits = f" with {plural(len(recoverable.titles), 'edit')}" if recoverable.titles else ""
-        detail = f"A model of {when}{edits} was not saved."
+        edits = f" with {count}" if recoverable.titles else ""
+        detail = f"A model{edits}, last changed {when}, was not saved."
         if recoverable.name:
             detail += " Its file was changed or removed."
     if not recoverable.fits:
@@ -81,8 +112,28 @@ def _question(files: Documents, recoverable: RecoverableJournal) -> Message:
         detail += f" {recoverable.damage}"
     if recoverable.was_cut_short:
         detail += " The program ended during the last recovery."
-    title = f"Unsaved edits of {name}" if recoverable.titles else f"Unsaved: {name}"
-    return Message("warning", title, detail, None, choices, str(recoverable.path))  # others may read alike
+    return detail
+
+
+def _discard(files: Documents, recoverable: RecoverableJournal) -> None:
+    """Offer a journal no more, and say how to get it back."""
+    from onnx_workbench.model.recovery.recover import DAYS_DISCARDED, discard_for_now, restore
+
+    try:
+        discarded = discard_for_now(recoverable)
+    except ModelError as error:
+        files.area.report(error)
+        return
+
+    def undo() -> None:
+        try:
+            files.area.show_message(_question(files, restore(discarded)))
+        except ModelError as error:
+            files.area.report(error)
+
+    title = f"Discarded the unsaved edits of {document_name(recoverable)}"
+    detail = f"They are kept for {DAYS_DISCARDED} days: Help › Recovered Files."
+    files.area.show_message(Message("info", title, detail, None, (("Undo", undo),), str(recoverable.path)))
 
 
 def _last(titles: Sequence[str]) -> str:
@@ -94,6 +145,11 @@ def _show(files: Documents, recoverable: RecoverableJournal) -> None:
     question = _question(files, recoverable)
     choices = (question.choices[0], question.choices[-1])
     files.area.show_message(Message("info", question.title, _last(recoverable.titles), None, choices, question.topic))
+
+
+def recover_journal(files: Documents, recoverable: RecoverableJournal) -> None:
+    """Replay the edits on the opened file, or on a copy if it is already open with edits."""
+    files.when_read(Path(recoverable.base.path), partial(_recover, files, recoverable))
 
 
 def _recover(files: Documents, recoverable: RecoverableJournal) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from PySide6.QtCore import Qt, QTimer
@@ -21,13 +22,15 @@ from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
 _INFO_SECONDS = 6
 _MOST = 3  # most messages shown; older ones are dropped
 _MOST_ASKED = 6  # of those with a question
+_STILL_MS = 1000  # for which nothing moves under the pointer after a message was answered
 _TEXT_CHARACTERS = 40  # least width of the text next to the buttons
 
 
 class MessageBar(QWidget):
     """Shows messages, newest below; infos disappear by themselves, warnings and errors stay.
 
-    What stays is above what disappears, so that no button moves from below the pointer by itself.
+    What stays is above what disappears, so that no button moves from below the pointer by itself. The place of a
+    message that was answered stays empty for a moment, so that a second click does not answer the next one.
     """
 
     def __init__(self, workspace: DocumentContext | None = None, parent: QWidget | None = None) -> None:
@@ -48,19 +51,27 @@ class MessageBar(QWidget):
         return [row.message for row in self._rows]
 
     def show_message(self, message: Message) -> None:
-        """Show a message; replaces an equal one, or one on its topic."""
+        """Show a message; replaces an equal one, or one on its topic, in whose place it stands."""
+        place, answered = -1, None
         for row in list(self._rows):
             same_text = (row.message.title, row.message.detail) == (message.title, message.detail)
             if row.message.topic == message.topic and (same_text or message.topic):
+                place = self._layout.indexOf(row)
+                answered = row if row.is_answered else None
                 self._remove(row)
         self._make_room()
         row = _Row(message, self._workspace)
-        row.closed.clicked.connect(partial(self._remove, row))
+        if answered is not None:
+            row.take_place_of(answered)
+        row.closed.clicked.connect(partial(self._answered, row))
         for button in row.buttons:
-            button.clicked.connect(partial(self._remove, row))
+            button.clicked.connect(partial(self._answered, row))
         self._rows.append(row)
-        staying = sum(not _disappears(one) for one in self.messages[:-1])
-        self._layout.insertWidget(-1 if _disappears(message) else staying, row)
+        if place < 0 and not _disappears(message):
+            staying = (self._layout.indexOf(one) for one in self._rows[:-1] if not _disappears(one.message))
+            place = max(staying, default=-1) + 1
+        self._layout.insertWidget(place, row)
+        row.show()
         self.show()
         if _disappears(message):
             QTimer.singleShot(_INFO_SECONDS * 1000, row, partial(self._remove, row))
@@ -90,6 +101,17 @@ class MessageBar(QWidget):
         self._remove(self._rows[-1])
         return True
 
+    def _answered(self, row: _Row, *_: object) -> None:
+        """Remove a message; those below it move up a little later."""
+        place = self._layout.indexOf(row)
+        if 0 <= place < self._layout.count() - 1:
+            gap = QWidget()
+            gap.setFixedHeight(row.height())
+            self._layout.insertWidget(place, gap)
+            gap.show()
+            QTimer.singleShot(_STILL_MS, gap, gap.deleteLater)
+        self._remove(row)
+
     def _remove(self, row: _Row, *_: object) -> None:
         if row in self._rows:
             self._rows.remove(row)
@@ -110,6 +132,7 @@ class _Row(QFrame):
         super().__init__()
         self.message = message
         self.buttons: list[QPushButton] = []
+        self.is_answered = False  # one of the buttons was pressed
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setAutoFillBackground(True)
         self._grid = QGridLayout(self)
@@ -149,9 +172,23 @@ class _Row(QFrame):
             row.addWidget(go)
         for title, call in self.message.choices:
             button = QPushButton(title)
-            button.clicked.connect(partial(_call, call))
+            button.clicked.connect(partial(self._call, call))
             self.buttons.append(button)
             row.addWidget(button)
+
+    def _call(self, call: Callable[[], object], *_: object) -> None:
+        self.is_answered = True
+        call()
+
+    def take_place_of(self, answered: _Row) -> None:
+        """For a moment, be as high as the message that was answered, and take no click that was meant for it."""
+        self.setMinimumHeight(answered.height())
+        self._actions.setEnabled(False)
+        QTimer.singleShot(_STILL_MS, self, self._settle)
+
+    def _settle(self) -> None:
+        self.setMinimumHeight(0)
+        self._actions.setEnabled(True)
 
     def _color(self) -> None:
         colors = theme()
@@ -159,11 +196,6 @@ class _Row(QFrame):
         self._icon.setPixmap(icon(self.message.severity, color).pixmap(16, 16))
         self.closed.setIcon(icon("close"))
         self.setBackgroundRole(self.palette().ColorRole.Base)
-
-
-def _call(call: object, *_: object) -> None:
-    assert callable(call)
-    call()
 
 
 def _text_label(message: Message) -> QLabel:

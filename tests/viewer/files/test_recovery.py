@@ -1,10 +1,12 @@
 """What a crash leaves behind comes back through the real window."""
 
+import os
 import re
 
 import numpy as np
 import onnx.parser
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractButton, QLabel
 
 from onnx_workbench.model.edits import nodes
@@ -12,6 +14,8 @@ from onnx_workbench.model.history.steps import SetField, SetInitializer
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.viewer.core.folders import journal_folder
+from onnx_workbench.viewer.core.messages import Message
+from onnx_workbench.viewer.dialogs.recovered_files import RecoveredFilesDialog
 from onnx_workbench.viewer.files import document_area, read_model, recovery
 from tests.model import builders
 from tests.model.recovery.crash import abandon
@@ -72,7 +76,7 @@ def crash(qtbot, window, path, monkeypatch):
 
 def press(qtbot, window, text):
     def buttons():
-        return [b for b in window.findChildren(QAbstractButton) if b.text() == text and b.isVisible()]
+        return [b for b in window.findChildren(QAbstractButton) if b.text() == text and b.isVisible() and b.isEnabled()]
 
     qtbot.waitUntil(lambda: bool(buttons()))
     buttons()[0].click()
@@ -167,7 +171,105 @@ def test_what_was_done_can_be_looked_at_and_discarded(qtbot, window, model_file,
     offer_recovery(qtbot, window)
     press(qtbot, window, "Show changes")
     press(qtbot, window, "Discard")
+    assert offered_after_restart(qtbot, window) == []
+
+
+def offered_after_restart(qtbot, window):
+    """The titles of what a program that starts now would offer to recover."""
+    window.area.message_bar.clear()
+    offer_recovery(qtbot, window)
+    return [message.title for message in window.area.message_bar.messages]
+
+
+def test_discarded_edits_come_back_by_undo(qtbot, window, model_file, monkeypatch):
+    crash(qtbot, window, model_file, monkeypatch)
+    offer_recovery(qtbot, window)
+    press(qtbot, window, "Discard")
+    (message,) = window.area.message_bar.messages
+    assert message.title == "Discarded the unsaved edits of chain.onnx"
+    press(qtbot, window, "Undo")
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        press(qtbot, window, "Recover")
+    qtbot.waitUntil(lambda: window.tab.workspace.document.undo_title == "Rename first")
+
+
+def test_discarded_edits_come_back_from_the_list_of_recovered_files(qtbot, window, model_file, monkeypatch):
+    crash(qtbot, window, model_file, monkeypatch)
+    offer_recovery(qtbot, window)
+    press(qtbot, window, "Discard")
+    window.actions_binding.run("help.recovered_files")
+    (dialog,) = window.findChildren(RecoveredFilesDialog)
+    model = dialog.table.model()
+    qtbot.waitUntil(lambda: model.rowCount() == 1)
+    assert model.index(0, 0).data() == "chain.onnx"
+    assert model.index(0, 2).data() == 1
+    assert model.index(0, 3).data().startswith("Discarded")
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        dialog.recover_button.click()
+    qtbot.waitUntil(lambda: window.tab.workspace.document.undo_title == "Rename first")
+
+
+def test_discarded_edits_are_deleted_after_a_week(qtbot, window, model_file, monkeypatch):
+    crash(qtbot, window, model_file, monkeypatch)
+    offer_recovery(qtbot, window)
+    press(qtbot, window, "Discard")
+    (journal,) = journal_folder().glob("*.discarded-*")
+    stem, _, seconds = journal.name.rpartition("-")
+    younger = journal.rename(journal.with_name(f"{stem}-{int(seconds) - 6 * 86400}"))
+    offered_after_restart(qtbot, window)
+    assert younger.exists()
+    younger.rename(journal.with_name(f"{stem}-{int(seconds) - 8 * 86400}"))
+    offered_after_restart(qtbot, window)
     assert list(journal_folder().iterdir()) == []
+
+
+def test_two_clicks_at_one_place_answer_one_question(qtbot, window, monkeypatch):
+    """The next question stays where it is, and no button comes to be where the answered one was."""
+    for _ in range(2):
+        new_model(qtbot, window)
+        abandon(window.tab.autosave.journal)
+    monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: False)
+    offer_recovery(qtbot, window)
+    bar = window.area.message_bar
+    window.show()
+    first, second = (b for b in bar.findChildren(QAbstractButton) if b.text() == "Discard")
+    qtbot.waitUntil(first.isVisible)
+    place, below = first.mapTo(bar, first.rect().center()), second.mapTo(bar, second.rect().topLeft())
+    for _ in range(2):
+        qtbot.mouseClick(bar.childAt(place), Qt.MouseButton.LeftButton)
+        bar.layout().activate()
+    assert second.mapTo(bar, second.rect().topLeft()) == below
+    assert len(list(journal_folder().glob("*.discarded-*"))) == 1
+
+
+def test_a_closed_message_leaves_the_next_one_in_its_place(qtbot, window):
+    bar = window.area.message_bar
+    for name in ("one", "two"):
+        window.area.show_message(Message("warning", name))
+    window.show()
+    row = bar.layout().itemAt(1).widget()
+    qtbot.waitUntil(row.isVisible)
+    before = row.pos()
+    bar.layout().itemAt(0).widget().closed.click()
+    bar.layout().activate()
+    assert row.pos() == before
+    assert [message.title for message in bar.messages] == ["two"]
+
+
+def test_several_models_are_recovered_at_once(qtbot, window, monkeypatch):
+    for name in ("one", "two"):
+        rename_in(new_model(qtbot, window), name)
+        abandon(window.tab.autosave.journal)
+        window.area.remove_tab(window.tab)
+    monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: False)
+    offer_recovery(qtbot, window)
+    assert window.area.message_bar.messages[0].title == "2 models have unsaved edits"
+    press(qtbot, window, "Recover All")
+    qtbot.waitUntil(lambda: len(window.area.tabs()) == 2)
+    documents = [tab.workspace.document for tab in window.area.tabs()]
+    qtbot.waitUntil(lambda: [document.undo_title for document in documents] == ["Rename"] * 2)
+    assert {document.model.graph.nodes.last.name for document in documents} == {"one", "two"}
+    assert [m.title for m in window.area.message_bar.messages if m.severity == "warning"] == []
 
 
 def test_edits_that_were_all_undone_are_not_asked_about(qtbot, window, model_file, monkeypatch):
@@ -219,7 +321,7 @@ def test_a_second_kill_while_edits_are_done_again_loses_nothing(qtbot, window, m
             press(qtbot, window, "Recover")
         qtbot.waitUntil(lambda: not window.tabs())
     offer_recovery(qtbot, window)
-    assert [message.title for message in window.area.message_bar.messages] == ["Unsaved edits of a new model"]
+    assert [message.title for message in window.area.message_bar.messages] == ["Unsaved edits of new"]
     with qtbot.waitSignal(window.files.opened):
         press(qtbot, window, "Recover")
     qtbot.waitUntil(lambda: window.tab.workspace.document.undo_title == "Rename")
@@ -301,7 +403,7 @@ def test_a_model_that_was_made_is_recovered_without_an_edit(qtbot, window, monke
     kill(window, monkeypatch)
     offer_recovery(qtbot, window)
     (message,) = window.area.message_bar.messages
-    assert message.title == "Unsaved: a new model"
+    assert message.title == "Unsaved: new"
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
         press(qtbot, window, "Recover")
     again = window.tab.workspace.document
@@ -311,16 +413,17 @@ def test_a_model_that_was_made_is_recovered_without_an_edit(qtbot, window, monke
 
 
 def test_each_of_two_models_that_were_made_within_a_second_is_offered(qtbot, window, monkeypatch):
-    monkeypatch.setattr("onnx_workbench.model.recovery.log.time.time", lambda: 1e9)
     for _ in range(2):
         new_model(qtbot, window)
         abandon(window.tab.autosave.journal)
+    for path in journal_folder().glob("*.journal"):
+        os.utime(path, (1e9, 1e9))
     monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: False)
     offer_recovery(qtbot, window)
-    assert [message.title for message in window.area.message_bar.messages] == ["Unsaved: a new model"] * 2
+    assert [message.title for message in window.area.message_bar.messages[1:]] == ["Unsaved: new"] * 2
     press(qtbot, window, "Discard")
     press(qtbot, window, "Discard")
-    assert list(journal_folder().iterdir()) == []
+    assert offered_after_restart(qtbot, window) == []
 
 
 def test_edits_during_which_a_program_ended_that_did_them_again_are_offered_with_a_word(
