@@ -19,5 +19,5 @@ def features_first(x: Array) -> bool:
 
 
 def empty_features_first(shape: Sequence[int], dtype: DTypeLike) -> Array:
-    """Like `exec.kernels.allocation.empty`, with the last axis outermost in memory."""
+    """Like `exec.values.arrays.empty`, with the last axis outermost in memory."""
     return np.moveaxis(empty((shape[-1], *shape[:-1]), dtype), 0, -1)
