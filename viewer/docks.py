@@ -220,10 +220,6 @@ class Docks(QObject):
         """Return the created panels of the current document; None for others."""
         return [(dock.info, dock.panel) for dock in self._docks.values()]
 
-    def make(self, panel_id: str) -> Panel | None:
-        """Return the panel of the current document, created without being shown; None without a document."""
-        return self._docks[panel_id].make()
-
     def panel(self, panel_id: str) -> Panel | None:
         """Return the panel of the current document; created, shown and raised if it was not shown yet."""
         dock = self._docks[panel_id]

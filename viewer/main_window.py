@@ -315,10 +315,7 @@ class MainWindow(QMainWindow):
         return palette
 
     def open_palette(self) -> None:
-        from onnx_workbench.viewer.actions.controls import control_entries, more_entries
-
-        entries = self.actions_binding.palette_entries(self._trigger)
-        self.palette_popup.open([*entries, *control_entries(self.docks)], more_entries(self.docks))
+        self.palette_popup.open(self.actions_binding.palette_entries(self._trigger))
 
     # -- events ----------------------------------------------------------------------------------------------
 

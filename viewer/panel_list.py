@@ -67,7 +67,7 @@ PANELS: tuple[PanelInfo, ...] = (
         "right",
         "run",
         "Ctrl+Shift+R",
-        words="inputs feeds breakpoints seed limits outputs console debug",
+        words="inputs feeds breakpoints conditions seed random limits memory time outputs console debug",
     ),
     PanelInfo(
         "tensor",
@@ -77,7 +77,7 @@ PANELS: tuple[PanelInfo, ...] = (
         "bottom",
         "tensor",
         "Ctrl+Shift+T",
-        words="values numbers array weights data image heat map histogram",
+        words="values numbers array weights data image heat map histogram fill export import slice logarithmic",
     ),
     PanelInfo(
         "problems",
@@ -104,7 +104,7 @@ PANELS: tuple[PanelInfo, ...] = (
         "Statistics",
         "bottom",
         "chart",
-        words="counts parameters flops summary",
+        words="counts parameters params macs flops operators memory size summary",
     ),
     PanelInfo("history", "panels.history", "HistoryPanel", "History", "bottom", "history", words="undo redo edits"),
     PanelInfo(
@@ -143,7 +143,7 @@ PANELS: tuple[PanelInfo, ...] = (
         "Profile",
         "bottom",
         "profile",
-        words="time memory speed performance slow",
+        words="time memory speed performance slow rows columns",
     ),
     PanelInfo(
         "element",
@@ -152,7 +152,7 @@ PANELS: tuple[PanelInfo, ...] = (
         "Element",
         "bottom",
         "find",
-        words="provenance trace origin index debug",
+        words="provenance trace origin index receptive field debug",
     ),
     PanelInfo(
         "compare",
@@ -161,6 +161,6 @@ PANELS: tuple[PanelInfo, ...] = (
         "Compare",
         "bottom",
         "compare",
-        words="reference accuracy error difference onnxruntime",
+        words="reference accuracy error difference onnxruntime absolute relative tolerance",
     ),
 )

@@ -1,15 +1,11 @@
-import numpy as np
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QApplication, QDockWidget, QScrollArea
 
-from onnx_workbench.model.edits.initializers import add_initializer
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import RemoveNode, SetField
 from onnx_workbench.model.ir.graph import Model
-from onnx_workbench.model.ir.tensors import ArrayTensor
-from onnx_workbench.viewer.actions.controls import control_entries
 from onnx_workbench.viewer.core.settings import Settings
 from onnx_workbench.viewer.files.read_model import sample_model
 from onnx_workbench.viewer.main_window import MainWindow
@@ -132,7 +128,7 @@ def test_the_next_start_has_the_inspector_in_front_of_the_run_panel(qtbot, tmp_p
             inspector = window.docks.panel("inspector")
             qtbot.waitUntil(lambda panel=inspector: not panel.visibleRegion().isEmpty())
             window.workspace.suggest_panel("tensor")  # as the first run does
-            run = window.docks.make("run")
+            run = window.docks.panel("run")
             qtbot.waitUntil(lambda panel=run: not panel.visibleRegion().isEmpty())
         window.close()
         qtbot.wait(0)
@@ -171,21 +167,6 @@ def test_the_palette_goes_to_a_panel_and_never_closes_it(window, qtbot, tmp_path
         qtbot.keyClick(window.palette_popup.field, Qt.Key.Key_Return)
         assert window.docks.is_open("outline")
         qtbot.waitUntil(window.docks.panel("outline").tree.hasFocus)
-
-
-def test_an_entry_of_a_panels_menu_is_found_again_once_the_menu_was_filled_anew(window, qtbot, tmp_path):
-    open_copies(window, qtbot, tmp_path, "a.onnx")
-    panel = window.docks.open("tensor")
-    with window.workspace.document.edit("Add") as edit:
-        constant = add_initializer(edit, window.workspace.graph, ArrayTensor(np.zeros((2, 3), np.float32)), "zeros")
-    window.workspace.selection.set([constant])
-    qtbot.waitUntil(lambda: panel.pane.table.cells.rowCount() == 2)
-    entry = next(one for one in control_entries(window.docks) if one.title == "Fill")
-    panel.pane.menu.build()
-    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-    assert entry.enabled
-    entry.run()
-    assert panel.pane.ask.isVisible()
 
 
 def test_escape_leads_from_every_panel_back_to_the_graph(window, qtbot, tmp_path):

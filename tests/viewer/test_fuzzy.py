@@ -1,6 +1,8 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onnx_workbench.viewer.actions import actions
 from onnx_workbench.viewer.popups.fuzzy_match import rate
 
 
@@ -58,6 +60,29 @@ def test_titles_win_over_names_and_names_over_what_is_said():
     assert best("batch", ("Convert…", "batch"), "Set Batch Dimension…") == "Set Batch Dimension…"
     assert best("optimize", ("Run", "", "Optimize nothing"), ("Simplify…", "optimize")) == "Simplify…"
     assert best("find", "Find and Replace…", "Find…") == "Find…"
+
+
+def test_the_title_itself_comes_first_with_any_dots():
+    other = ("Compare Values With…", "compare with model compare with file")
+    for query in ("compare with…", "Compare With...", "compare with"):
+        assert best(query, other, "Compare With…") == "Compare With…"
+
+
+@pytest.mark.parametrize(
+    ("query", "title"),
+    [
+        ("mac", "Statistics"),
+        ("macs", "Colour by Multiply-adds"),
+        ("params", "Statistics"),
+        ("seed", "Run"),
+        ("relative tolerance", "Compare"),
+        ("logarithmic", "Tensor"),
+        ("simplify", "Simplify…"),
+    ],
+)
+def test_words_that_users_type_find_the_command(query, title):
+    found = [(rate(query, one.plain_title, one.words, one.tip), one.title.replace("&", "")) for one in actions()]
+    assert title in [name for rated, name in sorted(found, key=lambda one: -one[0][0] if one[0] else 0)[:5] if rated]
 
 
 def test_words_begin_at_capitals_too():

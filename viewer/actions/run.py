@@ -117,7 +117,7 @@ def _colour_by(kind: str, title: str) -> Action:
         place=Submenu.COLOURS,
         when=has_results,
         checked=partial(_is_overlay, kind),
-        words="overlay heat map legend statistic",
+        words="overlay heat map legend statistic" + (" macs flops" if kind == "macs" else ""),
     )(partial(_overlay, kind))
 
 

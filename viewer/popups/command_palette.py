@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QPoint, QSize, Qt, QTimer
+from PySide6.QtCore import QPoint, QSize, Qt
 from PySide6.QtGui import QHideEvent, QPainter
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
@@ -15,7 +15,6 @@ from onnx_workbench.viewer.style.theme import theme
 
 _WIDTH = 620
 _ROWS = 14
-_TAKE_MS = 5  # between two batches of added entries
 _WITH_KEYS = 0.1  # bonus for entries with a shortcut
 _DISABLED = 15  # malus for entries that are disabled now
 
@@ -52,38 +51,18 @@ class CommandPalette(FilterPopup):
         super().__init__(window, "Command", _EntryDelegate(), width=_WIDTH, most_rows=_ROWS)
         self.field.setPlaceholderText("Type what you want to do")
         self._entries: list[PaletteEntry] = []
-        self._more: Iterator[Iterable[PaletteEntry]] = iter(())
-        self._take = QTimer(self, interval=_TAKE_MS)
-        self._take.timeout.connect(self._list_more)
         self._recent: dict[str, None] = {}  # titles chosen before, newest last
 
-    def open(self, entries: Iterable[PaletteEntry], more: Iterator[Iterable[PaletteEntry]] | None = None) -> None:
-        """Show the palette over its window with these entries.
-
-        The items of the generator `more` are added while the palette is shown, one per event-loop iteration.
-        """
+    def open(self, entries: Iterable[PaletteEntry]) -> None:
+        """Show the palette over its window with these entries."""
         self._entries = list(entries)
-        self._more = iter(()) if more is None else more
-        self._take.start()
         self.show_at()
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Release the entries, which hold the panels of the document."""
+        """Release the entries, which hold the document."""
         super().hideEvent(event)
-        self._take.stop()
-        self._entries, self._more = [], iter(())
+        self._entries = []
         self.model.set(())
-
-    def _list_more(self) -> None:
-        part = next(self._more, None)
-        if part is None:
-            self._take.stop()
-            return
-        known = {(entry.title, entry.where) for entry in self._entries}
-        fresh = [entry for entry in part if (entry.title, entry.where) not in known]
-        if fresh:
-            self._entries += fresh
-            self.filter_again()
 
     def refresh(self) -> None:
         """Show which entries are enabled now, in place, as the user may be about to choose one."""

@@ -17,7 +17,7 @@ _IN_TITLE = _Worth(130, 120, 50)
 _IN_NAMES = _Worth(88, 75, 20)
 _IN_MORE = _Worth(40, 40, 10)
 _FIRST = 10  # at the beginning of the title
-_EXACT = 40  # for being the title
+_EXACT = 1000  # for being the title, which nothing else may come before
 _COVERED = 40  # for the share of the title's words that were typed
 _CALLED = 35  # for several adjacent words among the other names
 _ABBREVIATED = 60  # for initials of the title's words, ztf of Zoom to Fit
@@ -25,13 +25,13 @@ _SCATTERED = 5  # for a subsequence of the title, less one for each isolated let
 
 
 def rate(query: str, title: str, names: str = "", more: str = "") -> tuple[float, tuple[int, ...]] | None:
-    """Return the score (0 to 255, more is better) and the matched positions in `title`; None without a match.
+    """Return the score (more is better) and the matched positions in `title`; None without a match.
 
     Each word of the query must match, case-insensitively and in any order: in the title; in `names`, synonyms, which
     are nearly as good; in `more`, the description; or as a subsequence of the title. An empty query matches everything
     with score 0.
     """
-    words = query.lower().split()
+    words = query.lower().replace("...", " ").replace("…", " ").split()
     if not words:
         return 0, ()
     total = covered = 0
