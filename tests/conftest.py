@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,13 +20,35 @@ REPOSITORY = Path(__file__).parent.parent
 _paths = [str(REPOSITORY / "packaging" / "launcher"), str(REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])]
 os.environ["PYTHONPATH"] = os.pathsep.join(_paths)
 
-# Timing is never a reason to fail: the machine may be busy. The thorough profile is for a night's run.
+# The same examples each time, so that nobody's change meets what another's left to be found. Timing is never a reason
+# to fail: the machine may be busy.
 settings.register_profile(
-    "default", max_examples=50, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+    "fixed",
+    max_examples=50,
+    derandomize=True,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
-settings.register_profile("thorough", settings.get_profile("default"), max_examples=2000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+settings.register_profile("fresh", settings.get_profile("fixed"), derandomize=False)
+settings.register_profile("thorough", settings.get_profile("fresh"), max_examples=2000)  # for a night's run
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the profile before tests are imported, which ask it whether examples and seeds are fixed."""
+    usual = "fresh" if config.option.markexpr == "slow" else "fixed"
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", usual))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Count what was skipped, by the beginning of the reason, in one line."""
+    reasons = Counter(
+        report.longrepr[2].removeprefix("Skipped: ").partition(":")[0]
+        for report in terminalreporter.stats.get("skipped", ())
+    )
+    if reasons:
+        counted = ", ".join(f"{count} x {reason}" for reason, count in reasons.most_common())
+        terminalreporter.write_line(f"{reasons.total()} skipped: {counted}")
 
 
 @pytest.fixture(scope="session")

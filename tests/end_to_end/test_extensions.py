@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -540,9 +541,18 @@ ENDINGS = ("SystemExit(3)", "GeneratorExit()", "KeyboardInterrupt()", "type('Odd
 @pytest.fixture
 def other_handler():
     """Ctrl+C is handled as the window does it, so that no KeyboardInterrupt is the user's."""
-    before = signal.signal(signal.SIGINT, lambda *_: None)
-    yield
-    signal.signal(signal.SIGINT, before)
+    with handler_of_interrupt(lambda *_: None):
+        yield
+
+
+@contextmanager
+def handler_of_interrupt(handler):
+    """What handles Ctrl+C. Programs that a shell starts in the background ignore it, and so do their children."""
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -573,5 +583,5 @@ ow.simplify_pass("ending")(lambda context: end())
 
 
 def test_the_users_interrupt_ends_what_an_extension_does(written):
-    with pytest.raises(KeyboardInterrupt):
+    with handler_of_interrupt(signal.default_int_handler), pytest.raises(KeyboardInterrupt):
         extensions.load(written("import signal\nsignal.raise_signal(signal.SIGINT)\n"))

@@ -49,7 +49,7 @@ def python(code: str, folder: Path) -> str:
     search = os.pathsep.join(filter(None, (str(REPOSITORY / "packaging" / "launcher"), os.environ.get("PYTHONPATH"))))
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], cwd=folder, env={**os.environ, "PYTHONPATH": search},
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

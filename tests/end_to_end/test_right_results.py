@@ -18,11 +18,7 @@ from onnx_workbench.model.inference import infer
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.types import ElementType, TensorType
 from onnx_workbench.viewer.cli.main import main
-
-try:
-    import onnxruntime
-except ImportError:  # it is optional
-    onnxruntime = None
+from tests.onnx_runtime import is_loaded
 
 SLICE_10 = """
 <ir_version: 5, opset_import: ["" : 10]>
@@ -204,17 +200,6 @@ def errors(model) -> set[str]:
     return {str(p.message) for p in check_model(model) if p.severity == "error"}
 
 
-def is_loaded(data: bytes) -> bool:
-    """Whether ONNX Runtime takes a model."""
-    state = onnxruntime.capi.onnxruntime_pybind11_state
-    onnxruntime.set_default_logger_severity(4)
-    try:
-        onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
-    except (RuntimeError, ValueError, state.Fail, state.InvalidGraph, state.InvalidArgument, state.NotImplemented):
-        return False
-    return True
-
-
 CASES = {
     "simplify Slice 10": (SLICE_10, ["simplify"], (1, 2, 5)),
     "inline an unused output": (UNUSED_OUTPUT, ["convert", "--functions", "inline"], (1, 3)),
@@ -264,7 +249,7 @@ def test_what_is_written_computes_the_same(text, command, sizes, tmp_path):
             assert np.asarray(found.outputs[name]).dtype == np.asarray(array).dtype
             np.testing.assert_array_equal(found.outputs[name], array)
     assert errors(after) <= errors(before)
-    if onnxruntime is not None and is_loaded(source.read_bytes()):
+    if is_loaded(source.read_bytes()):
         assert is_loaded(target.read_bytes())
 
 

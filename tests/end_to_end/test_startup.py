@@ -59,7 +59,6 @@ def run(code: str, state: Path, **environment: str) -> subprocess.CompletedProce
         capture_output=True,
         text=True,
         env=settings,
-        timeout=120,
         check=False,
     )
 
@@ -233,10 +232,10 @@ def test_a_second_start_hands_its_file_to_the_window_that_is_open(short_path):
         assert first.stdout.readline() == "listening\n"
         second = subprocess.run(
             [sys.executable, "-m", "onnx_workbench", copy.name],
-            capture_output=True, text=True, timeout=60, check=False, env=environment, cwd=short_path,
+            capture_output=True, text=True, check=False, env=environment, cwd=short_path,
         )  # fmt: skip
         assert (second.returncode, second.stdout.split(";")[0]) == (0, "Opened in the running program")
-        assert first.communicate(timeout=60)[0] == "second.onnx\n"
+        assert first.communicate()[0] == "second.onnx\n"
         assert first.returncode == 0
     finally:
         first.kill()
@@ -246,7 +245,7 @@ def test_no_display_is_said_plainly():
     environment = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")}
     result = subprocess.run(
         [sys.executable, "-m", "onnx_workbench"],
-        capture_output=True, text=True, timeout=60, check=False, env=environment,
+        capture_output=True, text=True, check=False, env=environment,
     )  # fmt: skip
     assert result.returncode == 3
     if sys.platform.startswith("linux"):

@@ -1,32 +1,33 @@
-"""Random models and operator cases with a fresh seed each time; a failure names it.
+"""Random models and operator cases by a seed, which a failure names; fresh ones with HYPOTHESIS_PROFILE=fresh.
 
 `python -m tests.fuzz --models 1000 --seed S` runs more of them.
 """
 
 from __future__ import annotations
 
-import os
 import random
-import time
 from collections.abc import Iterator
 from functools import partial
 
 import onnx
 import onnx.parser
 import pytest
+from hypothesis import settings
 
 from tests.fuzz.generator import NEWEST, OLDEST, random_model
 from tests.fuzz.oracles import ORACLES, Case, one_helper_process, shows, verdict
 from tests.fuzz.shrinker import as_text, kind_of, shrink
 from tests.fuzz.sweeps import sweep
 
-#: Fresh, but for the profile in which hypothesis repeats its examples too: what must pass there may not rest on luck.
-SEED = 1 if os.environ.get("HYPOTHESIS_PROFILE") == "ci" else random.SystemRandom().randrange(1 << 32)
-#: Seconds, and most models and sweeps of operators, in the normal suite.
-MODELS_FOR, CASES_FOR = 10.0, 5.0
-MOST_MODELS, MOST_SWEEPS = 60, 40
+#: Fixed where the examples of hypothesis are.
+SEED = 1 if settings.default.derandomize else random.SystemRandom().randrange(1 << 32)
+#: Models, and sweeps of ten operators, in the normal suite.
+MODELS, SWEEPS = 40, 20
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # of numpy in the reference, which computes with whatever comes
+pytestmark = [
+    pytest.mark.random,
+    pytest.mark.filterwarnings("ignore"),  # of numpy in the reference, which computes with whatever comes
+]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -47,21 +48,16 @@ def found_in(seed: str, number: int, oracles: tuple[str, ...]) -> str:
 
 def test_random_models() -> None:
     """Each goes through two of the oracles, in turn."""
-    names, number, began = list(ORACLES), 0, time.monotonic()
-    while number < MOST_MODELS and time.monotonic() - began < MODELS_FOR:
+    names = list(ORACLES)
+    for number in range(MODELS):
         chosen = tuple(names[(2 * number + i) % len(names)] for i in range(2))
         if message := found_in(f"{SEED}:{number}", number, chosen):
             pytest.fail(message)
-        number += 1
 
 
 def test_operator_cases() -> None:
-    began = time.monotonic()
-    for number in range(MOST_SWEEPS):
-        if time.monotonic() - began > CASES_FOR:
-            break
-        for finding in sweep(SEED, range(number * 10, number * 10 + 10)):
-            pytest.fail(str(finding))
+    for finding in sweep(SEED, range(10 * SWEEPS)):
+        pytest.fail(str(finding))
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ def opened(window, qtbot, *paths):
     """Open files and wait for their tabs and drawings."""
     count = len(window.tabs())
     window.files.open(paths)
-    qtbot.waitUntil(lambda: len(window.tabs()) == count + len(paths) and not window.files.pending, timeout=20_000)
+    qtbot.waitUntil(lambda: len(window.tabs()) == count + len(paths) and not window.files.pending)
     settled(window, qtbot)
     return window.tabs()[-1]
 
@@ -24,7 +24,7 @@ def added(window, qtbot, model, title="new"):
 
 def settled(window, qtbot):
     """Wait until every graph is drawn."""
-    qtbot.waitUntil(lambda: all(not tab.view.scenes.is_busy for tab in window.tabs()), timeout=20_000)
+    qtbot.waitUntil(lambda: all(not tab.view.scenes.is_busy for tab in window.tabs()))
 
 
 def rename(tab, name):

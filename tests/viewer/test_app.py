@@ -58,7 +58,7 @@ def test_no_timer_runs_while_nothing_happens(qtbot):
     window.resize(1200, 800)
     with qtbot.waitExposed(window):
         window.show()
-    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+    with qtbot.waitSignal(window.files.opened):
         window.files.open([sample_model()])
     for panel in PANELS:
         window.docks.open(panel.id)
@@ -78,11 +78,11 @@ def test_nothing_of_a_closed_document_stays(qtbot):
     kept, widgets = [], []
     for _ in range(3):
         window.files.open([sample_model()])
-        qtbot.waitUntil(lambda: bool(window.tabs()), timeout=20_000)
+        qtbot.waitUntil(lambda: bool(window.tabs()))
         for panel in PANELS:
             window.docks.open(panel.id)
         tab = window.tab
-        qtbot.waitUntil(lambda tab=tab: not tab.view.scenes.is_busy and not tab.workspace.tasks.running, timeout=30_000)
+        qtbot.waitUntil(lambda tab=tab: not tab.view.scenes.is_busy and not tab.workspace.tasks.running)
         tab.workspace.selection.set([next(iter(tab.workspace.graph.nodes))])
         kept.append([weakref.ref(thing) for thing in (tab, tab.workspace, tab.workspace.document)])
         window.files.close(tab)
@@ -94,7 +94,7 @@ def test_nothing_of_a_closed_document_stays(qtbot):
         gc.collect()
         return [[thing() is None for thing in things] for things in kept] == [[True] * 3] * 3
 
-    qtbot.waitUntil(all_gone, timeout=20_000)
+    qtbot.waitUntil(all_gone)
     assert widgets[2] == widgets[1]
     window.close()
     qtbot.waitUntil(lambda: not isValid(window))

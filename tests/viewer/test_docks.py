@@ -47,7 +47,7 @@ def test_a_panel_stands_an_empty_model_and_a_full_one(info, qtbot, workspace):
         panel.show()
         panel.activate()
         edit_everything(each)
-        qtbot.waitUntil(lambda each=each: not each.tasks.running, timeout=20_000)
+        qtbot.waitUntil(lambda each=each: not each.tasks.running)
     empty.close()
 
 
@@ -55,19 +55,19 @@ def test_a_panel_stands_an_empty_model_and_a_full_one(info, qtbot, workspace):
 def test_a_panel_that_is_closed_hears_nothing_any_more(info, qtbot, workspace):
     panel = info.load()(workspace)
     panel.show()
-    qtbot.waitUntil(lambda: not workspace.tasks.running, timeout=20_000)
+    qtbot.waitUntil(lambda: not workspace.tasks.running)
     panel.deleteLater()
     qtbot.wait(1)
     edit_everything(workspace)
-    qtbot.waitUntil(lambda: not workspace.tasks.running, timeout=20_000)
+    qtbot.waitUntil(lambda: not workspace.tasks.running)
 
 
 def open_copies(window, qtbot, tmp_path, *names):
     for name in names:
         (tmp_path / name).write_bytes(sample_model().read_bytes())
     window.files.open([tmp_path / name for name in names])
-    qtbot.waitUntil(lambda: len(window.tabs()) == len(names), timeout=20_000)
-    qtbot.waitUntil(lambda: all(not tab.view.scenes.is_busy for tab in window.tabs()), timeout=20_000)
+    qtbot.waitUntil(lambda: len(window.tabs()) == len(names))
+    qtbot.waitUntil(lambda: all(not tab.view.scenes.is_busy for tab in window.tabs()))
 
 
 def test_ids_are_unique_and_every_panel_has_an_action(window):
@@ -202,7 +202,7 @@ def test_the_shortcut_of_a_panel_goes_there_and_closes_it_only_from_there(window
 
 def opened_sample(make_window, qtbot, width, height):
     window = make_window(size=(width, height))
-    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+    with qtbot.waitSignal(window.files.opened):
         window.files.open([sample_model()])
     return window
 

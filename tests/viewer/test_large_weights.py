@@ -153,7 +153,7 @@ def test_editing_and_saving(window, qtbot, tab, pane, tmp_path, monkeypatch, nam
     document = tab.workspace.document
     with bounded(qtbot, window):
         EDITS[name](pane.editing)
-        qtbot.waitUntil(lambda: document.undo_title, timeout=60_000)
+        qtbot.waitUntil(lambda: document.undo_title)
     with bounded(qtbot, window):
         tab.workspace.navigation.reveal_all([initializer(tab, "b")])
         tab.workspace.navigation.reveal_all([initializer(tab, "a")])
@@ -169,8 +169,8 @@ def test_editing_and_saving(window, qtbot, tab, pane, tmp_path, monkeypatch, nam
 def test_an_edit_that_the_worker_gets(window, qtbot, tab, pane):
     with bounded(qtbot, window):
         EDITS["set"](pane.editing)
-        qtbot.waitUntil(lambda: tab.workspace.document.undo_title, timeout=60_000)
-    with bounded(qtbot, window), qtbot.waitSignal(tab.workspace.results.run_finished, timeout=120_000):
+        qtbot.waitUntil(lambda: tab.workspace.document.undo_title)
+    with bounded(qtbot, window), qtbot.waitSignal(tab.workspace.results.run_finished):
         run(window, "run.run")
 
 
@@ -181,10 +181,10 @@ def test_exporting_and_importing(window, qtbot, tab, pane, tmp_path):
         path = tmp_path / f"a{suffix}"
         with bounded(qtbot, window):
             pane.editing.export(pane.subject.tensor(), path, pane.subject.target.location)
-            qtbot.waitUntil(path.exists, timeout=60_000)
+            qtbot.waitUntil(path.exists)
     with bounded(qtbot, window):
         pane.editing.export(pane.subject.tensor(), tmp_path / "a.png", pane.subject.target.location)
-        qtbot.waitUntil(lambda: "The picture is too large" in titles(tab), timeout=60_000)
+        qtbot.waitUntil(lambda: "The picture is too large" in titles(tab))
     assert not (tmp_path / "a.png").exists()
     with (tmp_path / "a.raw").open("r+b") as file:
         file.write(b"")
@@ -210,11 +210,11 @@ def test_importing_weights(window, qtbot, tab, tmp_path):
     with bounded(qtbot, window):
         dialog = ImportWeightsDialog(tab.workspace, open_weights(path), window)
         dialog.show()
-        qtbot.waitUntil(lambda: len(dialog.model.differences) == 3, timeout=120_000)
+        qtbot.waitUntil(lambda: len(dialog.model.differences) == 3)
     assert set(dialog.model.differences.values()) == {0.0}
     with bounded(qtbot, window):
         dialog.ok.click()
-        qtbot.waitUntil(lambda: tab.workspace.document.undo_title, timeout=120_000)
+        qtbot.waitUntil(lambda: tab.workspace.document.undo_title)
 
 
 @pytest.mark.slow

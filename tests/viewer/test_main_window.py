@@ -340,7 +340,7 @@ def test_a_save_is_told_in_the_status_line(window, qtbot, write_model):
     tab = opened(window, qtbot, write_model("a.onnx"))
     rename(tab, "other")
     run(window, "file.save")
-    qtbot.waitUntil(lambda: window.status.currentMessage() == f"Saved {tab.path}", timeout=20_000)
+    qtbot.waitUntil(lambda: window.status.currentMessage() == f"Saved {tab.path}")
 
 
 def test_a_file_that_may_not_be_written_to_is_named_so_at_once(window, qtbot, monkeypatch, write_model):
@@ -383,7 +383,7 @@ def test_every_action_can_be_run_without_a_selection(window, qtbot, monkeypatch,
         opened(window, qtbot, write_model())
     with qtbot.captureExceptions() as exceptions:
         run(window, one.id)
-        qtbot.waitUntil(lambda: not window.files.tasks.running, timeout=20_000)
+        qtbot.waitUntil(lambda: not window.files.tasks.running)
         if isValid(window):
             settled(window, qtbot)
     assert exceptions == []
@@ -407,7 +407,7 @@ def test_pictures_are_written(window, qtbot, monkeypatch, write_model, tmp_path,
     tab = opened(window, qtbot, write_model())
     tab.workspace.selection.set(list(tab.workspace.graph.nodes)[:2])
     run(window, f"file.{action_id}")
-    qtbot.waitUntil(lambda: bool(tab.message_bar.messages), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(tab.message_bar.messages))
     assert tab.message_bar.messages[0].title.startswith(f"picture.{suffix} is written")
     assert target.read_bytes().startswith({"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<"}[suffix])
     if suffix == "svg":
@@ -493,7 +493,7 @@ def test_errors_are_counted_in_the_status_line_and_lead_to_the_list(window, qtbo
 
     tab = opened(window, qtbot, write_model())
     document, button = tab.workspace.document, window.status.problems
-    qtbot.waitUntil(lambda: tab.workspace.problems.finished, timeout=20_000)
+    qtbot.waitUntil(lambda: tab.workspace.problems.finished)
     assert not button.isVisible()
     node = document.model.graph.nodes.first
     with document.edit("Break") as edit:

@@ -71,7 +71,7 @@ def is_taken(text):
 def window(make_window, qtbot):
     window = make_window()
     window.area.add_tab(DocumentTab(Workspace(Document(hostile_model()), window.settings, title=_HOSTILE)))
-    qtbot.waitUntil(lambda: not window.tab.view.scenes.is_busy, timeout=20_000)
+    qtbot.waitUntil(lambda: not window.tab.view.scenes.is_busy)
     return window
 
 
@@ -80,10 +80,10 @@ def test_no_panel_shows_html(window, qtbot, panel):
     workspace = window.workspace
     with workspace.document.edit(_HOSTILE) as edit:
         edit.do(SetField(next(iter(workspace.graph.nodes)), "name", f"{_HOSTILE}again"))
-    qtbot.waitUntil(lambda: workspace.problems.finished and workspace.types.inferred is not None, timeout=30_000)
+    qtbot.waitUntil(lambda: workspace.problems.finished and workspace.types.inferred is not None)
     if panel in ("tensor", "run", "profile", "watch", "compare", "element"):
         window.actions_binding.run("run.run")
-        qtbot.waitUntil(lambda: workspace.results.current is not None and not workspace.runs.is_running, timeout=30_000)
+        qtbot.waitUntil(lambda: workspace.results.current is not None and not workspace.runs.is_running)
     shown = window.docks.open(panel)
     found = set()
     for item in (workspace.model, workspace.graph, *workspace.graph.nodes, *workspace.graph.values()):
@@ -100,7 +100,7 @@ def test_no_comparison_shows_the_titles_of_documents_as_html(window, qtbot):
     window.area.add_tab(DocumentTab(Workspace(Document(hostile_model()), window.settings, title=_HOSTILE)))
     show_beside(window.area, left, window.tab)
     shown = window.docks.open("differences")
-    qtbot.waitUntil(lambda: not at_work(window) and _HOSTILE in str(shown.model.columns), timeout=30_000)
+    qtbot.waitUntil(lambda: not at_work(window) and _HOSTILE in str(shown.model.columns))
     found = set()
     for widget in [shown, *shown.findChildren(QWidget)]:
         found |= guessed(widget)

@@ -24,13 +24,13 @@ def window(make_window, qtbot, tmp_path):
     save(builders.model(CUSTOM), tmp_path / "custom.onnx")
     window = make_window()
     window.files.open([tmp_path / "custom.onnx"])
-    qtbot.waitUntil(lambda: bool(window.tabs()) and not window.tabs()[-1].view.scenes.is_busy, timeout=20_000)
+    qtbot.waitUntil(lambda: bool(window.tabs()) and not window.tabs()[-1].view.scenes.is_busy)
     return window
 
 
 def test_a_rule_for_the_selected_operator_makes_what_follows_known(window, qtbot):
     workspace = window.tabs()[-1].workspace
-    qtbot.waitUntil(lambda: workspace.types.inferred is not None, timeout=30_000)
+    qtbot.waitUntil(lambda: workspace.types.inferred is not None)
     blurred = value(workspace.document, "a")
     assert workspace.types.type_of(blurred) is None
     workspace.selection.set([node(workspace.document, "blur")])
@@ -43,7 +43,7 @@ def test_a_rule_for_the_selected_operator_makes_what_follows_known(window, qtbot
 
     dialog.fields[0].setText("same as input 0")
     dialog.try_accept()
-    qtbot.waitUntil(lambda: workspace.types.type_of(blurred) is not None, timeout=30_000)
+    qtbot.waitUntil(lambda: workspace.types.type_of(blurred) is not None)
     assert workspace.types.type_of(blurred).shape.dims == ("N", 4)
 
 
@@ -56,9 +56,9 @@ def test_the_graph_shows_sizes_that_only_an_output_declares(make_window, qtbot, 
     save(builders.model(text), tmp_path / "declared.onnx")
     window = make_window()
     window.files.open([tmp_path / "declared.onnx"])
-    qtbot.waitUntil(lambda: bool(window.tabs()) and not window.tabs()[-1].view.scenes.is_busy, timeout=20_000)
+    qtbot.waitUntil(lambda: bool(window.tabs()) and not window.tabs()[-1].view.scenes.is_busy)
     tab = window.tabs()[-1]
-    qtbot.waitUntil(lambda: tab.workspace.types.inferred is not None, timeout=30_000)
+    qtbot.waitUntil(lambda: tab.workspace.types.inferred is not None)
     qtbot.waitUntil(lambda: not tab.view.scenes.is_busy)
     outputs = [box for box in tab.view.scene.boxes if box.kind is Kind.OUTPUT]
     assert {box.title: box.note for box in outputs} == {"y": "string [K2]", "z": "float n×3"}
@@ -66,7 +66,7 @@ def test_the_graph_shows_sizes_that_only_an_output_declares(make_window, qtbot, 
 
 def test_types_are_inferred_once_typing_rests(window, qtbot, monkeypatch):
     workspace = window.tabs()[-1].workspace
-    qtbot.waitUntil(lambda: workspace.types.inferred is not None, timeout=30_000)
+    qtbot.waitUntil(lambda: workspace.types.inferred is not None)
     infer = import_module("onnx_workbench.model.inference.infer")  # the package has a function of that name
     asked, request = [], infer.request
     monkeypatch.setattr(infer, "request", lambda *given, **more: asked.append(given) or request(*given, **more))
@@ -81,4 +81,4 @@ def test_types_are_inferred_once_typing_rests(window, qtbot, monkeypatch):
     assert not asked
     monkeypatch.setattr(type_inference, "_DELAY_MS", 0)
     edit(0.5)
-    qtbot.waitUntil(lambda: bool(asked), timeout=30_000)
+    qtbot.waitUntil(lambda: bool(asked))

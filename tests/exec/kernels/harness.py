@@ -33,6 +33,7 @@ from onnx_workbench.exec.kernels.registry import find
 from onnx_workbench.exec.values.arrays import SparseArray
 from onnx_workbench.model.ir import types
 from onnx_workbench.model.ir.types import ElementType
+from tests.onnx_runtime import session_or_skip
 
 load()
 
@@ -335,16 +336,11 @@ def ort_one_node(
     op_type: str, inputs: Sequence[Any], *, opset: int, outputs: int = 1, domain: str = "", **attributes: Any
 ) -> list[Any]:
     """What ONNX Runtime gives for one node, without optimisations; skips the test where it has no kernel."""
-    ort = pytest.importorskip("onnxruntime")
     model, feeds = one_node_model(op_type, inputs, opset=opset, outputs=outputs, domain=domain, **attributes)
     # ONNX Runtime wants every output to have a type.
     model = onnx.shape_inference.infer_shapes(model)
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4
     try:
-        session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        session = session_or_skip(model)
     except Exception as error:
         # Its exception classes are not public; only a missing kernel is a reason to skip.
         if "NOT_IMPLEMENTED" in str(error) or "NotImplemented" in type(error).__name__:

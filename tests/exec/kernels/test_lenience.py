@@ -14,6 +14,7 @@ from onnx import helper
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.model.ir.types import ElementType
 from tests.exec.kernels.harness import assert_same, call
+from tests.onnx_runtime import session_or_skip
 
 
 def f(*values: float) -> np.ndarray[Any, Any]:
@@ -26,7 +27,6 @@ def texts(*values: str) -> np.ndarray[Any, Any]:
 
 def run_by_ort(op_type: str, inputs: list[Any], opset: int, attributes: dict[str, Any], kind: int) -> Any:
     """Give what ONNX Runtime computes where no size is declared."""
-    ort = pytest.importorskip("onnxruntime")
     feeds = {f"i{k}": v for k, v in enumerate(inputs) if v is not None}
     declared = [
         helper.make_tensor_value_info(
@@ -38,11 +38,7 @@ def run_by_ort(op_type: str, inputs: list[Any], opset: int, attributes: dict[str
     node = helper.make_node(op_type, names, ["y"], **attributes)
     graph = helper.make_graph([node], "g", declared, [helper.make_tensor_value_info("y", kind, None)])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"]).run(
-        None, feeds
-    )[0]
+    return session_or_skip(model).run(None, feeds)[0]
 
 
 RAMP = np.arange(4, dtype=np.float32).reshape(1, 4)

@@ -16,6 +16,7 @@ from onnx_workbench.exec.session import Session
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.types import ElementType
 from tests.exec.kernels.harness import assert_same, call, to_array
+from tests.onnx_runtime import session_or_skip
 
 MS = "com.microsoft"
 RNG = np.random.default_rng(0)
@@ -56,7 +57,6 @@ def texts(*values: Any) -> Any:
 
 def onnxruntime(op_type: str, inputs: list[Any], types: list[int], domain: str, attributes: dict[str, Any]) -> Any:
     """Outputs of one node; a type of 0 leaves the output out."""
-    ort = pytest.importorskip("onnxruntime")
     names = [f"x{i}" if v is not None else "" for i, v in enumerate(inputs)]
     feeds = {n: v for n, v in zip(names, inputs, strict=True) if n}
     node = helper.make_node(op_type, names, [f"y{i}" if t else "" for i, t in enumerate(types)], domain=domain,
@@ -68,13 +68,8 @@ def onnxruntime(op_type: str, inputs: list[Any], types: list[int], domain: str, 
         [helper.make_tensor_value_info(f"y{i}", t, None) for i, t in enumerate(types) if t],
     )
     imports = [helper.make_opsetid(domain, 1), helper.make_opsetid("", 17)] if domain else [helper.make_opsetid("", 1)]
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 4
-    model = helper.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString()
-    session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    return [to_array(v) for v in session.run(None, feeds)]
+    model = helper.make_model(graph, opset_imports=imports, ir_version=10)
+    return [to_array(v) for v in session_or_skip(model).run(None, feeds)]
 
 
 def ours(op_type: str, inputs: list[Any], outputs: int = 1, domain: str = MS, **attributes: Any) -> list[Any]:
@@ -596,7 +591,6 @@ def test_matrices_packed_into_a_blob_of_four_bit_blocks_agree_with_onnxruntime(
 
 def fp_q4_of_onnxruntime(a: Any, blob: Any, sizes: Any, kind: int) -> Any:
     """What ONNX Runtime gives, which wants the matrix as a constant."""
-    ort = pytest.importorskip("onnxruntime")
     node = helper.make_node("MatMulFpQ4", ["a", "b", "s"], ["y"], domain=MS, blk_quant_type=kind)
     constants = [helper.make_tensor("b", U8, blob.shape, blob), helper.make_tensor("s", I64, [2], sizes)]
     graph = helper.make_graph(
@@ -605,7 +599,7 @@ def fp_q4_of_onnxruntime(a: Any, blob: Any, sizes: Any, kind: int) -> Any:
     )  # fmt: skip
     imports = [helper.make_opsetid(MS, 1), helper.make_opsetid("", 17)]
     model = helper.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString()
-    return ort.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, {"a": a})[0]
+    return session_or_skip(model).run(None, {"a": a})[0]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from onnx import helper, numpy_helper, parser
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.io.reader.read import load
+from tests.onnx_runtime import session_or_skip
 
 WORDS, SIZE, EOS, PAD, START = 14, 4, 3, 0, 1
 IDS = np.array([[5, 4, 9, 2], [PAD, PAD, 6, 7]], np.int32)
@@ -177,9 +178,8 @@ CASES = [
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(("kind", "inputs", "attributes"), CASES, ids=lambda v: v if isinstance(v, str) else "")
 def test_agrees_with_onnxruntime(kind: str, inputs: list[Any], attributes: dict[str, Any], seed: int) -> None:
-    ort = pytest.importorskip("onnxruntime")
     model, feeds = built(kind, inputs, seed=seed, **attributes)
-    expected = ort.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, feeds)
+    expected = session_or_skip(model).run(None, feeds)
     found = Session(load(model)).run(feeds).raise_for_failure()
     np.testing.assert_array_equal(found.values["sequences"], expected[0])
     np.testing.assert_allclose(found.values["sequences_scores"], expected[1], rtol=1e-4, atol=1e-5)

@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.io.reader.read import load
+from tests.onnx_runtime import session_or_skip
 
 WORDS, SIZE, EOS, PAD, PLACES = 11, 4, 9, 10, 100_000
 IDS = np.array([[3, 4, 5], [PAD, 2, 6]], np.int32)
@@ -113,9 +114,8 @@ CASES = [
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("op_type", "inputs", "attributes"), CASES, ids=lambda v: v if isinstance(v, str) else "")
 def test_agrees_with_onnxruntime(op_type: str, inputs: list[Any], attributes: dict[str, Any], seed: int) -> None:
-    ort = pytest.importorskip("onnxruntime")
     model, feeds = built(op_type, inputs, seed=seed, **attributes)
-    session = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
+    session = session_or_skip(model)
     names = [n for n in OUTPUTS[op_type] if n != "filtered"]
     expected = session.run(names, feeds)
     found = Session(load(model)).run(feeds).raise_for_failure()

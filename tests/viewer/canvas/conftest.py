@@ -69,7 +69,7 @@ def show(qtbot: QtBot) -> Iterator[Callable[..., GraphView]]:
         qtbot.addWidget(view)
         view.resize(width, height)
         view.show()
-        qtbot.waitUntil(lambda: view.scene is not None and not view.scenes.is_busy, timeout=30_000)
+        qtbot.waitUntil(lambda: view.scene is not None and not view.scenes.is_busy)
         settle(view)
         return view
 

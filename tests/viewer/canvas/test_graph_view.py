@@ -189,7 +189,7 @@ def test_when_all_that_was_in_view_is_gone_what_is_left_comes_into_view(show, qt
     with view.workspace.document.edit("Remove a branch") as edit:
         for index in reversed(range(60)):
             edit.do(RemoveNode(nodes[f"doomed{index}"]))
-    qtbot.waitUntil(lambda: not view.scenes.is_busy and len(view.scene.boxes) < 125, timeout=30_000)
+    qtbot.waitUntil(lambda: not view.scenes.is_busy and len(view.scene.boxes) < 125)
     left, top, right, bottom = view.viewport.area
     found = [view.scene.rect(index) for index in range(len(view.scene.boxes))]
     assert any(x < right and x + w > left and y < bottom and y + h > top for x, y, w, h in found)

@@ -433,9 +433,9 @@ def test_pinching_zooms_at_the_fingers(view):
 
 def test_a_double_click_on_an_attribute_opens_its_field(window, qtbot):
     window.files.open_sample()
-    qtbot.waitUntil(lambda: bool(window.tabs()), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(window.tabs()))
     view = window.tab.view
-    qtbot.waitUntil(lambda: not view.scenes.is_busy, timeout=20_000)
+    qtbot.waitUntil(lambda: not view.scenes.is_busy)
     window.activateWindow()
     conv = next(node for node in window.workspace.graph.nodes if node.op_type == "Conv")
     left, top, _, _ = view.scene.rect(view.scene.drawing.boxes_for(conv)[0])

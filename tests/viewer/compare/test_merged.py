@@ -49,7 +49,7 @@ def files(tmp_path):
 def merged(window, qtbot, files):
     """The tabs of both, shown as one graph."""
     window.files.open(files)
-    qtbot.waitUntil(lambda: len(window.tabs()) == 2 and not window.files.pending, timeout=20_000)
+    qtbot.waitUntil(lambda: len(window.tabs()) == 2 and not window.files.pending)
     old, new = window.tabs()
     show_beside(window.area, old, new)
     qtbot.mouseClick(new.beside.bar.merged, Qt.MouseButton.LeftButton)
@@ -68,7 +68,7 @@ def settle(qtbot, tab):
         wanted = {n for w in (comparing.old, comparing.new) for g in w.model.graphs() for n in g.nodes}
         return known == wanted
 
-    qtbot.waitUntil(is_there, timeout=20_000)
+    qtbot.waitUntil(is_there)
 
 
 def node(tab, name):
@@ -133,7 +133,7 @@ def test_what_is_selected_there_is_selected_in_the_documents(merged, window):
 
 def test_numbers_of_before_the_comparison_give_way_to_its_colours(window, qtbot, files):
     window.files.open(files)
-    qtbot.waitUntil(lambda: len(window.tabs()) == 2 and not window.files.pending, timeout=20_000)
+    qtbot.waitUntil(lambda: len(window.tabs()) == 2 and not window.files.pending)
     old, new = window.tabs()
     new.workspace.highlights.set_overlay({builders.node(new.workspace.document, "two"): 1.0}, "Parameters")
     show_beside(window.area, old, new)
@@ -227,7 +227,7 @@ def test_what_is_copied_and_edited_shows_where_it_was(merged, qtbot, window):
     QTest.keyClick(field, Qt.Key.Key_Return)
     assert builders.node(new.workspace.model, "first")
     settle(qtbot, new)
-    qtbot.waitUntil(lambda: signs(new.canvas).get("=") == {"first"}, timeout=20_000)
+    qtbot.waitUntil(lambda: signs(new.canvas).get("=") == {"first"})
 
 
 def test_no_wire_can_be_drawn(merged):
@@ -290,7 +290,7 @@ def test_nodes_in_another_order_are_marked_as_moved(window, qtbot, tmp_path):
         nodes.move_before(edit, builders.node(document, "two"), builders.node(document, "one"))
     save(document.model, tmp_path / "new.onnx")
     window.files.open([tmp_path / "old.onnx", tmp_path / "new.onnx"])
-    qtbot.waitUntil(lambda: len(window.tabs()) == 2 and not window.files.pending, timeout=20_000)
+    qtbot.waitUntil(lambda: len(window.tabs()) == 2 and not window.files.pending)
     window.settings.set(COMPARE_MERGED, True)
     show_beside(window.area, *window.tabs())
     settle(qtbot, window.tabs()[1])

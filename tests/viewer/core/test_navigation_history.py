@@ -27,7 +27,7 @@ def window(make_window, qtbot, tmp_path):
     onnx.save(model, tmp_path / "net.onnx")
     window = make_window()
     window.files.open([tmp_path / "net.onnx"])
-    qtbot.waitUntil(lambda: window.tab is not None and ready(window), timeout=20_000)
+    qtbot.waitUntil(lambda: window.tab is not None and ready(window))
     window.tab.view.setFocus()
     return window
 

@@ -32,13 +32,13 @@ def wrong(workspace):
 def test_a_wrong_declaration_is_a_problem_and_its_fix_writes_only_what_is_known(workspace, qtbot):
     workspace.problems.start()
     workspace.types.start()
-    qtbot.waitUntil(lambda: len(wrong(workspace)) == 2, timeout=30_000)
+    qtbot.waitUntil(lambda: len(wrong(workspace)) == 2)
     problem = next(p for p in wrong(workspace) if p.place.name == "a")
     assert problem.message == "a is declared float [7]"
     with workspace.document.edit(problem.fix.title) as edit:
         problem.fix.apply(edit)
     assert problem.place.type.shape.dims == (None, 4)
-    qtbot.waitUntil(lambda: len(wrong(workspace)) == 1, timeout=30_000)
+    qtbot.waitUntil(lambda: len(wrong(workspace)) == 1)
 
 
 def test_a_wrong_size_is_a_warning_and_a_wrong_element_type_an_error(qapp, qtbot):
@@ -50,7 +50,7 @@ def test_a_wrong_size_is_a_warning_and_a_wrong_element_type_an_error(qapp, qtbot
     try:
         workspace.problems.start()
         workspace.types.start()
-        qtbot.waitUntil(lambda: len(wrong(workspace)) == 2, timeout=30_000)
+        qtbot.waitUntil(lambda: len(wrong(workspace)) == 2)
         assert {p.place.name: p.severity for p in wrong(workspace)} == {"y": "error", "z": "warning"}
     finally:
         workspace.close()
@@ -66,27 +66,27 @@ def test_an_edit_while_types_are_compared_begins_it_again(workspace, qtbot):
             rename_node(edit, node, "other")
 
     workspace.types.changed.connect(rename)
-    qtbot.waitUntil(lambda: len(wrong(workspace)) == 2, timeout=30_000)
+    qtbot.waitUntil(lambda: len(wrong(workspace)) == 2)
 
 
 def test_only_an_edit_that_changes_types_or_problems_is_told_of_them(workspace, qtbot):
     """All labels of the graph are written anew for it, and the graph painted."""
     workspace.problems.start()
     workspace.types.start()
-    qtbot.waitUntil(lambda: len(wrong(workspace)) == 2, timeout=30_000)
+    qtbot.waitUntil(lambda: len(wrong(workspace)) == 2)
     told = []
     workspace.types.changed.connect(lambda: told.append("types"))
     workspace.problems.changed.connect(lambda: told.append("problems"))
     node = next(iter(workspace.model.graph.nodes))
-    with qtbot.waitSignal(workspace.types.known, timeout=30_000), workspace.document.edit("Describe") as edit:
+    with qtbot.waitSignal(workspace.types.known), workspace.document.edit("Describe") as edit:
         edit.do(SetAttribute(node, "measured", make_attribute("measured", 1)))
     qtbot.waitUntil(lambda: workspace.problems.finished)
     assert told in ([], ["problems"] * len(told))  # an attribute of no meaning is one
     told.clear()
-    with qtbot.waitSignal(workspace.types.known, timeout=30_000), workspace.document.edit("Describe") as edit:
+    with qtbot.waitSignal(workspace.types.known), workspace.document.edit("Describe") as edit:
         edit.do(SetAttribute(node, "measured", make_attribute("measured", 2)))
     assert told == []
-    with qtbot.waitSignal(workspace.types.known, timeout=30_000), workspace.document.edit("Turn") as edit:
+    with qtbot.waitSignal(workspace.types.known), workspace.document.edit("Turn") as edit:
         edit.do(SetAttribute(node, "axis", make_attribute("axis", 1)))
     assert "types" in told
 
@@ -109,7 +109,7 @@ def test_nodes_in_whose_closed_bodies_something_is_wrong_are_marked(window, qtbo
     def marked():
         return () if tab.view.marks is None else list(tab.view.marks.boxes.get("errors", ()))
 
-    qtbot.waitUntil(lambda: len(marked()) == 1, timeout=30_000)
+    qtbot.waitUntil(lambda: len(marked()) == 1)
     assert marked() == tab.view.scene.drawing.boxes_of_nodes([outer])
 
 
@@ -139,11 +139,11 @@ def test_what_is_wrong_in_a_body_or_function_shows_at_the_nodes_that_hold_it(win
         view = tab.view
         return {view.scene.boxes[box].subject.name for box in view.marks.boxes.get("errors", ())}
 
-    qtbot.waitUntil(lambda: marked() == {"call", "choice"}, timeout=30_000)
+    qtbot.waitUntil(lambda: marked() == {"call", "choice"})
     wrong = next(node for graph in tab.workspace.model.graphs() for node in graph.nodes if node.name == "wrong")
     with tab.workspace.document.edit("Mend") as edit:
         edit.do(SetField(wrong, "op_type", "Abs"))
-    qtbot.waitUntil(lambda: not marked(), timeout=30_000)
+    qtbot.waitUntil(lambda: not marked())
 
 
 def test_a_function_that_does_not_take_what_a_call_gives_is_a_problem_until_it_is_mended(qapp, qtbot):
@@ -160,13 +160,13 @@ def test_a_function_that_does_not_take_what_a_call_gives_is_a_problem_until_it_i
         return [p.message for p in workspace.problems.all if p.rule == "type"]
 
     try:
-        qtbot.waitUntil(lambda: len(misfits()) == 1, timeout=30_000)
+        qtbot.waitUntil(lambda: len(misfits()) == 1)
         assert misfits() == ["q of Add is tensor(int64), p is tensor(float) in the call bad"]
         with workspace.document.edit("Cast to float") as edit:
             edit.do(SetAttribute(model.graph.nodes[0], "to", make_attribute("to", 1)))
-        qtbot.waitUntil(lambda: not misfits(), timeout=30_000)
+        qtbot.waitUntil(lambda: not misfits())
         workspace.document.undo()
-        qtbot.waitUntil(lambda: len(misfits()) == 1, timeout=30_000)
+        qtbot.waitUntil(lambda: len(misfits()) == 1)
     finally:
         workspace.close()
 
@@ -175,7 +175,7 @@ def test_a_change_of_very_much_that_brings_no_problem_is_told_only_as_checked_ag
     """With thousands of problems, listing and marking all of them takes longer than a frame."""
     problems, node = workspace.problems, next(iter(workspace.model.graph.nodes))
     problems.start()
-    qtbot.waitUntil(lambda: problems.finished, timeout=30_000)
+    qtbot.waitUntil(lambda: problems.finished)
     known, told = problems.all, []
     problems.changed.connect(lambda: told.append("changed"))
     problems.finished_changed.connect(lambda: told.append((problems.finished, problems.all is known)))

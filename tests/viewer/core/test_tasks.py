@@ -50,7 +50,7 @@ def test_work_runs_in_a_thread_and_answers_on_the_gui_thread(tasks, qtbot):
 
 def test_the_mutating_lane_runs_one_after_the_other_and_reading_side_by_side(tasks, qtbot):
     order = []
-    both = threading.Barrier(2, timeout=20)
+    both = threading.Barrier(2)
 
     def mutate(name):
         def work(_progress):
@@ -64,7 +64,7 @@ def test_the_mutating_lane_runs_one_after_the_other_and_reading_side_by_side(tas
         tasks.start("Write", mutate(name), lane="mutate", finished=lambda: finished.append(1))
     for _ in range(2):
         tasks.start("Read", lambda _progress: both.wait(), finished=lambda: finished.append(1))
-    qtbot.waitUntil(lambda: len(finished) == 5, timeout=20_000)
+    qtbot.waitUntil(lambda: len(finished) == 5)
     assert order == [f"{name} {when}" for name in "abc" for when in ("in", "out")]
     assert not both.broken
 
@@ -197,7 +197,7 @@ def test_counting_keeps_nobody_waiting_who_wants_to_read(tasks, qtbot):
         tasks.start("Count", lambda _progress: gate.wait(10), lane="count")
     read = []
     tasks.start("Read", lambda _progress: 1, done=read.append)
-    qtbot.waitUntil(lambda: bool(read), timeout=3000)
+    qtbot.waitUntil(lambda: bool(read))
     assert len(tasks.running) == 6
     gate.set()
     qtbot.waitUntil(lambda: not tasks.running)
@@ -221,7 +221,7 @@ delete(threads.mailbox())  # as the end of the interpreter does
 gone.set()
 threads.wait_for_end(30)
 """
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
 
 

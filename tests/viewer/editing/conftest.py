@@ -70,11 +70,9 @@ class Desk:
         """Wait until what was asked for is open, and the graph is drawn as it is now."""
         self.qtbot.waitUntil(
             lambda: not self.window.files.pending and not any(t.workspace.tasks.running for t in self.window.tabs()),
-            timeout=20_000,
         )
         self.qtbot.waitUntil(
             lambda: all(tab.view.scene is not None and not tab.view.scenes.is_busy for tab in self.window.tabs()),
-            timeout=20_000,
         )
         let_readers_end(self.qtbot)
 

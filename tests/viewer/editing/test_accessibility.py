@@ -107,7 +107,7 @@ def test_every_control_of_a_panel_has_a_name_and_can_be_reached(desk, info):
     model = desk.document.model
     for item in (desk.node("double"), desk.node("choose"), desk.value("w"), desk.value("x"), model, model.graph):
         desk.select(item)
-        desk.qtbot.waitUntil(lambda: not waits(panel) and not desk.workspace.tasks.running, timeout=20_000)
+        desk.qtbot.waitUntil(lambda: not waits(panel) and not desk.workspace.tasks.running)
         QApplication.processEvents()
         for control in controls(panel):
             seen.add(type(control))

@@ -56,8 +56,8 @@ def test_a_conversion_tried_out_ends_with_its_dialog(desk, qtbot):
     desk.run("model.convert")
     dialog = desk.child(ConvertDialog)
     dialog.opset.setCurrentIndex(dialog.opset.findData(17))
-    with qtbot.waitSignal(desk.workspace.tasks.started, check_params_cb=lambda task: task in trying(), timeout=20_000):
+    with qtbot.waitSignal(desk.workspace.tasks.started, check_params_cb=lambda task: task in trying()):
         pass
     dialog.reject()
     qtbot.waitUntil(lambda: not isValid(dialog))
-    qtbot.waitUntil(lambda: not trying(), timeout=20_000)
+    qtbot.waitUntil(lambda: not trying())

@@ -37,7 +37,7 @@ def test_the_boundary_is_marked_and_follows_the_selection(desk):
 
 
 def test_a_split_shows_both_parts_and_the_cut(desk):
-    desk.qtbot.waitUntil(lambda: desk.workspace.types.inferred is not None, timeout=30_000)
+    desk.qtbot.waitUntil(lambda: desk.workspace.types.inferred is not None)
     desk.select(desk.value("r"))
     desk.run("model.split")
     dialog = desk.child(ExtractDialog)
@@ -89,8 +89,8 @@ def test_the_boundary_in_a_body_is_seen_whatever_was_shown(desk):
     dialog = desk.child(ExtractDialog)
     assert desk.workspace.graph is inner.graph
     assert desk.workspace.selection.items == (inner,)
-    desk.qtbot.waitUntil(lambda: not desk.view.scenes.is_busy, timeout=20_000)
-    desk.qtbot.waitUntil(lambda: marked(desk, "given") == {"yes_out"}, timeout=20_000)
+    desk.qtbot.waitUntil(lambda: not desk.view.scenes.is_busy)
+    desk.qtbot.waitUntil(lambda: marked(desk, "given") == {"yes_out"})
     assert lines(dialog) == [["in", "d"], ["out", "yes_out"]]
     dialog.reject()
 

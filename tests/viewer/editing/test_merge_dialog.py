@@ -189,12 +189,12 @@ def test_a_click_on_a_wire_leads_to_its_port(dialog):
 
 
 def test_types_that_are_found_out_later_are_shown_and_wires_stay(dialog, desk, qtbot):
-    qtbot.waitUntil(lambda: "?" not in {p.note for p in dialog.bay.lists["left"].ports}, timeout=20_000)
+    qtbot.waitUntil(lambda: "?" not in {p.note for p in dialog.bay.lists["left"].ports})
     wire = port(dialog, "left", "c", gives=True), port(dialog, "right", "p", gives=False)
     dialog.bay.connect_ports(*wire)
     with desk.document.edit("Change") as edit:
         attributes.set_attribute(edit, desk.node("fourth"), "axis", 0)
-    qtbot.waitUntil(lambda: not desk.workspace.tasks.running, timeout=20_000)
+    qtbot.waitUntil(lambda: not desk.workspace.tasks.running)
     desk.workspace.types.changed.emit()
     assert dialog.connections()["p"] == "c"
     assert dialog.bay.lists["left"].level(wire[0]) == dialog.bay.lists["left"].level(

@@ -105,19 +105,19 @@ def save(desk, action, path, layout=None, form=0):
         dialog.layout_choice.setCurrentIndex(dialog.layout_choice.findData(layout))
         dialog.threshold.setValue(1)
     dialog.try_save()
-    desk.qtbot.waitUntil(path.exists, timeout=20_000)
+    desk.qtbot.waitUntil(path.exists)
 
 
 def test_a_copy_leaves_the_document_where_it_is(desk, tmp_path):
     save(desk, "file.save_copy", tmp_path / "copy.onnx")
-    desk.qtbot.waitUntil(lambda: desk.messages() == ["A copy was saved as copy.onnx"], timeout=20_000)
+    desk.qtbot.waitUntil(lambda: desk.messages() == ["A copy was saved as copy.onnx"])
     assert desk.document.path is None
     assert len(load(tmp_path / "copy.onnx").graph.nodes) == 4
 
 
 def test_weights_in_a_data_file(desk, tmp_path):
     save(desk, "file.save_options", tmp_path / "m.onnx", DataLayout.ONE_FILE)
-    desk.qtbot.waitUntil(lambda: desk.document.path == tmp_path / "m.onnx", timeout=20_000)
+    desk.qtbot.waitUntil(lambda: desk.document.path == tmp_path / "m.onnx")
     assert len(list(tmp_path.glob("m.onnx.*.data"))) == 1
     again = load(tmp_path / "m.onnx")
     assert builders.value(again, "w").initializer.numpy().tolist() == [1.0, 2.0, 3.0, 4.0]
@@ -135,14 +135,14 @@ def test_weights_of_the_selection_in_a_data_file(desk, tmp_path):
     assert dialog.scope.currentText() == "the selection (1 tensor)"
     assert dialog.explanation.text().endswith("To data files: 1 tensor, 16 B.")
     dialog.try_save()
-    desk.qtbot.waitUntil(lambda: desk.document.path == tmp_path / "m.onnx", timeout=20_000)
+    desk.qtbot.waitUntil(lambda: desk.document.path == tmp_path / "m.onnx")
     (data,) = tmp_path.glob("m.onnx.*.data")
     assert data.stat().st_size == 16
 
 
 def test_types_of_the_selection_are_written(desk):
     desk.workspace.types.start()
-    desk.qtbot.waitUntil(lambda: desk.workspace.types.inferred is not None, timeout=20_000)
+    desk.qtbot.waitUntil(lambda: desk.workspace.types.inferred is not None)
     desk.select(desk.node("second"))
     desk.run("model.write_selected_types")
     desk.qtbot.waitUntil(lambda: desk.document.undo_title == "Write inferred types of 1 node")
@@ -174,7 +174,7 @@ def test_shapes_and_texts_are_not_counted_among_what_goes_to_data_files(desk, tm
     desk.qtbot.waitUntil(lambda: dialog.explanation.text().endswith("To data files: 1 tensor, 16 B."))
     dialog.path.setText(str(tmp_path / "m.onnx"))
     dialog.try_save()
-    desk.qtbot.waitUntil(lambda: desk.document.path == tmp_path / "m.onnx", timeout=20_000)
+    desk.qtbot.waitUntil(lambda: desk.document.path == tmp_path / "m.onnx")
     (data,) = tmp_path.glob("m.onnx.*.data")
     assert data.stat().st_size == 16
 
@@ -198,7 +198,7 @@ def test_the_weights_of_constants_are_counted(desk, tmp_path):
     assert dialog.explanation.text().endswith("To data files: 1 tensor, 16 B.")
     dialog.path.setText(str(tmp_path / "m.onnx"))
     dialog.try_save()
-    desk.qtbot.waitUntil(lambda: desk.document.path == tmp_path / "m.onnx", timeout=20_000)
+    desk.qtbot.waitUntil(lambda: desk.document.path == tmp_path / "m.onnx")
     (data,) = tmp_path.glob("m.onnx.*.data")
     assert data.stat().st_size == 16
 
@@ -214,7 +214,7 @@ def test_the_weights_of_a_large_model_are_counted_while_the_dialog_is_open(desk)
     with desk.document.edit("Add one more") as edit:  # what was counted so far is another model
         add_constant(edit, model.graph, "last: float[2] = 1")
     count = f"{len(model.graph.initializers):,} tensors"
-    desk.qtbot.waitUntil(lambda: count in dialog.explanation.text(), timeout=20_000)
+    desk.qtbot.waitUntil(lambda: count in dialog.explanation.text())
     dialog.reject()
 
 
@@ -378,7 +378,7 @@ def test_merge_from_a_file_with_other_names_and_clashes(desk, tmp_path):
     path = tmp_path / "other.onnx"
     path.write_bytes(to_bytes(other.model))
     merge_file(desk.window.actions_binding.context, path)
-    desk.qtbot.waitUntil(lambda: desk.window.findChild(MergeDialog) is not None, timeout=20_000)
+    desk.qtbot.waitUntil(lambda: desk.window.findChild(MergeDialog) is not None)
     dialog = desk.child(MergeDialog)
     left, right = dialog.bay.lists["left"].ports, dialog.bay.lists["right"].ports
     giver = next(port for port in left if port.gives and port.name == "y")
@@ -398,7 +398,7 @@ def test_a_model_of_another_operator_set_is_made_to_fit_first(desk, tmp_path):
         { total = ReduceSum <axes = [1], keepdims = 0> (y) }"""
     path.write_bytes(to_bytes(builders.model(text)))
     merge_file(desk.window.actions_binding.context, path)
-    desk.qtbot.waitUntil(lambda: desk.window.findChild(MergeDialog) is not None, timeout=30_000)
+    desk.qtbot.waitUntil(lambda: desk.window.findChild(MergeDialog) is not None)
     assert desk.messages() == ["older.onnx was converted to match"]
     merged(desk, desk.child(MergeDialog))
     total = builders.value(desk.document, "total").producer
@@ -439,7 +439,7 @@ def test_an_operator_set_is_listed_and_offered(desk, tmp_path):
     path = tmp_path / "acme.onnxopset"
     path.write_bytes(document.SerializeToString())
     desk.window.files.open([path])
-    desk.qtbot.waitUntil(lambda: desk.window.findChild(CustomOperatorsDialog) is not None, timeout=20_000)
+    desk.qtbot.waitUntil(lambda: desk.window.findChild(CustomOperatorsDialog) is not None)
     dialog = desk.child(CustomOperatorsDialog)
     assert dialog.tree.topLevelItem(0).child(0).text(0) == "Blend"
     assert schemas.find("Blend", 1, "com.acme") is not None

@@ -111,7 +111,7 @@ def test_a_model_from_nothing_is_legal_and_runs(desk):
     relu = add(desk, "relu")
     assert relu.inputs == node.outputs
     click(desk, relu)
-    desk.qtbot.waitUntil(lambda: desk.workspace.types.type_of(relu.outputs[0]) is not None, timeout=20_000)
+    desk.qtbot.waitUntil(lambda: desk.workspace.types.type_of(relu.outputs[0]) is not None)
     press(desk, Qt.Key.Key_O, CONTROL | SHIFT)
     assert graph.outputs == relu.outputs
     desk.qtbot.waitUntil(lambda: desk.workspace.problems.finished)
@@ -119,7 +119,7 @@ def test_a_model_from_nothing_is_legal_and_runs(desk):
     onnx.checker.check_model(onnx.ModelProto.FromString(to_bytes(desk.document.model)), full_check=True)
     press(desk, Qt.Key.Key_F6)
     results = desk.workspace.results
-    desk.qtbot.waitUntil(lambda: results.info_of(relu.outputs[0]) is not None, timeout=60_000)
+    desk.qtbot.waitUntil(lambda: results.info_of(relu.outputs[0]) is not None)
     assert results.info_of(relu.outputs[0]).shape == (2, 3)
 
 
@@ -151,7 +151,7 @@ def test_an_output_without_a_type_is_declared_by_a_fix(desk):
         return [p.fix for p in problems.all if p.rule == "interface-type" and p.fix is not None]
 
     if relu.outputs[0].type is None:
-        desk.qtbot.waitUntil(lambda: bool(fixes()), timeout=20_000)
+        desk.qtbot.waitUntil(lambda: bool(fixes()))
         with desk.document.edit(fixes()[0].title) as edit:
             fixes()[0].apply(edit)
     assert relu.outputs[0].type.shape.dims == (2, 3)

@@ -361,13 +361,13 @@ def choose_gelu(desk, action="node.add", modifier=NONE):
     desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return, modifier)
     dialog = desk.child(ConvertDialog)
     assert dialog.ok.text() == "Convert and Use Gelu"
-    desk.qtbot.waitUntil(dialog.ok.isEnabled, timeout=20_000)
+    desk.qtbot.waitUntil(dialog.ok.isEnabled)
     return dialog
 
 
 def convert(desk, dialog):
     desk.qtbot.mouseClick(dialog.ok, Qt.MouseButton.LeftButton)
-    desk.qtbot.waitUntil(lambda: desk.workspace.model.opset_imports[""] == 20, timeout=20_000)
+    desk.qtbot.waitUntil(lambda: desk.workspace.model.opset_imports[""] == 20)
     desk.settle()
 
 
@@ -409,7 +409,7 @@ def test_an_operator_whose_place_is_gone_after_the_conversion_is_told_of(desk):
     dialog = choose_gelu(desk)
     desk.run("edit.delete")
     desk.qtbot.waitUntil(lambda: not dialog.ok.isEnabled())
-    desk.qtbot.waitUntil(dialog.ok.isEnabled, timeout=20_000)
+    desk.qtbot.waitUntil(dialog.ok.isEnabled)
     convert(desk, dialog)
     assert ops(desk) == ["Relu"]
     assert desk.messages()[-1] == "Gelu was not added"
@@ -420,9 +420,9 @@ def test_an_operator_that_is_converted_for_in_too_small_steps_is_told_of(desk):
     dialog = choose_gelu(desk)
     dialog.opset.setCurrentIndex(dialog.opset.findData(19))
     desk.qtbot.waitUntil(lambda: not dialog.ok.isEnabled())
-    desk.qtbot.waitUntil(dialog.ok.isEnabled, timeout=20_000)
+    desk.qtbot.waitUntil(dialog.ok.isEnabled)
     desk.qtbot.mouseClick(dialog.ok, Qt.MouseButton.LeftButton)
-    desk.qtbot.waitUntil(lambda: desk.messages()[-1:] == ["Gelu is not available"], timeout=20_000)
+    desk.qtbot.waitUntil(lambda: desk.messages()[-1:] == ["Gelu is not available"])
     assert (ops(desk), desk.workspace.model.opset_imports[""]) == (["Relu", "Neg"], 19)
 
 

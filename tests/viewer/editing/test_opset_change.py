@@ -27,7 +27,7 @@ def write_opset(desk, text, target=None, domain=""):
     desk.select(target or desk.workspace.model)
     desk.window.docks.open("inspector")
     panel = desk.child(InspectorPanel)
-    desk.qtbot.waitUntil(lambda: panel.tree.rows.find("opsets", f"opset {domain}").isValid(), timeout=20_000)
+    desk.qtbot.waitUntil(lambda: panel.tree.rows.find("opsets", f"opset {domain}").isValid())
     write(desk.qtbot, panel, "opsets", f"opset {domain}", text=text)
     return panel
 
@@ -55,9 +55,9 @@ def test_nodes_with_another_meaning_are_named_and_a_conversion_is_offered(desk):
     desk.qtbot.keyClick(box, Qt.Key.Key_Return)
     dialog = desk.child(ConvertDialog)
     assert dialog.opset.currentData() == 13
-    desk.qtbot.waitUntil(dialog.ok.isEnabled, timeout=20_000)
+    desk.qtbot.waitUntil(dialog.ok.isEnabled)
     desk.qtbot.mouseClick(dialog.ok, Qt.MouseButton.LeftButton)
-    desk.qtbot.waitUntil(lambda: desk.workspace.model.opset_imports[""] == 13, timeout=20_000)
+    desk.qtbot.waitUntil(lambda: desk.workspace.model.opset_imports[""] == 13)
     assert len(desk.workspace.graph.nodes) > 2  # Softmax over what was flattened
     desk.run("edit.undo")
     assert desk.workspace.model.opset_imports[""] == 9

@@ -90,7 +90,7 @@ def file(desk, tmp_path):
     path = tmp_path / "a.onnx"
     path.write_bytes(to_bytes(desk.document.model))
     desk.window.files.open([path])
-    desk.qtbot.waitUntil(lambda: len(desk.window.tabs()) == 2, timeout=20_000)
+    desk.qtbot.waitUntil(lambda: len(desk.window.tabs()) == 2)
     desk.settle()
     return path
 

@@ -139,7 +139,7 @@ def at_work(desk, qtbot, tmp_path):
     desk.window.area.remove_tab(desk.window.tab)
     path = tmp_path / "chain.onnx"
     path.write_bytes(onnx.parser.parse_model(builders.CHAIN).SerializeToString())
-    with qtbot.waitSignal(desk.window.files.opened, timeout=20_000):
+    with qtbot.waitSignal(desk.window.files.opened):
         desk.window.files.open([path])
     desk.settle()
     return desk

@@ -139,7 +139,7 @@ def test_from_the_pill_of_an_input(desk):
 
 
 def test_dropped_in_the_open_the_palette_offers_what_fits(desk):
-    desk.qtbot.waitUntil(lambda: desk.workspace.types.inferred is not None, timeout=20_000)
+    desk.qtbot.waitUntil(lambda: desk.workspace.types.inferred is not None)
     desk.settle()
     drag(desk, output(desk, desk.node("second")), QPoint(4, desk.view.height() // 2))
     palette = desk.child(OperatorPalette)
@@ -163,9 +163,9 @@ def test_dropped_in_the_open_an_operator_of_a_newer_opset_is_added_after_the_con
     desk.qtbot.keyClicks(palette.field, "Gelu")
     desk.qtbot.keyClick(palette.field, Qt.Key.Key_Return)
     dialog = desk.child(ConvertDialog)
-    desk.qtbot.waitUntil(dialog.ok.isEnabled, timeout=20_000)
+    desk.qtbot.waitUntil(dialog.ok.isEnabled)
     desk.qtbot.mouseClick(dialog.ok, LEFT)
-    desk.qtbot.waitUntil(lambda: len(desk.workspace.graph.nodes) == 3, timeout=20_000)
+    desk.qtbot.waitUntil(lambda: len(desk.workspace.graph.nodes) == 3)
     node = desk.workspace.selection.nodes[0]
     assert (node.op_type, node.inputs) == ("Gelu", (desk.value("a"),))
 
@@ -204,7 +204,7 @@ def test_a_wrong_type_is_doubted_but_done(desk):
     left, top, width, height = desk.view.scene.rect(box)
     down = desk.view.scenes.options.direction == "down"
     start = desk.point(left + width / 2, top + height - 1) if down else desk.point(left + width - 1, top + height / 2)
-    desk.qtbot.waitUntil(lambda: desk.workspace.types.inferred is not None, timeout=20_000)
+    desk.qtbot.waitUntil(lambda: desk.workspace.types.inferred is not None)
     desk.settle()
     shown = drag(desk, start, input_(desk, desk.node("clip")), drop=False)
     assert not shown.refused

@@ -73,16 +73,16 @@ def test_a_file_that_takes_long_to_open_holds_up_no_other(window, qtbot, write, 
         read_model, "read", lambda name, progress: (name != str(slow) or free.wait(30)) and read(name, progress)
     )
     window.files.open([slow, write("a", "a.onnx"), write("b", "b.onnx")])
-    qtbot.waitUntil(lambda: names() == ["a.onnx", "b.onnx"], timeout=20_000)
+    qtbot.waitUntil(lambda: names() == ["a.onnx", "b.onnx"])
     free.set()
-    qtbot.waitUntil(lambda: names() == ["slow.onnx", "a.onnx", "b.onnx"], timeout=20_000)
+    qtbot.waitUntil(lambda: names() == ["slow.onnx", "a.onnx", "b.onnx"])
     assert window.workspace.title == "b.onnx"
 
 
 @pytest.fixture
 def tab(window, qtbot, write):
     """A file with the node `before`, open."""
-    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+    with qtbot.waitSignal(window.files.opened):
         window.files.open([write("before")])
     return window.tab
 
@@ -160,7 +160,7 @@ def test_saving_again_while_a_save_is_written_is_no_conflict(window, qtbot, tab,
     rename(tab, "second")
     window.files.saver.save(tab)
     slow_saves.set()
-    qtbot.waitUntil(lambda: idle(window), timeout=20_000)
+    qtbot.waitUntil(lambda: idle(window))
     assert titles(tab) == []
     assert name_in(tab.path) == "second"
     assert not tab.modified
@@ -324,7 +324,7 @@ def test_a_copy_that_is_being_written_is_finished_before_its_tab_closes(window, 
     assert not tab.modified, "so nothing is asked"
     window.files.close(tab)
     slow_saves.set()
-    qtbot.waitUntil(lambda: not window.tabs(), timeout=20_000)
+    qtbot.waitUntil(lambda: not window.tabs())
     assert name_in(tmp_path / "other.onnx") == "before"
 
 
@@ -336,7 +336,7 @@ def test_the_window_closes_when_what_is_being_saved_is_written(window, qtbot, ta
     assert not window.findChildren(QMessageBox), "it is being saved already"
     assert window.isVisible()
     slow_saves.set()
-    qtbot.waitUntil(lambda: not isValid(window), timeout=20_000)
+    qtbot.waitUntil(lambda: not isValid(window))
     assert name_in(path) == "saved"
 
 
@@ -347,7 +347,7 @@ def test_an_edit_made_while_the_save_before_closing_is_written_is_asked_about(wi
     qtbot.waitUntil(lambda: window.files.saver.save_of(tab).is_announced)  # the model was read
     rename(tab, "more")
     slow_saves.set()
-    qtbot.waitUntil(lambda: bool(window.findChildren(QMessageBox)), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(window.findChildren(QMessageBox)))
     assert window.tabs() == [tab]
     assert node(tab).name == "more"
 
@@ -378,9 +378,9 @@ def test_what_a_save_left_out_is_told_until_the_next_one(window, qtbot, tab, tmp
     with tab.workspace.document.edit("Describe") as edit:
         edit.do(SetField(node(tab), "doc_string", "why it is here"))
     window.files.saver.save_with(tab, SaveOptions(tmp_path / "net.onnxtxt"))
-    qtbot.waitUntil(lambda: titles(tab) == ["net.onnxtxt is saved, but not all of it"], timeout=20_000)
+    qtbot.waitUntil(lambda: titles(tab) == ["net.onnxtxt is saved, but not all of it"])
     window.files.saver.save_with(tab, SaveOptions(tmp_path / "whole.onnx"))
-    qtbot.waitUntil(lambda: tab.path == tmp_path / "whole.onnx", timeout=20_000)
+    qtbot.waitUntil(lambda: tab.path == tmp_path / "whole.onnx")
     assert titles(tab) == []
     assert not tab.modified
 
@@ -390,14 +390,14 @@ def test_what_a_save_left_out_is_not_lost_by_closing(window, qtbot, tab, tmp_pat
         edit.do(SetField(node(tab), "doc_string", "why it is here"))
     told = "net.onnxtxt is saved, but not all of it"
     window.files.saver.save_with(tab, SaveOptions(tmp_path / "net.onnxtxt"))
-    qtbot.waitUntil(lambda: titles(tab) == [told] and idle(window), timeout=20_000)
+    qtbot.waitUntil(lambda: titles(tab) == [told] and idle(window))
     assert (tab.path.name, tab.modified) == ("net.onnxtxt", True)
     tab.message_bar.clear()
     window.files.close(tab)
     box = window.findChild(QMessageBox)
     assert "net.onnxtxt does not contain the whole model." in box.informativeText()
     qtbot.mouseClick(box.button(QMessageBox.StandardButton.Save), Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: titles(tab) == [told] and idle(window), timeout=20_000)
+    qtbot.waitUntil(lambda: titles(tab) == [told] and idle(window))
     assert window.tabs() == [tab]
 
 
@@ -405,9 +405,9 @@ def test_a_copy_that_does_not_hold_all_changes_nothing_of_what_is_saved(window, 
     with tab.workspace.document.edit("Describe") as edit:
         edit.do(SetField(node(tab), "doc_string", "why it is here"))
     window.files.saver.save(tab)
-    qtbot.waitUntil(lambda: not tab.modified and idle(window), timeout=20_000)
+    qtbot.waitUntil(lambda: not tab.modified and idle(window))
     window.files.saver.save_with(tab, SaveOptions(tmp_path / "copy.onnxtxt", copy=True))
-    qtbot.waitUntil(lambda: titles(tab) == ["A copy was saved as copy.onnxtxt"], timeout=20_000)
+    qtbot.waitUntil(lambda: titles(tab) == ["A copy was saved as copy.onnxtxt"])
     assert not tab.modified
 
 
@@ -445,7 +445,7 @@ def test_a_save_that_is_stopped_closes_nothing(window, qtbot, tab, slow_saves):
     window.files.saver.save(tab)
     window.files.close(tab)
     tab.workspace.tasks.cancel_all()
-    qtbot.waitUntil(lambda: bool(window.findChildren(QMessageBox)), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(window.findChildren(QMessageBox)))
     assert window.tabs() == [tab]
     assert name_in(tab.path) == "before"
 
@@ -455,10 +455,10 @@ def test_a_save_that_is_stopped_closes_nothing(window, qtbot, tab, slow_saves):
 
 def test_edits_made_while_the_file_is_read_again_are_not_lost(window, qtbot, tab, slow_reads, write):
     write("theirs")
-    qtbot.waitUntil(lambda: bool(window.files.tasks.running), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(window.files.tasks.running))
     rename(tab, "mine")
     slow_reads.set()
-    qtbot.waitUntil(lambda: idle(window) and bool(titles(tab)), timeout=20_000)
+    qtbot.waitUntil(lambda: idle(window) and bool(titles(tab)))
     assert window.tabs() == [tab]
     assert node(tab).name == "mine"
     assert [title for title, _ in tab.message_bar.messages[-1].choices] == ["Reload", "Keep mine"]
@@ -469,7 +469,7 @@ def test_what_is_read_again_while_it_is_saved_is_what_was_saved(window, qtbot, t
     window.files.saver.save(tab)
     window.files.reload(tab)
     slow_saves.set()
-    qtbot.waitUntil(lambda: idle(window) and window.tab is not tab, timeout=20_000)
+    qtbot.waitUntil(lambda: idle(window) and window.tab is not tab)
     assert node(window.tab).name == name_in(tab.path) == "mine"
 
 
@@ -478,9 +478,9 @@ def test_what_is_saved_while_the_file_is_read_again_is_what_shows(window, qtbot,
     window.files.reload(tab)
     qtbot.waitUntil(late_reads.has_read.is_set)
     window.files.saver.save(tab)
-    qtbot.waitUntil(lambda: not tab.modified, timeout=20_000)
+    qtbot.waitUntil(lambda: not tab.modified)
     late_reads.set()
-    qtbot.waitUntil(lambda: idle(window) and window.tab is not tab, timeout=20_000)
+    qtbot.waitUntil(lambda: idle(window) and window.tab is not tab)
     assert node(window.tab).name == name_in(tab.path) == "mine"
 
 
@@ -490,7 +490,7 @@ def test_edits_made_while_reading_again_waits_for_a_save_are_not_lost(window, qt
     window.files.reload(tab)
     rename(tab, "more")
     slow_saves.set()
-    qtbot.waitUntil(lambda: idle(window) and bool(titles(tab)), timeout=20_000)
+    qtbot.waitUntil(lambda: idle(window) and bool(titles(tab)))
     assert window.tabs() == [tab]
     assert node(tab).name == "more"
 
@@ -501,7 +501,7 @@ def test_a_tab_may_close_while_its_file_is_read_again_in_vain(window, qtbot, tab
     window.files.close(tab)
     qtbot.waitUntil(lambda: not isValid(tab))
     slow_reads.set()
-    qtbot.waitUntil(lambda: idle(window), timeout=20_000)
+    qtbot.waitUntil(lambda: idle(window))
     assert window.tabs() == []
 
 
@@ -509,41 +509,41 @@ def test_a_file_that_is_removed_and_comes_back_much_later_is_read_again(window, 
     tab.path.unlink()
     qtbot.waitUntil(lambda: tab.path in window.files.watcher.missing)
     write("theirs")
-    qtbot.waitUntil(lambda: window.tab is not tab and node(window.tab).name == "theirs", timeout=20_000)
+    qtbot.waitUntil(lambda: window.tab is not tab and node(window.tab).name == "theirs")
     write("again")
-    qtbot.waitUntil(lambda: node(window.tab).name == "again", timeout=20_000)
+    qtbot.waitUntil(lambda: node(window.tab).name == "again")
 
 
 def test_a_file_that_is_replaced_again_and_again_is_read_each_time(window, qtbot, tab, write):
     path = tab.path
     for name in ("one", "two", "three"):
         write(name, "fresh.onnx").replace(path)
-        qtbot.waitUntil(lambda name=name: node(window.tab).name == name, timeout=20_000)
+        qtbot.waitUntil(lambda name=name: node(window.tab).name == name)
 
 
 def test_a_change_after_a_save_of_ones_own_is_noticed(window, qtbot, tab, write):
     rename(tab, "mine")
     window.files.saver.save(tab)
-    qtbot.waitUntil(lambda: idle(window) and not tab.modified, timeout=20_000)
+    qtbot.waitUntil(lambda: idle(window) and not tab.modified)
     write("theirs", "fresh.onnx").replace(tab.path)
-    qtbot.waitUntil(lambda: node(window.tab).name == "theirs", timeout=20_000)
+    qtbot.waitUntil(lambda: node(window.tab).name == "theirs")
 
 
 def test_of_two_tabs_of_a_file_the_one_that_stays_is_still_read_again(window, qtbot, tab, write):
-    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+    with qtbot.waitSignal(window.files.opened):
         window.files.open_tab(tab.path)
     second = window.tab
     assert second is not tab
     window.files.close(second)
     write("theirs")
-    qtbot.waitUntil(lambda: node(window.tab).name == "theirs", timeout=20_000)
+    qtbot.waitUntil(lambda: node(window.tab).name == "theirs")
 
 
 def test_very_many_files_that_cannot_be_opened_are_told_in_few_messages(window, qtbot, tmp_path):
     window.files.open([tmp_path / f"missing{number}.onnx" for number in range(200)])
-    qtbot.waitUntil(lambda: not window.files.pending, timeout=60_000)
+    qtbot.waitUntil(lambda: not window.files.pending)
     *_, last = window.area.message_bar.messages
     assert last.title == "197 more files could not be opened"
     window.files.open([tmp_path / "other.onnx"])
-    qtbot.waitUntil(lambda: not window.files.pending, timeout=20_000)
+    qtbot.waitUntil(lambda: not window.files.pending)
     assert window.area.message_bar.messages[-1].title.startswith("other.onnx: ")

@@ -149,7 +149,7 @@ def test_a_mistake_in_an_action_is_told_and_changes_nothing(window, qtbot, tmp_p
         encoding="utf-8",
     )
     window.files.open_sample()
-    qtbot.waitUntil(lambda: bool(window.tabs()), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(window.tabs()))
     extensions.load(path)
     (entry,) = menu_of(window).actions()
     assert entry.text() == "Break && Burn"
@@ -196,12 +196,12 @@ def test_its_pass_is_listed_and_runs_in_the_dialog(window, qtbot, tmp_path):
     extensions.load(failing)
     run(window, "model.simplify")
     (dialog,) = window.findChildren(SimplifyDialog)
-    qtbot.waitUntil(dialog.ok.isEnabled, timeout=20_000)
+    qtbot.waitUntil(dialog.ok.isEnabled)
     assert dialog.passes.topLevelItem(0).text(0) == "Twice to add"
     assert dialog.passes.topLevelItem(0).child(0).text(0) == "double becomes Add"
     assert "The pass fails failed: failing.py, line 4: ZeroDivisionError" in dialog.state.text()
     dialog.apply()
-    qtbot.waitUntil(lambda: dialog.ok.text() == "Close", timeout=60_000)
+    qtbot.waitUntil(lambda: dialog.ok.text() == "Close")
     assert [node.op_type for node in tab.workspace.graph.nodes] == ["Add", "SplitHalf"]
     assert "outputs agree" in dialog.state.text()
     dialog.close()

@@ -23,7 +23,7 @@ def test_the_start_page_offers_the_sample_and_opens_it(window, qtbot):
     assert window.start_page.isVisible()
     assert not window.start_page.recent.isVisible()
     qtbot.mouseClick(window.start_page.sample_button, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: window.workspace is not None, timeout=20_000)
+    qtbot.waitUntil(lambda: window.workspace is not None)
     settled(window, qtbot)
     assert not window.start_page.isVisible()
     assert window.workspace.document.path is None, "saving must not overwrite the file that comes with the program"
@@ -41,14 +41,14 @@ def test_a_run_asked_for_while_a_model_is_read_begins_when_it_is_open(window, qt
     assert window.workspace is None
     assert "Then: Run" in window.start_page.waiting.text()
     ends = [lambda: window.workspace is not None, lambda: window.workspace.results.is_current]
-    qtbot.waitUntil(lambda: all(is_so() for is_so in ends), timeout=20_000)
+    qtbot.waitUntil(lambda: all(is_so() for is_so in ends))
     settled(window, qtbot)
 
 
 def test_a_run_asked_for_is_forgotten_with_the_model_that_does_not_open(window, qtbot, tmp_path, write_model):
     window.files.open([tmp_path / "missing.onnx"])
     run(window, "run.run")
-    qtbot.waitUntil(lambda: not window.files.pending, timeout=20_000)
+    qtbot.waitUntil(lambda: not window.files.pending)
     window.actions_binding.refresh()
     assert not window.actions_binding.qaction("run.run").isEnabled()
     tab = opened(window, qtbot, write_model("a.onnx"))
@@ -65,10 +65,10 @@ def test_recent_files_open_from_the_list_and_by_key(window, qtbot, write_model):
     assert window.start_page.isVisible()
     assert window.start_page.recent.count() == 2
     window.start_page.recent.itemActivated.emit(window.start_page.recent.item(1))
-    qtbot.waitUntil(lambda: len(window.tabs()) == 1, timeout=20_000)
+    qtbot.waitUntil(lambda: len(window.tabs()) == 1)
     assert window.tab.path == first
     run(window, "file.recent.2")
-    qtbot.waitUntil(lambda: len(window.tabs()) == 2, timeout=20_000)
+    qtbot.waitUntil(lambda: len(window.tabs()) == 2)
     assert window.tab.path == second
 
 
@@ -88,7 +88,7 @@ def test_dropped_files_open(window, qtbot, write_model):
         QPointF(5, 5), Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
     )
     window.dropEvent(event)
-    qtbot.waitUntil(lambda: len(window.tabs()) == 2, timeout=20_000)
+    qtbot.waitUntil(lambda: len(window.tabs()) == 2)
     assert [tab.path for tab in window.tabs()] == paths
 
 
@@ -135,7 +135,7 @@ def test_a_file_that_is_no_model_becomes_a_message_and_the_window_stays_usable(w
     bad = tmp_path / "<b>bad.onnx"
     bad.write_text("<!DOCTYPE html><html>")
     window.files.open([bad])
-    qtbot.waitUntil(lambda: bool(window.area.message_bar.messages), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(window.area.message_bar.messages))
     message = window.area.message_bar.messages[0]
     assert message.severity == "error"
     assert "<b>bad.onnx" in message.title
@@ -161,7 +161,7 @@ def test_a_recent_file_that_is_gone_is_forgotten(window, qtbot, tmp_path):
     gone = tmp_path / "gone.onnx"
     window.settings.add_recent_file(gone)
     window.files.open([gone])
-    qtbot.waitUntil(lambda: bool(window.area.message_bar.messages), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(window.area.message_bar.messages))
     assert window.settings.recent_files() == []
 
 
@@ -249,7 +249,7 @@ def test_edits_mark_the_tab_and_saving_takes_the_mark_away(window, qtbot, write_
     assert window.isWindowModified()
     assert tab.modified
     run(window, "file.save")
-    qtbot.waitUntil(lambda: not tab.modified, timeout=20_000)
+    qtbot.waitUntil(lambda: not tab.modified)
     assert not window.isWindowModified()
     assert onnx.load(path).graph.node[0].name == "renamed"
 
@@ -260,7 +260,7 @@ def test_an_edit_made_while_saving_stays_unsaved(window, qtbot, write_model):
     run(window, "file.save")
     let_readers_end(qtbot)  # the save is prepared: what follows is not in it
     rename(tab, "second")
-    qtbot.waitUntil(lambda: not window.files.saving, timeout=20_000)
+    qtbot.waitUntil(lambda: not window.files.saving)
     assert tab.modified
     tab.workspace.document.undo()
     assert not tab.modified
@@ -284,7 +284,7 @@ def test_closing_a_modified_document_asks(window, qtbot, write_model, button, is
     rename(tab, "new")
     run(window, "file.close")
     answer(qtbot, window, getattr(QMessageBox.StandardButton, button))
-    qtbot.waitUntil(lambda: (tab in window.tabs()) == is_open, timeout=20_000)
+    qtbot.waitUntil(lambda: (tab in window.tabs()) == is_open)
     assert onnx.load(path).graph.node[0].name == name
 
 
@@ -330,7 +330,7 @@ def test_a_file_changed_by_another_program_is_read_again(window, qtbot, write_mo
     path = write_model(nodes=3)
     opened(window, qtbot, path)
     write_model(nodes=5)
-    qtbot.waitUntil(lambda: window.status.extent.text() == "5 nodes", timeout=20_000)
+    qtbot.waitUntil(lambda: window.status.extent.text() == "5 nodes")
     assert len(window.tabs()) == 1
     assert [m.severity for m in window.tab.message_bar.messages] == ["info"]
 
@@ -340,7 +340,7 @@ def test_a_modified_document_is_not_reloaded_without_asking(window, qtbot, write
     tab = opened(window, qtbot, path)
     rename(tab, "mine")
     write_model(nodes=5)
-    qtbot.waitUntil(lambda: bool(tab.message_bar.messages), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(tab.message_bar.messages))
     message = tab.message_bar.messages[0]
     assert [title for title, _ in message.choices] == ["Reload", "Keep mine"]
     assert next(iter(tab.workspace.graph.nodes)).name == "mine"
@@ -348,7 +348,7 @@ def test_a_modified_document_is_not_reloaded_without_asking(window, qtbot, write
     assert [title for title, _ in tab.message_bar.messages[-1].choices] == ["Replace it", "Save as…"]
     assert len(onnx.load(path).graph.node) == 5, "nothing was overwritten without asking"
     message.choices[0][1]()
-    qtbot.waitUntil(lambda: window.status.extent.text() == "5 nodes", timeout=20_000)
+    qtbot.waitUntil(lambda: window.status.extent.text() == "5 nodes")
 
 
 def test_saving_does_not_count_as_another_programs_change(window, qtbot, write_model):
@@ -356,7 +356,7 @@ def test_saving_does_not_count_as_another_programs_change(window, qtbot, write_m
     tab = opened(window, qtbot, write_model())
     rename(tab, "mine")
     run(window, "file.save")
-    qtbot.waitUntil(lambda: not tab.modified, timeout=20_000)
+    qtbot.waitUntil(lambda: not tab.modified)
     write_model("other.onnx", nodes=5)
     qtbot.waitUntil(lambda: other not in window.tabs())  # a change that came after the save is noticed
     assert tab in window.tabs()
@@ -369,7 +369,7 @@ def test_reload_keeps_the_graph_that_was_shown(window, qtbot, tmp_path):
     tab = opened(window, qtbot, copy)
     tab.workspace.navigation.show(tab.workspace.model.functions[0].body)
     run(window, "file.reload")
-    qtbot.waitUntil(lambda: window.tab is not tab, timeout=20_000)
+    qtbot.waitUntil(lambda: window.tab is not tab)
     assert window.workspace.graph is window.workspace.model.functions[0].body
 
 

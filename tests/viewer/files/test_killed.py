@@ -150,7 +150,7 @@ def test_very_many_differences_that_are_copied(qtbot, window, tmp_path):
     here, there = (opened(window, qtbot, tmp_path / f"{name}.onnx").workspace for name in ("old", "new"))
     comparing = ModelComparison(here, there)
     comparing.refresh()
-    qtbot.waitUntil(lambda: comparing.result is not None, timeout=20_000)
+    qtbot.waitUntil(lambda: comparing.result is not None)
     killed = Killed(here.document)
     comparing.copy_into(comparing.result.differences, here)
     qtbot.waitUntil(lambda: bool(killed.states))

@@ -33,7 +33,7 @@ def model_file(tmp_path):
 
 
 def opened(qtbot, window, path):
-    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+    with qtbot.waitSignal(window.files.opened):
         window.files.open([path])
     return window.tab
 
@@ -85,7 +85,7 @@ def press(qtbot, window, text):
 def test_edits_of_a_killed_program_are_offered_and_recovered(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     offer_recovery(qtbot, window)
-    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+    with qtbot.waitSignal(window.files.opened):
         press(qtbot, window, "Recover")
     document = window.tab.workspace.document
     qtbot.waitUntil(lambda: document.undo_title == "Rename first")
@@ -99,7 +99,7 @@ def test_edits_of_a_truncated_file_come_back_and_saving_them_still_asks(qtbot, w
     before = model_file.read_bytes()
     crash(qtbot, window, model_file, monkeypatch)
     offer_recovery(qtbot, window)
-    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+    with qtbot.waitSignal(window.files.opened):
         press(qtbot, window, "Recover")
     document = window.tab.workspace.document
     qtbot.waitUntil(lambda: document.undo_title == "Rename first")
@@ -127,7 +127,7 @@ def recover_anew(qtbot, window, path, monkeypatch, *titles):
     before = snapshot(document.model)
     kill(window, monkeypatch)
     offer_recovery(qtbot, window)
-    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+    with qtbot.waitSignal(window.files.opened):
         press(qtbot, window, "Recover")
     return before, window.tab.workspace.document
 
@@ -158,7 +158,7 @@ def test_what_was_undone_can_be_done_again_after_very_many_steps_too(qtbot, wind
 def test_an_edit_while_very_many_steps_are_done_again_has_them_offered_anew(qtbot, window, model_file, monkeypatch):
     before, document = recover_anew(qtbot, window, model_file, monkeypatch, "One", "Two")
     rename_in(document, "mine")
-    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+    with qtbot.waitSignal(window.files.opened):
         press(qtbot, window, "Recover")
     copy = window.tab.workspace.document
     qtbot.waitUntil(lambda: copy.undo_title == "Two")
@@ -282,14 +282,14 @@ def test_edits_that_were_all_undone_are_not_asked_about(qtbot, window, model_fil
 
 
 def test_a_document_in_no_file_is_recovered_too(qtbot, window, monkeypatch):
-    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+    with qtbot.waitSignal(window.files.opened):
         window.files.open_sample()
     workspace = window.tab.workspace
     with workspace.document.edit("Rename") as edit:
         nodes.rename_node(edit, workspace.graph.nodes.first, "renamed")
     kill(window, monkeypatch)
     offer_recovery(qtbot, window)
-    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+    with qtbot.waitSignal(window.files.opened):
         press(qtbot, window, "Recover")
     document = window.tab.workspace.document
     qtbot.waitUntil(lambda: document.undo_title == "Rename")
@@ -349,11 +349,11 @@ def test_types_are_inferred_in_the_background(qtbot, window, model_file):
     tab = opened(qtbot, window, model_file)
     types, document = tab.workspace.types, tab.workspace.document
     r = builders.value(document, "r")
-    qtbot.waitUntil(lambda: types.type_of(r) is not None, timeout=20_000)
+    qtbot.waitUntil(lambda: types.type_of(r) is not None)
     assert str(types.type_of(r)) == "float[N,4]"
     with document.edit("Insert") as edit:
         node = nodes.insert_on_edge(edit, r, "Transpose")
-    qtbot.waitUntil(lambda: str(types.type_of(node.outputs[0])) == "float[4,N]", timeout=20_000)
+    qtbot.waitUntil(lambda: str(types.type_of(node.outputs[0])) == "float[4,N]")
     assert str(tab.view.type_of(node.outputs[0])) == "float[4,N]"
 
 
@@ -373,7 +373,7 @@ def test_edits_of_a_file_that_is_open_with_others_come_into_a_copy(qtbot, window
     offer_recovery(qtbot, window)
     with tab.workspace.document.edit("Another") as edit:
         nodes.rename_node(edit, builders.node(tab.workspace.document, "second"), "other")
-    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+    with qtbot.waitSignal(window.files.opened):
         press(qtbot, window, "Recover")
     copy = window.tab
     qtbot.waitUntil(lambda: copy.workspace.document.undo_title == "Rename first")
@@ -404,7 +404,7 @@ def test_a_model_that_was_made_is_recovered_without_an_edit(qtbot, window, monke
     offer_recovery(qtbot, window)
     (message,) = window.area.message_bar.messages
     assert message.title == "Unsaved: new"
-    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+    with qtbot.waitSignal(window.files.opened):
         press(qtbot, window, "Recover")
     again = window.tab.workspace.document
     qtbot.waitUntil(lambda: again.modified)
@@ -435,7 +435,7 @@ def test_edits_during_which_a_program_ended_that_did_them_again_are_offered_with
     offer_recovery(qtbot, window)
     (message,) = window.area.message_bar.messages
     assert message.detail.endswith("The program ended during the last recovery.")
-    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+    with qtbot.waitSignal(window.files.opened):
         press(qtbot, window, "Recover")
     tab = window.tab
     qtbot.waitUntil(lambda: tab.workspace.document.undo_title == "Rename first")
@@ -501,7 +501,7 @@ def test_how_much_of_a_damaged_journal_is_missing_is_told_before_and_after(qtbot
     missing = f"Line {len(lines) + 1} of the journal is damaged: an edit or more from there on are missing."
     assert any(missing in label.text() for label in window.findChildren(QLabel))
     press(qtbot, window, "Recover")
-    qtbot.waitUntil(lambda: window.tab is not None and window.tab.workspace.document.modified, timeout=20_000)
+    qtbot.waitUntil(lambda: window.tab is not None and window.tab.workspace.document.modified)
     document = window.tab.workspace.document
     assert builders.node(document, "renamed")
     told = [(message.title, message.detail) for message in window.tab.message_bar.messages]

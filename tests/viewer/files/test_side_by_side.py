@@ -38,9 +38,7 @@ def files(tmp_path):
 
 
 def settled(window, qtbot):
-    qtbot.waitUntil(
-        lambda: not window.files.pending and all(not t.view.scenes.is_busy for t in window.tabs()), timeout=20_000
-    )
+    qtbot.waitUntil(lambda: not window.files.pending and all(not t.view.scenes.is_busy for t in window.tabs()))
 
 
 def choose(window, qtbot, title):
@@ -51,7 +49,7 @@ def choose(window, qtbot, title):
     row = next(r for r in range(popup.list.model().rowCount()) if popup.list.model().index(r, 0).data() == title)
     popup.list.setCurrentIndex(popup.list.model().index(row, 0))
     qtbot.keyClick(popup.field, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: (c := comparison_of(window.workspace)) is not None and c.result is not None, timeout=20_000)
+    qtbot.waitUntil(lambda: (c := comparison_of(window.workspace)) is not None and c.result is not None)
     settled(window, qtbot)
 
 
@@ -59,7 +57,7 @@ def choose(window, qtbot, title):
 def compared(window, qtbot, files):
     """The window with both models open and compared: tabs of the old and the new one."""
     window.files.open(files)
-    qtbot.waitUntil(lambda: len(window.tabs()) == 2, timeout=20_000)
+    qtbot.waitUntil(lambda: len(window.tabs()) == 2)
     settled(window, qtbot)
     choose(window, qtbot, "old.onnx")
     return window.tabs()
@@ -84,7 +82,7 @@ def place_of(view, node):
 
 def test_open_and_recent_models_and_the_saved_file_are_offered(window, qtbot, files, tmp_path):
     window.files.open(files)
-    qtbot.waitUntil(lambda: len(window.tabs()) == 2, timeout=20_000)
+    qtbot.waitUntil(lambda: len(window.tabs()) == 2)
     settled(window, qtbot)
     save(builders.model(), tmp_path / "third.onnx")
     window.settings.add_recent_file(tmp_path / "third.onnx")
@@ -232,7 +230,7 @@ def test_running_both_lists_the_largest_error_first(compared, window, qtbot):
         found = window.docks.panel("compare") if window.docks.is_open("compare") else None
         return found if isinstance(found, RunComparisonPanel) and found.rows else None
 
-    qtbot.waitUntil(lambda: panel() is not None, timeout=60_000)
+    qtbot.waitUntil(lambda: panel() is not None)
     rows = {row.name: row.difference for row in panel().rows}
     assert {name for name, found in rows.items() if found.max_abs} >= {"y"}
     assert rows["v2"].max_abs == 0
@@ -273,9 +271,9 @@ def test_a_file_that_is_read_again_is_compared_again(compared, window, qtbot, fi
         nodes.change_operator(edit, builders.node(document, "last"), "Abs")
     save(document.model, files[0])
     window.files.reload(old)
-    qtbot.waitUntil(lambda: window.tabs()[0] is not old, timeout=20_000)
+    qtbot.waitUntil(lambda: window.tabs()[0] is not old)
     fresh = window.tabs()[0]
-    qtbot.waitUntil(lambda: (c := comparison_of(fresh.workspace)) is not None and c.result is not None, timeout=20_000)
+    qtbot.waitUntil(lambda: (c := comparison_of(fresh.workspace)) is not None and c.result is not None)
     settled(window, qtbot)
     assert fresh.beside is new.beside
     assert kinds(fresh)["~"] == {"relu_4", "sin", "last"}
@@ -290,7 +288,7 @@ def test_a_body_is_shown_on_both_sides_and_its_owner_is_marked(window, qtbot, tm
         attributes.set_attribute(edit, builders.node(document, "call"), "factor", 3.0)
     save(document.model, new)
     window.files.open([old, new])
-    qtbot.waitUntil(lambda: len(window.tabs()) == 2, timeout=20_000)
+    qtbot.waitUntil(lambda: len(window.tabs()) == 2)
     settled(window, qtbot)
     choose(window, qtbot, "old.onnx")
     left, right = window.tabs()
@@ -313,7 +311,7 @@ def test_who_uses_a_constant_that_went_is_marked_on_both_sides(window, qtbot, tm
         initializers.constant_to_initializer(edit, builders.node(document, "one"))
     save(document.model, tmp_path / "new.onnx")
     window.files.open([tmp_path / "old.onnx", tmp_path / "new.onnx"])
-    qtbot.waitUntil(lambda: len(window.tabs()) == 2, timeout=20_000)
+    qtbot.waitUntil(lambda: len(window.tabs()) == 2)
     settled(window, qtbot)
     choose(window, qtbot, "old.onnx")
     old, new = ({n.name: kind for n, kind in side.items()} for side in comparison_of(window.workspace).kinds)
@@ -331,7 +329,7 @@ def test_what_partners_are_is_told_in_objects_of_the_documents(compared):
 def test_keys_go_through_all_tabs_from_either_side(compared, window, qtbot):
     old, new = compared
     window.files.open_sample()
-    qtbot.waitUntil(lambda: len(window.tabs()) == 3 and not window.files.pending, timeout=20_000)
+    qtbot.waitUntil(lambda: len(window.tabs()) == 3 and not window.files.pending)
     for tab in (old, new, window.tabs()[2]):
         window.actions_binding.run("go.next_tab")
         assert window.area._tabs.currentWidget() is tab
@@ -346,8 +344,8 @@ def test_closing_a_compared_document_leaves_none_of_its_panels(compared, window,
     closed.beside.set_front(closed)
     window.docks.open("outline")
     window.files.forget(closed)
-    qtbot.waitUntil(lambda: window.workspace is kept, timeout=20_000)
-    qtbot.waitUntil(lambda: {panel.workspace for panel in _panels()} == {kept}, timeout=20_000)
+    qtbot.waitUntil(lambda: window.workspace is kept)
+    qtbot.waitUntil(lambda: {panel.workspace for panel in _panels()} == {kept})
 
 
 def _panels():

@@ -42,7 +42,7 @@ def start(qtbot, *names):
     answers = []
     other = threading.Thread(target=lambda: answers.append(send_to_running_instance(names)))
     other.start()
-    qtbot.waitUntil(lambda: bool(answers), timeout=10_000)
+    qtbot.waitUntil(lambda: bool(answers))
     other.join()
     return answers[0]
 
@@ -66,7 +66,7 @@ def send(qtbot, content, *, then_close=True):
                 return True
             return not received[-1]
 
-        qtbot.waitUntil(is_over, timeout=10_000)
+        qtbot.waitUntil(is_over)
     return b"".join(received)
 
 
@@ -92,7 +92,7 @@ def test_who_is_connected_when_it_closes_is_not_accepted(listener, qtbot):
         qtbot.waitUntil(lambda: bool(listener.findChildren(QLocalSocket)))
         listener.close()
         early.sendall(OpenMessage(("/a.onnx",)).to_bytes())
-        qtbot.waitUntil(lambda: not listener.findChildren(QLocalSocket), timeout=10_000)
+        qtbot.waitUntil(lambda: not listener.findChildren(QLocalSocket))
         early.settimeout(10)
         with contextlib.suppress(ConnectionError):
             assert early.recv(100) == b""

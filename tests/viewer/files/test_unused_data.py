@@ -25,7 +25,7 @@ def tab(window, qtbot, tmp_path):
         location="net.bin",
         size_threshold=0,
     )
-    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+    with qtbot.waitSignal(window.files.opened):
         window.files.open([path])
     return window.tab
 
@@ -36,7 +36,7 @@ def save(window, qtbot, tab):
 
     def save():
         window.files.saver.save(tab)
-        qtbot.waitUntil(lambda: not window.files.saving and not tab.modified, timeout=20_000)
+        qtbot.waitUntil(lambda: not window.files.saving and not tab.modified)
 
     return save
 

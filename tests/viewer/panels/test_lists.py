@@ -488,7 +488,7 @@ def test_escape_leaves_find_and_takes_the_marks_away(qtbot, workspace):
     workspace.highlights.marked.connect(lambda kind, items: marks.append((kind, len(items))))
     workspace.action_requested.connect(asked.append)
     panel.box.setText("op:Relu")
-    qtbot.waitUntil(lambda: bool(marks), timeout=5000)
+    qtbot.waitUntil(lambda: bool(marks))
     assert marks[-1][0] == "matches"
     assert marks[-1][1] > 0
     qtbot.keyClick(panel.box, Qt.Key.Key_Escape)

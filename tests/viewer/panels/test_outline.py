@@ -447,7 +447,7 @@ def test_blocks_that_the_canvas_finds_are_in_the_outline(qtbot):
     panel, view = OutlinePanel(workspace), GraphView(workspace)
     qtbot.addWidget(panel)
     qtbot.addWidget(view)
-    qtbot.waitUntil(lambda: view.scene is not None and not view.scenes.is_busy, timeout=30_000)
+    qtbot.waitUntil(lambda: view.scene is not None and not view.scenes.is_busy)
     assert view.expansion.is_grouped
     top = panel.model.index(0, 0)
     titles = [panel.model.index(row, 0, top).data() for row in range(panel.model.rowCount(top))]

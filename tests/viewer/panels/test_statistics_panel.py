@@ -25,7 +25,7 @@ def panel(qtbot):
     qtbot.addWidget(panel)
     panel.show()
     workspace.types.start()
-    qtbot.waitUntil(lambda: "64·N B" in panel.summary.text() or "64·N" in panel.summary.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: "64·N B" in panel.summary.text() or "64·N" in panel.summary.text())
     yield panel
     workspace.close()
 
@@ -130,8 +130,8 @@ def test_nothing_is_counted_that_nobody_sees(panel, qtbot):
     panel.hide()
     with panel.workspace.document.edit("Insert") as edit:
         nodes.insert_on_edge(edit, builders.value(panel.workspace.document, "r"), "Neg")
-    qtbot.waitUntil(lambda: "Neg" in cells(seen), timeout=20_000)
-    qtbot.waitUntil(lambda: not panel.workspace.tasks.running, timeout=20_000)
+    qtbot.waitUntil(lambda: "Neg" in cells(seen))
+    qtbot.waitUntil(lambda: not panel.workspace.tasks.running)
     assert "Neg" not in cells(panel)
     panel.show()
     qtbot.waitUntil(lambda: "Neg" in cells(panel))
@@ -156,7 +156,7 @@ def test_what_holds_a_body_is_coloured_by_all_that_is_in_it(qtbot, heard):
     qtbot.addWidget(panel)
     panel.show()
     workspace.types.start()
-    qtbot.waitUntil(lambda: workspace.types.inferred is not None and panel.found is not None, timeout=20_000)
+    qtbot.waitUntil(lambda: workspace.types.inferred is not None and panel.found is not None)
     overlays = heard(workspace.highlights.overlay_changed)
     panel.table.sortByColumn(7, panel.table.horizontalHeader().sortIndicatorOrder())
     panel.colour.setChecked(True)
@@ -244,7 +244,7 @@ def test_scopes_begin_where_there_are_several_and_go_as_deep_as_asked(qtbot):
     panel = StatisticsPanel(workspace)
     qtbot.addWidget(panel)
     panel.show()
-    qtbot.waitUntil(lambda: panel.found is not None, timeout=20_000)
+    qtbot.waitUntil(lambda: panel.found is not None)
     assert not panel.levels.isVisible()
     panel.group.setCurrentIndex(panel.group.findData("scope"))
     let_readers_end(qtbot)
@@ -266,7 +266,7 @@ def test_sums_say_what_they_lack(qtbot):
     qtbot.addWidget(panel)
     panel.show()
     workspace.types.start()
-    qtbot.waitUntil(lambda: "Neg" in cells(panel) and cells(panel)["Neg"][4] == "6 + ?", timeout=20_000)
+    qtbot.waitUntil(lambda: "Neg" in cells(panel) and cells(panel)["Neg"][4] == "6 + ?")
     assert cells(panel)["Exp"] == ["1", "0", "0 B", "0", "?", "?", "?"]
     assert "3 nodes not known" in panel.summary.text()
     workspace.close()

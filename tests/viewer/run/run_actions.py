@@ -19,13 +19,13 @@ def opened(window, qtbot, path):
     """Open a file; its workspace."""
     count = len(window.tabs())
     window.files.open([path])
-    qtbot.waitUntil(lambda: len(window.tabs()) > count and not window.tabs()[-1].view.scenes.is_busy, timeout=20_000)
+    qtbot.waitUntil(lambda: len(window.tabs()) > count and not window.tabs()[-1].view.scenes.is_busy)
     return window.tabs()[-1].workspace
 
 
 def run(qtbot, workspace, action="run.run"):
     """Start an action that runs, and wait for its end."""
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=120_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         workspace.trigger(action)
     idle(qtbot, workspace)
 

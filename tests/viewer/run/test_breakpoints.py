@@ -310,7 +310,7 @@ def test_steps_from_where_a_hunt_stands_point_at_each_node(qtbot, window, tmp_pa
     log, is_nan, where, identity = node(workspace, "loop").bodies[0].nodes
     workspace.runs.inputs.set_source("x", Constant(-1.0))
     run(qtbot, workspace)
-    with qtbot.waitSignal(workspace.results.element_chosen, timeout=60_000):
+    with qtbot.waitSignal(workspace.results.element_chosen):
         workspace.trigger("run.first_non_finite")
     assert workspace.selection.current is log
     assert workspace.runs.paused_at is is_nan

@@ -24,7 +24,7 @@ from tests.viewer.run.run_actions import ONNX_RUNTIME, edit, make_finite, needs_
 def compared(qtbot, panel, prepare):
     panel.rows = []
     panel.compare("other", prepare)
-    qtbot.waitUntil(lambda: bool(panel.rows) and not panel.workspace.tasks.running, timeout=60_000)
+    qtbot.waitUntil(lambda: bool(panel.rows) and not panel.workspace.tasks.running)
     let_readers_end(qtbot)
     return {row.name: row.difference for row in panel.rows}
 
@@ -179,7 +179,7 @@ def test_another_open_model_that_lacks_inputs_is_named(window, qtbot, net, tmp_p
     run(qtbot, workspace)
     workspace.messages.shown.connect(told.append)
     window.docks.open("compare").compare("other", compare.with_model(workspace, other))
-    qtbot.waitUntil(lambda: bool(told) and not workspace.tasks.running, timeout=30_000)
+    qtbot.waitUntil(lambda: bool(told) and not workspace.tasks.running)
     assert told[0].title == "other.onnx cannot be run with these inputs"
     assert "image" in told[0].detail
 
@@ -201,7 +201,7 @@ def test_every_other_open_model_is_offered_until_it_is_closed(window, qtbot, net
     assert "The open model net.onnx" not in offered()
     assert not other.workspace.has_runs
     offered()["The open model other.onnx"].trigger()
-    qtbot.waitUntil(lambda: panel.summary.text().startswith("The open model other.onnx: "), timeout=60_000)
+    qtbot.waitUntil(lambda: panel.summary.text().startswith("The open model other.onnx: "))
     window.area.remove_tab(other)
     assert "The open model other.onnx" not in offered()
 
@@ -302,7 +302,7 @@ def test_a_comparison_before_the_first_run_runs_the_model(window, qtbot, net, tm
     panel = window.docks.open("compare")
     qtbot.waitUntil(window.actions_binding.qaction("values.what_if_float16").isEnabled)
     workspace.trigger("values.what_if_float16")
-    qtbot.waitUntil(lambda: bool(panel.rows), timeout=60_000)
+    qtbot.waitUntil(lambda: bool(panel.rows))
     let_readers_end(qtbot)
     assert workspace.results.current is not None
     assert panel.isVisible()

@@ -17,7 +17,7 @@ def test_arrow_keys_walk_the_nodes_and_the_tensor_panel_follows(window, qtbot, n
     make_finite(workspace)
     view = window.tab.view
     view.setFocus()
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_F6)
     idle(qtbot, workspace)
     workspace.navigation.reveal(node(workspace, "conv"))
@@ -26,7 +26,7 @@ def test_arrow_keys_walk_the_nodes_and_the_tensor_panel_follows(window, qtbot, n
         qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Down)
         assert workspace.selection.items == (node(workspace, name),)
         expected = value(workspace, output)
-        qtbot.waitUntil(lambda expected=expected: shown(panel) is expected, timeout=10_000)
+        qtbot.waitUntil(lambda expected=expected: shown(panel) is expected)
         idle(qtbot, workspace)
         assert panel.pane.subject.held is workspace.results.value_of(expected)
         assert view.hasFocus()
@@ -59,5 +59,5 @@ def test_what_a_run_is_compared_with_is_chosen_without_the_mouse(window, qtbot, 
     wanted = next(action for action in panel.menu.actions() if "float16" in action.text())
     panel.menu.setActiveAction(wanted)
     qtbot.keyClick(panel.menu, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: bool(panel.rows), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(panel.rows))
     qtbot.waitUntil(lambda: "float16" in panel.summary.text())

@@ -58,7 +58,7 @@ def free(qtbot, workspace, monkeypatch):
 def test_an_edit_while_the_model_is_read_is_in_the_run(qtbot, workspace, free):
     edit(workspace, f"v{COUNT - 1}", "alpha", 3.0)
     free.set()
-    qtbot.waitUntil(lambda: workspace.results.current is not None, timeout=30_000)
+    qtbot.waitUntil(lambda: workspace.results.current is not None)
     idle(qtbot, workspace)
     assert workspace.results.is_current
     assert workspace.results.has(value(workspace, "v5"))
@@ -85,7 +85,7 @@ def test_numbers_from_a_file_are_matched_while_the_window_goes_on_and_edits_are_
     overlays = numbers_matching(workspace, tmp_path / "numbers.json")
     with workspace.document.edit("Rename") as transaction:
         rename_node(transaction, node(workspace, "v0"), "other")
-    qtbot.waitUntil(lambda: overlays.title == "numbers", timeout=30_000)
+    qtbot.waitUntil(lambda: overlays.title == "numbers")
     assert [overlays.numbers[node(workspace, name)] for name in ("other", "v1")] == [0.5, 1]
     assert len(overlays.numbers) == COUNT
 
@@ -113,7 +113,7 @@ def test_what_nodes_are_coloured_by_is_worked_out_while_the_window_goes_on(qtbot
     overlays = ran.runs.overlays
     overlays.choose(kind)
     assert not overlays.numbers, "the window does not wait for it"
-    qtbot.waitUntil(lambda: bool(overlays.numbers), timeout=30_000)
+    qtbot.waitUntil(lambda: bool(overlays.numbers))
     assert overlays.title == TITLES[kind]
     assert len(overlays.numbers) == COUNT
 
@@ -121,10 +121,10 @@ def test_what_nodes_are_coloured_by_is_worked_out_while_the_window_goes_on(qtbot
 def test_a_file_without_a_name_of_a_node_leaves_the_colours(qtbot, ran, tmp_path):
     overlays = ran.runs.overlays
     overlays.choose("size")
-    qtbot.waitUntil(lambda: bool(overlays.numbers), timeout=30_000)
+    qtbot.waitUntil(lambda: bool(overlays.numbers))
     overlays.set_numbers(tmp_path / "none.json", OverlayFile({"nobody": 1.0}))
-    qtbot.waitUntil(lambda: overlays.kind == "size", timeout=30_000)
-    qtbot.waitUntil(lambda: overlays.title == TITLES["size"], timeout=30_000)
+    qtbot.waitUntil(lambda: overlays.kind == "size")
+    qtbot.waitUntil(lambda: overlays.title == TITLES["size"])
     assert len(overlays.numbers) == COUNT
 
 
@@ -134,7 +134,7 @@ def ran(qtbot, workspace, monkeypatch):
     monkeypatch.setattr(results, "_AT_ONCE", 100)
     monkeypatch.setattr(topology, "_CHECKED", 16)
     workspace.runs.run()
-    qtbot.waitUntil(lambda: workspace.results.is_current, timeout=30_000)
+    qtbot.waitUntil(lambda: workspace.results.is_current)
     idle(qtbot, workspace)
     return workspace
 
@@ -144,7 +144,7 @@ def test_what_an_edit_makes_stale_is_found_while_the_window_goes_on(qtbot, ran):
     assert not ran.results.is_current
     assert ran.results.is_searching
     assert not ran.results.is_stale(value(ran, f"v{COUNT - 1}"))
-    qtbot.waitUntil(lambda: not ran.results.is_searching, timeout=30_000)
+    qtbot.waitUntil(lambda: not ran.results.is_searching)
     assert len(ran.results.stale) == 2 * (COUNT - 100)
     assert not ran.results.is_stale(value(ran, "v99"))
     assert len(ran.parent().canvas.marks.boxes["stale"]) == COUNT - 100
@@ -155,7 +155,7 @@ def test_edits_while_it_is_looked_for_what_is_stale_add_to_it_and_undo_ends_it(q
     edit(ran, "v2000", "alpha", 3.0)
     with ran.document.edit("Rewire") as change:
         change.do(SetInput(node(ran, "v3000"), 0, value(ran, "x")))
-    qtbot.waitUntil(lambda: not ran.results.is_searching, timeout=30_000)
+    qtbot.waitUntil(lambda: not ran.results.is_searching)
     assert ran.results.is_stale(value(ran, "v2999"))
     assert ran.results.is_stale(value(ran, "v3999"))
     assert not ran.results.is_stale(value(ran, "v1999"))

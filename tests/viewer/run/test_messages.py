@@ -21,7 +21,7 @@ def bars(workspace):
 
 
 def live_run(qtbot, workspace, name, attribute, to):
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         edit(workspace, name, attribute, to)
     idle(qtbot, workspace)
 
@@ -110,7 +110,7 @@ def test_what_was_not_looked_at_is_told_until_a_search_looks(window, qtbot, tmp_
     make_finite(workspace)
     run(qtbot, workspace)
     workspace.trigger("run.first_non_finite")
-    qtbot.waitUntil(lambda: bars(workspace) == ["Every value is finite"], timeout=30_000)
+    qtbot.waitUntil(lambda: bars(workspace) == ["Every value is finite"])
     make_bad(workspace)
     run(qtbot, workspace)
     alarm = next(m for m in workspace.parent().message_bar.messages if m.title == "NaN in z")
@@ -179,7 +179,7 @@ def test_an_undo_in_live_takes_back_the_failure_that_the_edit_made(qtbot, worksp
 def test_inputs_of_before_in_live_bring_their_values_back_without_a_run(qtbot, workspace):
     run(qtbot, workspace)
     workspace.runs.set_live(True)
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         workspace.runs.inputs.set_source("x", Constant(2.0))
     idle(qtbot, workspace)
     make_finite(workspace)
@@ -279,9 +279,9 @@ def test_a_time_limit_is_told_as_long_as_it_is_what_ended_the_last_run(qtbot, sl
     assert not slow.runs.is_paused
     assert bars(slow) == ["The run took longer than its time limit"]
     slow.runs.inputs.set_limits(time=0.0)
-    with qtbot.waitSignal(slow.results.run_finished, timeout=30_000):
+    with qtbot.waitSignal(slow.results.run_finished):
         slow.trigger("run.run")
-        qtbot.waitUntil(lambda: slow.results.current is not None and slow.results.current.unfinished, timeout=30_000)
+        qtbot.waitUntil(lambda: slow.results.current is not None and slow.results.current.unfinished)
         slow.trigger("run.stop")
     idle(qtbot, slow)
     assert slow.run_state == "Stopped"
@@ -300,7 +300,7 @@ def test_where_values_stop_being_finite_is_told_of_the_values_that_are_shown(qtb
     run(qtbot, workspace)
     workspace.runs.set_live(True)
     live_run(qtbot, workspace, "conv", "group", 1)
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000), workspace.document.edit("Spoil") as edits:
+    with qtbot.waitSignal(workspace.results.run_finished), workspace.document.edit("Spoil") as edits:
         change_operator(edits, node(workspace, "relu"), "Log")
     qtbot.waitUntil(lambda: bars(workspace) == ["NaN in r"])
     workspace.document.undo()

@@ -62,7 +62,7 @@ def open_text(request, window, qtbot, tmp_path):
 
 def hunt(qtbot, workspace, action="run.first_non_finite"):
     """Name and index of what is found."""
-    with qtbot.waitSignal(workspace.results.element_chosen, timeout=60_000):
+    with qtbot.waitSignal(workspace.results.element_chosen):
         workspace.trigger(action)
     found, index = workspace.results.element
     return found.name, index
@@ -73,7 +73,6 @@ def causes(window, qtbot, trace_of):
     panel = window.docks.open("element")
     qtbot.waitUntil(
         lambda: panel.traced[0].name == trace_of and panel.trace is not None and bool(panel.trace.origins),
-        timeout=20_000,
     )
     return [(panel.workspace.results.value_by_number(o.key[1]).name, o.suspect_value) for o in panel.trace.origins]
 
@@ -122,7 +121,7 @@ def test_no_run_that_waits_is_ended_for_it(window, qtbot, open_text):
     messages = []
     workspace.messages.shown.connect(messages.append)
     workspace.trigger("run.first_non_finite")
-    qtbot.waitUntil(lambda: bool(messages), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(messages))
     idle(qtbot, workspace)
     assert workspace.runs.is_paused
     assert "values inside bodies were not searched" in messages[0].detail
@@ -134,7 +133,7 @@ def test_where_all_is_finite_every_turn_was_looked_at(window, qtbot, open_text):
     messages = []
     workspace.messages.shown.connect(messages.append)
     workspace.trigger("run.first_non_finite")
-    qtbot.waitUntil(lambda: bool(messages), timeout=30_000)
+    qtbot.waitUntil(lambda: bool(messages))
     assert [message.title for message in messages] == ["Every value is finite"]
     assert workspace.results.current.is_complete
 
@@ -143,7 +142,7 @@ def way(window, qtbot, steps):
     """Names of the values that Enter on the first row of the panel leads to, one after the other."""
     panel, names = window.docks.open("element"), []
     for _ in range(steps):
-        qtbot.waitUntil(lambda: panel.trace is not None and bool(panel.trace.origins), timeout=20_000)
+        qtbot.waitUntil(lambda: panel.trace is not None and bool(panel.trace.origins))
         origin = panel.trace.origins[0]
         panel.table.selectRow(0)
         panel.table.activated.emit(panel.table.currentIndex())
@@ -195,7 +194,7 @@ def masked(open_text):
 
 def told(qtbot, workspace, action):
     """Title of the message that comes instead of a place."""
-    with qtbot.waitSignal(workspace.messages.shown, timeout=60_000) as signal:
+    with qtbot.waitSignal(workspace.messages.shown) as signal:
         workspace.trigger(action)
     idle(qtbot, workspace)
     return signal.args[0].title
@@ -256,4 +255,4 @@ def test_a_nan_in_a_sequence_that_is_given_is_found(window, qtbot, open_text):
     run(qtbot, workspace)
     assert [message.title for message in window.tabs()[-1].message_bar.messages] == ["NaN in s"]
     workspace.trigger("run.first_non_finite")
-    qtbot.waitUntil(lambda: workspace.selection.current is value(workspace, "s"), timeout=20_000)
+    qtbot.waitUntil(lambda: workspace.selection.current is value(workspace, "s"))

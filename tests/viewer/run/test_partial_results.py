@@ -92,21 +92,21 @@ def test_what_was_quickly_computed_is_lit_while_a_long_node_goes_on(window, qtbo
 def test_values_are_seen_while_the_run_goes_on_and_come_as_they_are_computed(window, qtbot, workspace):
     select(workspace, "y")
     workspace.trigger("run.run")
-    qtbot.waitUntil(lambda: "Not computed yet" in str(shown(window)), timeout=30_000)
+    qtbot.waitUntil(lambda: "Not computed yet" in str(shown(window)))
     select(workspace, "q")
-    qtbot.waitUntil(lambda: shown(window) == [-0.5, 2.0, -1.5, 4.0], timeout=30_000)
+    qtbot.waitUntil(lambda: shown(window) == [-0.5, 2.0, -1.5, 4.0])
     assert "so far" in pane(window).badge.text()
     assert workspace.runs.is_running
     select(workspace, "m")
-    qtbot.waitUntil(lambda: shown(window) == [0.5, -2.0, 1.5, -4.0], timeout=60_000)
+    qtbot.waitUntil(lambda: shown(window) == [0.5, -2.0, 1.5, -4.0])
     assert workspace.runs.is_running
     select(workspace, "y")
-    qtbot.waitUntil(lambda: "Not computed yet" in str(shown(window)), timeout=30_000)
+    qtbot.waitUntil(lambda: "Not computed yet" in str(shown(window)))
     assert workspace.results.node_of(node(workspace, "between")).state.name == "DONE"
     workspace.trigger("run.stop")
     idle(qtbot, workspace)
     select(workspace, "m")
-    qtbot.waitUntil(lambda: shown(window) == [0.5, -2.0, 1.5, -4.0], timeout=30_000)
+    qtbot.waitUntil(lambda: shown(window) == [0.5, -2.0, 1.5, -4.0])
     assert pane(window).badge.text() == ""
     assert not workspace.results.current.unfinished
 
@@ -136,7 +136,7 @@ def test_the_end_of_a_run_takes_the_place_of_what_was_seen_before(window, qtbot,
     assert workspace.results.records == (workspace.results.current,)
     assert workspace.results.previous is None
     select(workspace, "y")
-    qtbot.waitUntil(lambda: shown(window) == [0.5, -2.0, 1.5, -4.0], timeout=30_000)
+    qtbot.waitUntil(lambda: shown(window) == [0.5, -2.0, 1.5, -4.0])
 
 
 def test_a_run_that_a_newer_one_replaces_is_no_run_to_compare_with(window, qtbot, workspace):
@@ -150,13 +150,13 @@ def test_a_run_that_a_newer_one_replaces_is_no_run_to_compare_with(window, qtbot
     assert see_part(qtbot, workspace)
     assert workspace.results.previous is before
     set_turns(workspace, 1)
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=60_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         edit(workspace, "leaky", "alpha", 0.125)
     idle(qtbot, workspace)
     assert workspace.results.previous is before
     assert len([record for record in workspace.results.records if not record.is_part]) == 2
     select(workspace, "y")
-    qtbot.waitUntil(lambda: shown(window) == [0.125, -2.0, 0.375, -4.0], timeout=30_000)
+    qtbot.waitUntil(lambda: shown(window) == [0.125, -2.0, 0.375, -4.0])
 
 
 def test_undo_during_a_run_shows_the_values_from_before_and_keeps_them(window, qtbot, workspace):
@@ -170,26 +170,26 @@ def test_undo_during_a_run_shows_the_values_from_before_and_keeps_them(window, q
             break
         idle(qtbot, workspace)
         workspace.document.undo()
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=60_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         workspace.document.undo()
         assert workspace.results.current is before
     idle(qtbot, workspace)
     assert workspace.results.current is before
     select(workspace, "y")
-    qtbot.waitUntil(lambda: shown(window) == [0.5, -2.0, 1.5, -4.0], timeout=30_000)
+    qtbot.waitUntil(lambda: shown(window) == [0.5, -2.0, 1.5, -4.0])
     workspace.document.redo()
-    qtbot.waitUntil(lambda: shown(window) == [0.25, -2.0, 0.75, -4.0], timeout=30_000)
+    qtbot.waitUntil(lambda: shown(window) == [0.25, -2.0, 0.75, -4.0])
 
 
 def test_a_value_of_the_run_before_is_not_shown_as_one_of_the_run_that_goes_on(window, qtbot, workspace):
     set_turns(workspace, 1)
     run(qtbot, workspace)
     select(workspace, "y")
-    qtbot.waitUntil(lambda: shown(window) == [0.5, -2.0, 1.5, -4.0], timeout=30_000)
+    qtbot.waitUntil(lambda: shown(window) == [0.5, -2.0, 1.5, -4.0])
     set_turns(workspace, ENDLESS)
     workspace.trigger("run.run")
     assert see_part(qtbot, workspace)
-    qtbot.waitUntil(lambda: "Not computed yet" in str(shown(window)), timeout=30_000)
+    qtbot.waitUntil(lambda: "Not computed yet" in str(shown(window)))
 
 
 def test_a_run_that_waits_shows_the_rest_while_it_goes_on(window, qtbot, workspace):
@@ -200,16 +200,16 @@ def test_a_run_that_waits_shows_the_rest_while_it_goes_on(window, qtbot, workspa
     finished = []
     workspace.runs.node_progress.finished.connect(finished.extend)
     workspace.trigger("run.continue")
-    qtbot.waitUntil(lambda: shown(window) == [0.5, -2.0, 1.5, -4.0], timeout=60_000)
+    qtbot.waitUntil(lambda: shown(window) == [0.5, -2.0, 1.5, -4.0])
     assert workspace.runs.is_running
-    qtbot.waitUntil(lambda: [one.name for one in finished] == ["first", "between"], timeout=60_000)
+    qtbot.waitUntil(lambda: [one.name for one in finished] == ["first", "between"])
 
 
 def test_an_edit_during_the_first_run_makes_what_it_gave_stale(qtbot, workspace):
     workspace.trigger("run.run")
     assert see_part(qtbot, workspace)
     edit(workspace, "leaky", "alpha", 0.25)
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=60_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         workspace.trigger("run.stop")
     assert workspace.results.is_stale(value(workspace, "q"))
     assert not workspace.results.is_stale(value(workspace, "a"))
@@ -287,5 +287,5 @@ def test_values_of_a_loop_follow_its_turns(qtbot, workspace):
         return len(set(turns)) > 2
 
     workspace.runs.run()
-    qtbot.waitUntil(look, timeout=30_000)
+    qtbot.waitUntil(look)
     assert turns == sorted(turns)

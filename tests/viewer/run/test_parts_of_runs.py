@@ -18,7 +18,7 @@ def workspace(window, qtbot, net):
 
 
 def run_to(qtbot, workspace, name):
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         workspace.runs.run_to(node(workspace, name))
     idle(qtbot, workspace)
 
@@ -69,7 +69,7 @@ def test_live_computes_the_rest_of_what_an_undo_brings_back_and_compares_with_th
     run(qtbot, workspace)
     after = workspace.results.current
     workspace.runs.set_live(True)
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         workspace.document.undo()
     idle(qtbot, workspace)
     assert workspace.results.current.is_complete
@@ -106,7 +106,7 @@ def slow(request, window, qtbot, tmp_path):
 
 def test_undo_brings_back_what_a_stopped_run_had_computed(window, qtbot, slow):
     slow.trigger("run.run")
-    qtbot.waitUntil(lambda: slow.results.has(value(slow, "m")), timeout=30_000)
+    qtbot.waitUntil(lambda: slow.results.has(value(slow, "m")))
     slow.trigger("run.stop")
     idle(qtbot, slow)
     stopped = slow.results.current
@@ -116,7 +116,7 @@ def test_undo_brings_back_what_a_stopped_run_had_computed(window, qtbot, slow):
     set_turns(slow, ENDLESS)
     slow.document.undo()
     assert slow.results.current is stopped
-    qtbot.waitUntil(lambda: shown(slow, "m") == [0.5, -2.0, 1.5, -4.0], timeout=30_000)
+    qtbot.waitUntil(lambda: shown(slow, "m") == [0.5, -2.0, 1.5, -4.0])
     assert is_told_missing(window, qtbot, slow, "y")
 
 
@@ -124,15 +124,15 @@ def test_undo_brings_back_what_a_run_had_computed_that_another_took_the_place_of
     slow.runs.set_live(True)
     edit(slow, "leaky", "alpha", 0.25)
     slow.trigger("run.run")
-    qtbot.waitUntil(lambda: slow.results.has(value(slow, "m")), timeout=30_000)
+    qtbot.waitUntil(lambda: slow.results.has(value(slow, "m")))
     edit(slow, "leaky", "alpha", 0.125)
-    qtbot.waitUntil(lambda: len(slow.results.records) == 1, timeout=30_000)
-    qtbot.waitUntil(lambda: shown(slow, "m") == [0.125, -2.0, 0.375, -4.0], timeout=30_000)
+    qtbot.waitUntil(lambda: len(slow.results.records) == 1)
+    qtbot.waitUntil(lambda: shown(slow, "m") == [0.125, -2.0, 0.375, -4.0])
     slow.runs.set_live(False)
     slow.runs.stop()
     idle(qtbot, slow)
     slow.document.undo()
-    qtbot.waitUntil(lambda: shown(slow, "m") == [0.25, -2.0, 0.75, -4.0], timeout=30_000)
+    qtbot.waitUntil(lambda: shown(slow, "m") == [0.25, -2.0, 0.75, -4.0])
     assert not slow.runs.is_running
     assert is_told_missing(window, qtbot, slow, "y")
 

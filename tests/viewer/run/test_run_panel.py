@@ -292,7 +292,7 @@ def test_panels_of_numbers_fit_below_the_graph_of_a_small_window(make_window, qt
     workspace = opened(window, qtbot, net)
     run(qtbot, workspace)
     window.docks.open(name)
-    qtbot.waitUntil(lambda: not workspace.tasks.running, timeout=30_000)
+    qtbot.waitUntil(lambda: not workspace.tasks.running)
     assert window.docks.panel(name).minimumSizeHint().width() <= 500
     assert (window.width(), window.height()) == (1024, 700)
 
@@ -311,7 +311,7 @@ def test_panels_that_invite_to_a_run_say_when_the_first_goes_on(window, qtbot, w
     assert all("run" in text.lower() for text in invitations)
     with workspace.runs.run_session.run_lock.acquired():  # nothing is computed yet
         workspace.trigger("run.run")
-        qtbot.waitUntil(lambda: workspace.run_state == "Running…", timeout=20_000)
+        qtbot.waitUntil(lambda: workspace.run_state == "Running…")
         assert told() == ("Running…", "Running…", "Select a value")
         workspace.trigger("run.stop")
     idle(qtbot, workspace)
@@ -377,7 +377,7 @@ def test_watched_values_that_the_first_run_has_not_reached_are_told_as_such(wind
     qtbot.waitUntil(lambda: told() == "not computed")
     with workspace.runs.run_session.run_lock.acquired():  # nothing is computed yet
         workspace.trigger("run.run")
-        qtbot.waitUntil(lambda: told() == "not computed yet", timeout=20_000)
+        qtbot.waitUntil(lambda: told() == "not computed yet")
         workspace.trigger("run.stop")
     idle(qtbot, workspace)
     qtbot.waitUntil(lambda: told() == "not computed")
@@ -391,7 +391,7 @@ def test_a_long_reason_in_a_panel_does_not_widen_a_small_window(make_window, qtb
     workspace.results.choose_element(value(workspace, "c"), (0, 0, 0, 0))
     run(qtbot, workspace)
     limit = "over the limit of 100 bytes for a tensor"
-    qtbot.waitUntil(lambda: limit in element.value.toolTip().replace("\n", " "), timeout=30_000)
+    qtbot.waitUntil(lambda: limit in element.value.toolTip().replace("\n", " "))
     assert element.minimumSizeHint().width() <= 500
     assert window.width() == 1024
 
@@ -403,7 +403,7 @@ def test_the_profile_names_what_the_graph_is_coloured_by(window, qtbot, workspac
     path = tmp_path / "my numbers.csv"
     path.write_text("conv,1\nlog,2\n")
     workspace.runs.overlays.load(path)
-    qtbot.waitUntil(lambda: workspace.runs.overlays.title == "my numbers", timeout=30_000)
+    qtbot.waitUntil(lambda: workspace.runs.overlays.title == "my numbers")
     assert panel.colour.currentText() == "my numbers"
     workspace.trigger("run.colour_time")
     qtbot.waitUntil(lambda: panel.colour.currentText() == "Time (ms)")
@@ -422,7 +422,7 @@ def test_the_verdict_of_a_comparison_is_read_whole_in_a_small_window(make_window
     font.setPointSizeF(2 * font.pointSizeF())
     panel.setFont(font)
     panel.compare("what it gave " * 5, compare.with_precision(workspace, "bfloat16", None))
-    qtbot.waitUntil(lambda: "differ, first" in panel.summary.text(), timeout=30_000)
+    qtbot.waitUntil(lambda: "differ, first" in panel.summary.text())
     label = panel.summary
     assert label.heightForWidth(label.width()) > 1.5 * label.fontMetrics().height(), "it goes on below"
     qtbot.waitUntil(lambda: label.height() >= label.heightForWidth(label.width()))
@@ -438,7 +438,7 @@ def test_a_run_takes_what_was_typed_before_enter(window, qtbot, workspace, how):
     field.setFocus()
     field.selectAll()
     qtbot.keyClicks(field, "3")
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=120_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         if how == "keys":
             qtbot.keyClick(field, Qt.Key.Key_F6)
         elif how == "button":
@@ -463,7 +463,7 @@ def test_a_run_takes_what_is_being_typed_in_the_inspector(window, qtbot, workspa
     assert tree.begin_edit(tree.rows.find("attributes", "alpha"))
     tree.editor.selectAll()
     qtbot.keyClicks(tree.editor, "0.25")
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=120_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         if how == "keys":
             qtbot.keyClick(tree.editor, Qt.Key.Key_F6)
         else:
@@ -484,7 +484,7 @@ def test_live_takes_what_was_typed_in_the_panel_before_enter(window, qtbot, work
     field.setFocus()
     field.selectAll()
     qtbot.keyClicks(field, "3")
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=120_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         qtbot.mouseClick(panel.live, Qt.MouseButton.LeftButton)
     idle(qtbot, workspace)
     assert panel.live.isChecked()
@@ -500,7 +500,7 @@ def test_what_is_refused_in_the_inspector_stays_there_when_the_model_is_run(wind
     assert tree.begin_edit(tree.rows.find("attributes", "alpha"))
     tree.editor.selectAll()
     qtbot.keyClicks(tree.editor, "much")
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=120_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         qtbot.keyClick(tree.editor, Qt.Key.Key_F6)
     idle(qtbot, workspace)
     assert tree.editor.text() == "much"
@@ -514,7 +514,7 @@ def test_a_run_takes_the_seed_that_was_typed_before_enter(window, qtbot, workspa
     panel.seed.setFocus()
     panel.seed.selectAll()
     qtbot.keyClicks(panel.seed, "7")
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=120_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         qtbot.keyClick(panel.seed, Qt.Key.Key_F6)
     idle(qtbot, workspace)
     assert workspace.runs.inputs.seed == 7

@@ -186,7 +186,7 @@ def test_live_runs_what_an_edit_affects_and_marks_what_changed(window, qtbot, ne
     make_finite(workspace)
     run(qtbot, workspace)
     workspace.trigger("run.live")
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         edit(workspace, "relu", "alpha", 0.1)
     idle(qtbot, workspace)
     states = {n.name: r.state.name for n, r in workspace.results.nodes().items() if n.name}
@@ -201,7 +201,7 @@ def test_other_inputs_make_a_run_in_live_and_going_back_to_them_does_not(window,
     run(qtbot, workspace)
     first = workspace.results.current
     workspace.runs.set_live(True)
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         workspace.runs.inputs.set_source("x", Constant(2.0))
     idle(qtbot, workspace)
     assert workspace.results.current is not first
@@ -285,18 +285,18 @@ def test_the_first_nan_is_found_with_the_elements_that_caused_it(window, qtbot, 
     make_bad(workspace)
     run(qtbot, workspace)
     workspace.trigger("run.first_non_finite")
-    qtbot.waitUntil(lambda: workspace.results.element is not None, timeout=10_000)
+    qtbot.waitUntil(lambda: workspace.results.element is not None)
     found, index = workspace.results.element
     assert found is value(workspace, "l")
     assert index == (0, 0, 0, 0)
     assert workspace.selection.current is node(workspace, "log")
     panel = window.docks.open("element")
-    qtbot.waitUntil(lambda: panel.trace is not None and bool(panel.trace.origins), timeout=10_000)
+    qtbot.waitUntil(lambda: panel.trace is not None and bool(panel.trace.origins))
     (origin,) = panel.trace.origins
     assert str(origin.reach) == "[0, 0, 0, 0]"
     assert origin.suspect_value < 0
     panel._go_upstream()
-    qtbot.waitUntil(lambda: panel.traced[0] is value(workspace, "c") and panel.trace is not None, timeout=10_000)
+    qtbot.waitUntil(lambda: panel.traced[0] is value(workspace, "c") and panel.trace is not None)
     assert len(panel.trace.origins) == 2
     assert str(panel.trace.origins[0].reach) == "[0, 0:3, 0:2, 0:2]"
     panel._go_back()
@@ -420,7 +420,7 @@ def test_a_folder_with_test_data_is_run_and_judged(window, qtbot, net):
         (folder / "output_0.pb").write_bytes(numpy_helper.from_array(expected).SerializeToString())
     workspace = opened(window, qtbot, net.parent)
     testing = workspace.runs.test_data
-    qtbot.waitUntil(lambda: len(testing.verdicts) == 2, timeout=30_000)
+    qtbot.waitUntil(lambda: len(testing.verdicts) == 2)
     assert [bool(v.problem) for v in testing.verdicts] == [False, True]
     assert "differ" in testing.verdicts[1].problem
     tree = window.docks.open("run").outcome.tree
@@ -437,7 +437,7 @@ def test_a_folder_with_test_data_is_run_and_judged(window, qtbot, net):
     qtbot.waitUntil(lambda: tree.columnWidth(0) >= tree.sizeHintForColumn(0))
     idle(qtbot, workspace)
     (bar,) = [button for button in window.findChildren(QPushButton) if button.text() == "Run test_data_set_1"]
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         bar.click()
     np.testing.assert_array_equal(workspace.results.value_of(value(workspace, "y")), y)
     panel = window.docks.open("run")
@@ -463,7 +463,7 @@ def test_a_saved_run_gives_the_same_values_again(window, qtbot, net, tmp_path):
     workspace.runs.inputs.set_seed(6)
     run(qtbot, workspace)
     assert not np.array_equal(workspace.results.value_of(value(workspace, "y")), y)
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         restore_run(workspace, tmp_path / "run.npz")
     idle(qtbot, workspace)
     np.testing.assert_array_equal(workspace.results.value_of(value(workspace, "y")), y)

@@ -86,7 +86,7 @@ def test_numpy_alone_reads_values_inside_functions_and_bodies(saved):
 def test_a_saved_run_is_shown_where_its_values_belong_without_running(window, qtbot, nested, saved):
     path, values = saved
     workspace = opened(window, qtbot, nested)
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         restore_run(workspace, path)
     idle(qtbot, workspace)
     results, inputs = workspace.results, workspace.runs.inputs
@@ -139,7 +139,7 @@ def test_a_saved_run_has_the_profile_of_the_run(window, qtbot, nested, tmp_path,
     assert times["y"] == seconds
     assert turns["loop.body > t"] == 3
     workspace = opened(window, qtbot, nested)
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         restore_run(workspace, tmp_path / "run.npz")
     idle(qtbot, workspace)
     assert profile_rows(qtbot, window) == shown
@@ -153,7 +153,7 @@ def test_a_file_of_before_has_values_and_no_times(window, qtbot, nested, saved, 
     kept["__run__"] = np.array(json.dumps(told))
     np.savez(tmp_path / "before.npz", **kept)
     workspace = opened(window, qtbot, nested)
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         restore_run(workspace, tmp_path / "before.npz")
     assert workspace.results.value_of(value(workspace, "y")) is not None
     _, summary = profile_rows(qtbot, window)
@@ -171,7 +171,7 @@ def test_a_value_may_have_the_name_of_what_nodes_took(window, qtbot, tmp_path):
     seconds = workspace.results.node_of(node(workspace, "relu")).seconds
     write_run(workspace, tmp_path / "run.npz")
     idle(qtbot, workspace)
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         restore_run(workspace, tmp_path / "run.npz")
     assert workspace.results.value_of(value(workspace, "__seconds__")).shape == (2,)
     assert workspace.results.node_of(node(workspace, "relu")).seconds == seconds
@@ -180,7 +180,7 @@ def test_a_value_may_have_the_name_of_what_nodes_took(window, qtbot, tmp_path):
 def test_what_a_run_after_a_loaded_one_changed_is_marked_though_a_worker_has_it(make_window, qtbot, nested, saved):
     window = make_window()
     workspace = opened(window, qtbot, nested)
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         restore_run(workspace, saved[0])
     with workspace.document.edit("Scale") as transaction:
         transaction.do(SetInput(node(workspace, "loop"), 2, value(workspace, "a")))
@@ -190,7 +190,7 @@ def test_what_a_run_after_a_loaded_one_changed_is_marked_though_a_worker_has_it(
 
 def test_an_undo_brings_the_values_of_a_loaded_run_back(window, qtbot, nested, saved):
     workspace = opened(window, qtbot, nested)
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         restore_run(workspace, saved[0])
     loaded = workspace.results.current
     with workspace.document.edit("Scale") as transaction:
@@ -207,17 +207,17 @@ def test_an_undo_brings_the_values_of_a_loaded_run_back(window, qtbot, nested, s
 def test_a_run_that_is_loaded_in_live_stays_until_the_next_edit(window, qtbot, nested, saved):
     workspace = opened(window, qtbot, nested)
     workspace.runs.set_live(True)
-    qtbot.waitUntil(lambda: workspace.results.current is not None, timeout=30_000)
+    qtbot.waitUntil(lambda: workspace.results.current is not None)
     idle(qtbot, workspace)
     restore_run(workspace, saved[0])
-    qtbot.waitUntil(lambda: workspace.results.current.loaded, timeout=30_000)
+    qtbot.waitUntil(lambda: workspace.results.current.loaded)
     loaded = workspace.results.current
     assert not workspace.runs.is_waiting_to_run
     with workspace.document.edit("Rename") as transaction:
         transaction.do(SetField(value(workspace, "odd"), "name", "even"))
     assert not workspace.runs.is_waiting_to_run, "a name alters no value"
     assert workspace.run_state == "Values of run.npz"
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000), workspace.document.edit("Scale") as edit:
+    with qtbot.waitSignal(workspace.results.run_finished), workspace.document.edit("Scale") as edit:
         edit.do(SetInput(node(workspace, "loop"), 2, value(workspace, "a")))
     assert workspace.results.current is not loaded
 
@@ -232,7 +232,7 @@ def test_inputs_of_another_kind_are_shown_and_refused_by_the_next_run(window, qt
     write_run(workspace, tmp_path / "run.npz")
     idle(qtbot, workspace)
     workspace = opened(window, qtbot, floats)
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         restore_run(workspace, tmp_path / "run.npz")
     assert workspace.results.value_of(value(workspace, "x")).dtype == object
     workspace.trigger("run.run")
@@ -294,7 +294,7 @@ def test_a_key_that_two_values_would_have_tells_them_apart(window, qtbot, tmp_pa
     idle(qtbot, workspace)
     with np.load(tmp_path / "run.npz") as arrays:
         assert {"one > t", "one > t~2"} <= set(arrays.files)
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         restore_run(workspace, tmp_path / "run.npz")
     idle(qtbot, workspace)
     shown = workspace.results.current.result
@@ -306,7 +306,7 @@ def test_a_run_of_another_state_of_the_model_shows_what_is_still_there(window, q
     workspace.messages.shown.connect(lambda message: told.append((message.severity, message.detail)))
     with workspace.document.edit("Rename") as transaction:
         transaction.do(SetField(value(workspace, "odd"), "name", "even"))
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         restore_run(workspace, saved[0])
     idle(qtbot, workspace)
     assert workspace.results.value_of(value(workspace, "even")) is None
@@ -333,7 +333,7 @@ def test_a_file_that_claims_to_be_a_run_is_refused(window, qtbot, nested, tmp_pa
     workspace, messages = opened(window, qtbot, nested), []
     workspace.messages.shown.connect(messages.append)
     restore_run(workspace, tmp_path / "bad.npz")
-    qtbot.waitUntil(lambda: bool(messages), timeout=30_000)
+    qtbot.waitUntil(lambda: bool(messages))
     assert messages[0].severity == "error"
     assert "bad.npz" in messages[0].title
 

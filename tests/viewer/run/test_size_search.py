@@ -54,7 +54,7 @@ def test_a_size_with_which_the_model_runs_is_offered_and_used(offers, window, qt
     workspace, found = offers(text)
     assert [m.title for m in found] == ["The model runs with length = 48"]
     button = next(b for b in window.tabs()[-1].findChildren(QPushButton) if b.text() == "Use and Run")
-    with qtbot.waitSignal(workspace.results.run_finished, timeout=60_000):
+    with qtbot.waitSignal(workspace.results.run_finished):
         button.click()
     assert workspace.runs.inputs.symbols()["length"] == 48
     assert workspace.results.value_of(value(workspace, "y")).shape == (1, 5)

@@ -29,7 +29,7 @@ def workspace(window, qtbot, net):
 def test_a_run_that_is_stopped_before_its_first_node_says_so(qtbot, workspace):
     with workspace.runs.run_session.run_lock.acquired():  # as while another run in this process comes to its end
         workspace.trigger("run.run")
-        qtbot.waitUntil(lambda: workspace.run_state == "Running…", timeout=20_000)
+        qtbot.waitUntil(lambda: workspace.run_state == "Running…")
         workspace.trigger("run.stop")
         idle(qtbot, workspace)
     assert workspace.run_state == "Stopped"
@@ -39,7 +39,7 @@ def test_a_run_that_is_stopped_before_its_first_node_says_so(qtbot, workspace):
 def test_what_is_stopped_while_its_inputs_are_made_leaves_nothing_running(qtbot, workspace):
     with workspace.runs.run_session.run_lock.acquired():
         workspace.trigger("run.run")
-        qtbot.waitUntil(lambda: workspace.run_state == "Running…", timeout=20_000)
+        qtbot.waitUntil(lambda: workspace.run_state == "Running…")
         workspace.runs.inputs.set_source("x", Constant(2.0))
         workspace.trigger("run.run")
         workspace.trigger("run.stop")
@@ -118,11 +118,11 @@ def test_no_run_waits_for_values_that_are_brought(qtbot, elsewhere):
     before = elsewhere.results.current
     for name in ("x", "c", "l", "r", "m", "y"):
         assert elsewhere.results.fetch(value(elsewhere, name))
-    with qtbot.waitSignal(elsewhere.results.run_finished, timeout=20_000):
+    with qtbot.waitSignal(elsewhere.results.run_finished):
         elsewhere.trigger("run.fresh")
     assert elsewhere.results.current is not before
     assert len(bringing(elsewhere)) == 6, "of the run before: a person may look at the difference"
-    with qtbot.waitSignal(elsewhere.results.run_finished, timeout=20_000):
+    with qtbot.waitSignal(elsewhere.results.run_finished):
         elsewhere.trigger("run.fresh")
     idle(qtbot, elsewhere)
 

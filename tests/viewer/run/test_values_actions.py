@@ -155,9 +155,9 @@ def test_a_watched_value_that_the_run_did_not_reach_says_so(window, qtbot, works
         return watch.table.model().index(0, 1).data()
 
     run(qtbot, workspace)
-    qtbot.waitUntil(lambda: shown().startswith("float"), timeout=30_000)
+    qtbot.waitUntil(lambda: shown().startswith("float"))
     workspace.runs.run_to(node(workspace, "conv"))
-    qtbot.waitUntil(lambda: shown() == "not computed", timeout=30_000)
+    qtbot.waitUntil(lambda: shown() == "not computed")
 
 
 # -- where an element comes from -------------------------------------------------------------------------------

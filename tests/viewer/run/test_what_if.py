@@ -43,7 +43,7 @@ def choose(qtbot, window, workspace, name, precision="float16"):
     panel.rows = []
     panel.menu.aboutToShow.emit()
     next(a for a in panel.menu.actions() if a.text() == f"Selected node in {precision}").trigger()
-    qtbot.waitUntil(lambda: not workspace.tasks.running, timeout=30_000)
+    qtbot.waitUntil(lambda: not workspace.tasks.running)
     return panel
 
 

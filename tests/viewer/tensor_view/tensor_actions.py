@@ -41,7 +41,7 @@ def settled(qtbot, panel):
     def is_quiet():
         return not panel.workspace.tasks.running and not any(timer.isActive() for timer in panel.findChildren(QTimer))
 
-    qtbot.waitUntil(is_quiet, timeout=30_000)
+    qtbot.waitUntil(is_quiet)
 
 
 def look(qtbot, panel, view, widget):
@@ -50,9 +50,7 @@ def look(qtbot, panel, view, widget):
     box.setCurrentText(view)
     assert box.currentText() == view
     box.activated.emit(box.currentIndex())
-    qtbot.waitUntil(
-        lambda: panel.pane.stack.currentWidget() is widget and not panel.workspace.tasks.running, timeout=30_000
-    )
+    qtbot.waitUntil(lambda: panel.pane.stack.currentWidget() is widget and not panel.workspace.tasks.running)
 
 
 def facts(panel):

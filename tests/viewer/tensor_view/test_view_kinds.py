@@ -127,7 +127,7 @@ def test_numbers_as_text_stand_in_columns_and_can_be_copied(qtbot, panel, chain)
     assert panel.pane.text.toPlainText() == expected
     panel.pane.menu.aboutToShow.emit()
     next(a for a in panel.pane.menu.actions() if a.text().replace("&", "") == "Copy as Text").trigger()
-    qtbot.waitUntil(lambda: not panel.workspace.tasks.running, timeout=30_000)
+    qtbot.waitUntil(lambda: not panel.workspace.tasks.running)
     assert QGuiApplication.clipboard().text() == expected
 
 
@@ -188,7 +188,7 @@ def test_a_huge_heat_map_is_sampled_and_gets_finer_where_it_is_zoomed(qtbot, pan
     assert "sampled: 1 of 3 rows, 1 of 2 columns" in picture.picture.note
     centre = picture._frame().center()
     picture.zoom_by(30, centre)
-    qtbot.waitUntil(lambda: picture.detail is not None, timeout=30_000)
+    qtbot.waitUntil(lambda: picture.detail is not None)
     assert picture.detail.note == ""
     hover(picture, centre.toPoint())
     qtbot.waitUntil(lambda: bool(picture.cell_text))
@@ -203,7 +203,7 @@ def test_a_huge_heat_map_is_sampled_and_gets_finer_where_it_is_zoomed(qtbot, pan
 def test_detail_lies_where_the_whole_has_it(qtbot, panel, huge):
     picture = panel.pane.picture
     picture.zoom_by(40, QPointF(picture._frame().center()))
-    qtbot.waitUntil(lambda: picture.detail is not None, timeout=30_000)
+    qtbot.waitUntil(lambda: picture.detail is not None)
     base, fine = picture.picture, picture.detail
     left, top, right, bottom = fine.part
     height, width = fine.pixels.shape[:2]
@@ -221,13 +221,13 @@ def test_detail_lies_where_the_whole_has_it(qtbot, panel, huge):
 def test_single_elements_of_a_huge_heat_map_can_be_read(qtbot, panel, huge):
     picture = panel.pane.picture
     picture.zoom_by(1e9)
-    qtbot.waitUntil(lambda: picture.detail is not None and picture._cell_size(1)[0] > 52, timeout=30_000)
+    qtbot.waitUntil(lambda: picture.detail is not None and picture._cell_size(1)[0] > 52)
 
 
 def test_another_tensor_takes_the_detail_away(qtbot, panel, chain, huge):
     picture = panel.pane.picture
     picture.zoom_by(30)
-    qtbot.waitUntil(lambda: picture.detail is not None, timeout=30_000)
+    qtbot.waitUntil(lambda: picture.detail is not None)
     select(qtbot, panel, put(chain, np.zeros((40, 40), np.float32), name="other"))
     look(qtbot, panel, "Heat map", picture)
     assert picture.detail is None
@@ -357,7 +357,7 @@ def test_the_keyboard_is_in_the_picture_that_takes_the_place_of_the_table(qtbot,
 def test_a_cell_is_walked_to_and_stays_in_view_and_current_when_the_picture_gets_finer(qtbot, panel, huge):
     picture = panel.pane.picture
     qtbot.keyClicks(picture, "+" * 20)
-    qtbot.waitUntil(lambda: picture.detail is not None, timeout=30_000)
+    qtbot.waitUntil(lambda: picture.detail is not None)
     for _ in range(3):
         qtbot.keyClick(picture, Qt.Key.Key_Right, Qt.KeyboardModifier.ShiftModifier)
     first = picture.cell_text
@@ -368,7 +368,7 @@ def test_a_cell_is_walked_to_and_stays_in_view_and_current_when_the_picture_gets
     assert picture.visible_part()[0] <= left
     at = picture._rect_of(picture._cell)
     assert picture._frame().adjusted(-1, -1, 1, 1).contains(at)
-    qtbot.waitUntil(lambda: not panel.workspace.tasks.running and not picture._rest.isActive(), timeout=30_000)
+    qtbot.waitUntil(lambda: not panel.workspace.tasks.running and not picture._rest.isActive())
     assert picture.cell_text
     assert picture._rect_of(picture._cell).intersects(at)
 
@@ -640,7 +640,7 @@ def test_pages_of_feature_maps_are_turned(qtbot, panel, chain):
     page = panel.pane.options.page
     assert (page.isVisible(), page.text()) == (True, "page 1 of 3")
     page.setValue(3)
-    qtbot.waitUntil(lambda: panel.pane.picture.picture.labels[0][2] == "288", timeout=30_000)
+    qtbot.waitUntil(lambda: panel.pane.picture.picture.labels[0][2] == "288")
     look(qtbot, panel, "Heat map", panel.pane.picture)
     assert not page.isVisible()
 

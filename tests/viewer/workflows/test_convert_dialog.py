@@ -36,11 +36,11 @@ def dialog(qapp, text):
 
 
 def settled(dialog, qtbot):
-    qtbot.waitUntil(lambda: dialog.ok.isEnabled() or dialog.error.isVisible(), timeout=30_000)
+    qtbot.waitUntil(lambda: dialog.ok.isEnabled() or dialog.error.isVisible())
 
 
 def converted(dialog, qtbot):
-    qtbot.waitUntil(lambda: dialog.ok.text() == "Close", timeout=30_000)
+    qtbot.waitUntil(lambda: dialog.ok.text() == "Close")
 
 
 def lines(dialog):
@@ -82,7 +82,7 @@ def test_the_outcome_of_a_choice_that_was_changed_meanwhile_does_not_come(dialog
 
     monkeypatch.setattr("onnx_workbench.viewer.dialogs.convert.attempt", held)
     dialog.precision.setCurrentText("float16")
-    qtbot.waitUntil(began.is_set, timeout=30_000)
+    qtbot.waitUntil(began.is_set)
     dialog.precision.setCurrentText("bfloat16")
     resume.set()
     settled(dialog, qtbot)
@@ -92,7 +92,7 @@ def test_the_outcome_of_a_choice_that_was_changed_meanwhile_does_not_come(dialog
 
 def stop(dialog, qtbot, began):
     """What Stop in the status line does."""
-    qtbot.waitUntil(began.is_set, timeout=30_000)
+    qtbot.waitUntil(began.is_set)
     dialog.workspace.tasks.cancel_all()
 
 
@@ -106,7 +106,7 @@ def test_stop_while_it_is_tried_out_leaves_the_choice(dialog, qtbot, monkeypatch
         settled(dialog, qtbot)
     assert dialog.state.text().startswith("Preview stopped")
     dialog.ok.click()
-    qtbot.waitUntil(lambda: "2 × weights converted to float16" in lines(dialog), timeout=30_000)
+    qtbot.waitUntil(lambda: "2 × weights converted to float16" in lines(dialog))
 
 
 def test_stop_while_outputs_are_compared_leaves_the_model_and_the_choice(dialog, qtbot, monkeypatch):
@@ -124,7 +124,7 @@ def test_stop_while_outputs_are_compared_leaves_the_model_and_the_choice(dialog,
     assert dialog.form.isEnabled()
     assert snapshot(document.model) == before
     dialog.ok.click()
-    qtbot.waitUntil(lambda: dialog.state.text().endswith("changes to the model"), timeout=30_000)
+    qtbot.waitUntil(lambda: dialog.state.text().endswith("changes to the model"))
     dialog.ok.click()
     converted(dialog, qtbot)
 
@@ -280,7 +280,7 @@ def test_what_computes_otherwise_is_not_done(dialog, qtbot):
     settled(dialog, qtbot)
     dialog._trial.after.graph.nodes.first.op_type = "Sub"
     dialog.ok.click()
-    qtbot.waitUntil(lambda: "outputs differ" in dialog.state.text(), timeout=30_000)
+    qtbot.waitUntil(lambda: "outputs differ" in dialog.state.text())
     assert dialog.state.text().startswith("Nothing was changed")
     assert snapshot(document.model) == before
 

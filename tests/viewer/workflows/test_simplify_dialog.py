@@ -77,14 +77,14 @@ def test_preview_apply_report_undo(dialog, qtbot):
     workspace = dialog.workspace
     document = workspace.document
     before = snapshot(document.model)
-    qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
+    qtbot.waitUntil(dialog.ok.isEnabled)
     found = passes(dialog)
     assert found["Identity"].text(1) == "1"
     dialog.passes.setCurrentItem(found["Identity"].child(0))
     assert workspace.selection.items == (builders.node(document, "same"),)
     assert snapshot(document.model) == before
     dialog.ok.click()
-    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report, timeout=30_000)
+    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report)
     assert [n.op_type for n in document.model.graph.nodes] == ["Mul"]
     assert "outputs agree" in dialog.state.text()
     assert dialog.report.topLevelItem(0).text(2) == "1"
@@ -99,21 +99,21 @@ def test_preview_apply_report_undo(dialog, qtbot):
 def test_what_was_stopped_can_be_begun_again(dialog, qtbot, monkeypatch):
     """The dialog stayed locked, and went on saying that it simplifies."""
     document, began = dialog.workspace.document, threading.Event()
-    qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
+    qtbot.waitUntil(dialog.ok.isEnabled)
 
     with monkeypatch.context() as patch:
         patch.setattr("onnx_workbench.exec.transform.simplify.check_transformed", until_stopped(began))
         dialog.ok.click()
-        qtbot.waitUntil(began.is_set, timeout=30_000)
+        qtbot.waitUntil(began.is_set)
         dialog.workspace.tasks.cancel_all()
-        qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
+        qtbot.waitUntil(dialog.ok.isEnabled)
     assert dialog.state.text().startswith("Search stopped")
     assert dialog.passes.isEnabled()
     assert document.undo_title is None
     dialog.ok.click()
-    qtbot.waitUntil(lambda: "A pass can" in dialog.state.text(), timeout=30_000)
+    qtbot.waitUntil(lambda: "A pass can" in dialog.state.text())
     dialog.ok.click()
-    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report, timeout=30_000)
+    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report)
     assert [n.op_type for n in document.model.graph.nodes] == ["Mul"]
 
 
@@ -126,9 +126,9 @@ def free(monkeypatch):
 @pytest.fixture
 def about_to_change(dialog, qtbot, free):
     """The dialog when all is worked out and the model is to be changed next."""
-    qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
+    qtbot.waitUntil(dialog.ok.isEnabled)
     dialog.ok.click()
-    qtbot.waitUntil(lambda: dialog.state.text().startswith("Changing the model"), timeout=30_000)
+    qtbot.waitUntil(lambda: dialog.state.text().startswith("Changing the model"))
     return dialog
 
 
@@ -148,7 +148,7 @@ def test_an_edit_before_the_change_has_it_searched_again(about_to_change, qtbot,
     with document.edit("Rename") as edit:
         rename_node(edit, builders.node(document, "times"), "other")
     free.set()
-    qtbot.waitUntil(lambda: "A pass can" in dialog.state.text(), timeout=30_000)
+    qtbot.waitUntil(lambda: "A pass can" in dialog.state.text())
     assert document.undo_title == "Rename"
     assert dialog.pages.currentWidget() is dialog.passes
     assert dialog.ok.isEnabled()
@@ -168,9 +168,9 @@ def test_one_undo_takes_all_passes_back(opened, qtbot):
     dialog = opened(AGAIN)
     document = dialog.workspace.document
     before = [n.op_type for n in document.model.graph.nodes]
-    qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
+    qtbot.waitUntil(dialog.ok.isEnabled)
     dialog.ok.click()
-    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report, timeout=30_000)
+    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report)
     assert [n.op_type for n in document.model.graph.nodes] == ["Abs", "Neg", "Sin"]
     assert [e.title for e in document.entries()][1:] == ["Simplify with 3 passes"]
     assert dialog.state.text().startswith("Simplified; ")
@@ -179,10 +179,10 @@ def test_one_undo_takes_all_passes_back(opened, qtbot):
 
 
 def test_passes_that_are_not_chosen_do_nothing(dialog, qtbot):
-    qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
+    qtbot.waitUntil(dialog.ok.isEnabled)
     passes(dialog)["Identity"].setCheckState(0, Qt.CheckState.Unchecked)
     dialog.ok.click()
-    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report, timeout=30_000)
+    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report)
     assert [n.op_type for n in dialog.workspace.model.graph.nodes] == ["Identity", "Mul"]
 
 
@@ -212,7 +212,7 @@ def click_box(dialog, item, qtbot):
 
 def test_single_matches_are_chosen(opened, qtbot):
     dialog = opened(CHOICES)
-    qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
+    qtbot.waitUntil(dialog.ok.isEnabled)
     identity = passes(dialog)["Identity"]
     assert identity.text(1) == "3"
     for text, line in lines(identity).items():
@@ -224,13 +224,13 @@ def test_single_matches_are_chosen(opened, qtbot):
         if item is not identity:
             item.setCheckState(0, Qt.CheckState.Unchecked)
     dialog.ok.click()
-    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report, timeout=30_000)
+    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report)
     assert names(dialog) == ["one", "three", "abs", "neg"]
 
 
 def test_a_choice_outlives_an_edit_elsewhere(opened, qtbot):
     dialog = opened(CHOICES)
-    qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
+    qtbot.waitUntil(dialog.ok.isEnabled)
     identity = passes(dialog)["Identity"]
     left_out = next(text for text in lines(identity) if "two" in text)
     click_box(dialog, lines(identity)[left_out], qtbot)
@@ -240,7 +240,7 @@ def test_a_choice_outlives_an_edit_elsewhere(opened, qtbot):
 
         values.rename_value(edit, document.model.graph.inputs[0], "image")
     assert not dialog.ok.isEnabled()
-    qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
+    qtbot.waitUntil(dialog.ok.isEnabled)
     found = lines(passes(dialog)["Identity"])
     checked = {text for text, line in found.items() if line.checkState(0) == Qt.CheckState.Checked}
     assert checked == set(found) - {left_out}
@@ -250,18 +250,18 @@ def test_a_choice_outlives_an_edit_elsewhere(opened, qtbot):
 def test_only_the_selection_is_simplified(opened, qtbot):
     dialog = opened(CHOICES)
     workspace = dialog.workspace
-    qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
+    qtbot.waitUntil(dialog.ok.isEnabled)
     workspace.selection.set([builders.node(workspace.document, name) for name in ("two", "neg")])
     dialog.scope.setCurrentIndex(1)
     assert dialog.scope.currentText() == "Selection (2 nodes)"
-    qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
+    qtbot.waitUntil(dialog.ok.isEnabled)
     identity = passes(dialog)["Identity"]
     assert identity.text(1) == "1"
     dialog.passes.setCurrentItem(identity.child(0))
     assert workspace.selection.nodes == (builders.node(workspace.document, "two"),)
     assert dialog.scope.currentText() == "Selection (2 nodes)"
     dialog.ok.click()
-    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report, timeout=30_000)
+    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report)
     assert names(dialog) == ["one", "three", "abs", "neg"]
 
 
@@ -269,12 +269,12 @@ def test_many_matches_have_one_line_for_the_rest(opened, qtbot):
     count = 250
     nodes = " ".join(f"n{i} = Neg(x)" for i in range(count)) + " y = Sum(" + ", ".join(f"n{i}" for i in range(count))
     dialog = opened(f'<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) {{ {nodes}) }}')
-    qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
+    qtbot.waitUntil(dialog.ok.isEnabled)
     same = next(item for item in passes(dialog).values() if item.childCount() > 200)
     rest = same.child(same.childCount() - 1)
     assert rest.text(0) == "… and 49 more"
     click_box(dialog, rest, qtbot)
     assert same.text(1) == "200 of 249"
     dialog.ok.click()
-    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report, timeout=30_000)
+    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report)
     assert len(dialog.workspace.model.graph.nodes) == 51

@@ -267,7 +267,7 @@ def test_an_export_runs_in_a_thread(qtbot, show, small, tmp_path):
     scene = view.scene
     for suffix in export.SUFFIXES:
         path = tmp_path / f"graph{suffix}"
-        with qtbot.waitSignal(view.workspace.tasks.ended, timeout=20_000):
+        with qtbot.waitSignal(view.workspace.tasks.ended):
             view.workspace.tasks.start("Export", lambda progress, path=path: export_scene(scene, path, theme()))
         assert path.stat().st_size > 500
 

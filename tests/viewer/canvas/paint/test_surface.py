@@ -83,9 +83,9 @@ def test_panning_step_by_step_shows_what_jumping_there_does(show, scale):
 def test_frames_end_with_a_complete_picture(show, qtbot):
     view = show(long_chain(2500).model(), 900, 700)
     view.fit()
-    qtbot.waitUntil(lambda: is_painted(view), timeout=20_000)
+    qtbot.waitUntil(lambda: is_painted(view))
     view.zoom_to(0.5)
-    qtbot.waitUntil(lambda: is_painted(view), timeout=20_000)
+    qtbot.waitUntil(lambda: is_painted(view))
     sharp = image(view)
     view.repaint_scene()
     settle(view)

@@ -267,9 +267,7 @@ def test_devices_are_drawn_when_they_change(show, qtbot, small):
 def caught_up(qtbot, view, name, text):
     """Every box says this, and nothing is on its way."""
     nodes = list(view.workspace.graph.nodes)
-    qtbot.waitUntil(
-        lambda: not view.scenes.is_busy and all(texts(view, node).get(name) == text for node in nodes), timeout=30_000
-    )
+    qtbot.waitUntil(lambda: not view.scenes.is_busy and all(texts(view, node).get(name) == text for node in nodes))
 
 
 def test_an_edit_of_very_many_nodes_is_drawn_bit_by_bit_and_moves_nothing(show, qtbot):
