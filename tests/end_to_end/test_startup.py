@@ -45,6 +45,7 @@ HEAVY = (
     "ml_dtypes",
     "PIL",
     "threadpoolctl",
+    "numkong",
     "onnx_workbench.exec",
     "onnx_workbench.model.io.reader.read",
     "onnx_workbench.viewer.popups.command_palette",
@@ -259,3 +260,29 @@ def test_programs_that_a_bundle_starts_get_their_own_libraries():
     environment |= {"LD_LIBRARY_PATH": "/opt/onnx-workbench/_internal", "LD_LIBRARY_PATH_ORIG": "/usr/local/lib"}
     restore_library_path(environment)
     assert environment == {"HOME": "/home/a", "LD_LIBRARY_PATH": "/usr/local/lib"}
+
+
+#: What a window does with 8-bit operators besides running them: its modules, constants folded by the simplifier.
+WITHOUT_A_RUN = """
+import pkgutil, importlib, sys
+import numpy as np
+import onnx_workbench.viewer
+from onnx import TensorProto, helper, numpy_helper
+for module in pkgutil.walk_packages(onnx_workbench.viewer.__path__, "onnx_workbench.viewer."):
+    importlib.import_module(module.name)
+import onnx_workbench as ow
+weights = [numpy_helper.from_array(np.ones((64, 64), np.uint8), name) for name in "ab"]
+graph = helper.make_graph(
+    [helper.make_node("MatMulInteger", ["a", "b"], ["c"])], "g", [],
+    [helper.make_tensor_value_info("c", TensorProto.INT32, [64, 64])], weights)
+made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+model = ow.load(made.SerializeToString())
+report = ow.simplify(model)
+assert report.report.applied == {"fold_constants": 1}, report
+assert "numkong" not in sys.modules
+"""
+
+
+def test_only_runs_import_the_library_for_8_bit_products(tmp_path):
+    result = run(WITHOUT_A_RUN, tmp_path)
+    assert result.returncode == 0, result.stderr

@@ -4,6 +4,7 @@ import threading
 import pytest
 from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QMessageBox
 
+from onnx_workbench.exec.kernels.shared.byte_products import numkong
 from onnx_workbench.viewer.actions.shortcuts_dialog import ShortcutsDialog
 from onnx_workbench.viewer.core import crash_report
 from onnx_workbench.viewer.core.settings import LAST_FOLDER, PREFERENCES, SHOW_NAMES, THEME
@@ -79,8 +80,11 @@ def test_shortcuts_can_be_searched_by_action_and_by_key(qtbot):
 
 def test_about_copies_versions(qtbot):
     dialog = AboutDialog()
+    qtbot.waitUntil(lambda: f"8-bit products by {numkong().text}\n" in dialog.text.text(), timeout=60_000)
     dialog.copy.click()
-    assert QApplication.clipboard().text().startswith(f"ONNX Workbench {version()}\nPython ")
+    copied = QApplication.clipboard().text()
+    assert copied.startswith(f"ONNX Workbench {version()}\nPython ")
+    assert "8-bit products by " in copied
     assert {"numpy", "onnx", "PySide6-Essentials"} <= set(versions())
     close(dialog)
 

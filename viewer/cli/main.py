@@ -40,9 +40,10 @@ def main(arguments: Sequence[str]) -> int:
     parser = window_parser()
     options = parser.parse_args(arguments)
     if options.version:
+        from onnx_workbench.exec.kernels.shared.byte_products import numkong
         from onnx_workbench.viewer.core.version import version
 
-        print(f"{PROGRAM} {version()}")
+        print(f"{PROGRAM} {version()}\n8-bit products by {numkong().text}")
         return EXIT_OK
     if options.register or options.unregister:
         return _register(add=options.register)

@@ -34,7 +34,7 @@ def home_page() -> str:
 def versions() -> dict[str, str]:
     """Return versions for a report: Python, system and libraries. Reads metadata without importing the libraries."""
     found = {"ONNX Workbench": version(), "Python": platform.python_version(), "System": platform.platform()}
-    libraries = ("numpy", "onnx", "protobuf", "ml_dtypes", "networkx", "pyqtgraph", "onnxruntime")
+    libraries = ("numpy", "numkong", "onnx", "protobuf", "ml_dtypes", "networkx", "pyqtgraph", "onnxruntime")
     for name in ("PySide6-Essentials", *libraries):
         try:
             found[name] = metadata.version(name)

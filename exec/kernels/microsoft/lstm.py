@@ -13,12 +13,11 @@ import numpy as np
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT
 from onnx_workbench.exec.kernels.microsoft.quantized import dynamic_quantize_matmul_1
-from onnx_workbench.exec.kernels.onnx.math.matrix import centred, has_exact_sums
 from onnx_workbench.exec.kernels.registry import kernel, prepares
+from onnx_workbench.exec.kernels.shared.byte_products import ByteMatrix, PackedBytes
 from onnx_workbench.exec.kernels.shared.recurrence import Activation, Cell, checked_lengths, directions_of
 from onnx_workbench.exec.kernels.shared.recurrence import activations as functions_of
-from onnx_workbench.exec.kernels.shared.recurrence_quick import run_quick
-from onnx_workbench.exec.kernels.shared.weights import LaidOut
+from onnx_workbench.exec.kernels.shared.recurrence_quick import pack_columns, run_quick
 from onnx_workbench.exec.values.arrays import Array, zeros
 from onnx_workbench.exec.values.limits import checkpoint
 
@@ -32,16 +31,23 @@ def _range(x: Array) -> tuple[float, float]:
     return min(x.item(x.argmin()), 0.0), max(x.item(x.argmax()), 0.0)
 
 
-def _quantized(x: Array, low: float, high: float) -> tuple[Array, Any]:
-    """Return x as integers in 256 steps from `low` to `high`, less that of 0, and the step: DynamicQuantizeLinear."""
+def _quantized(x: Array, low: float, high: float) -> tuple[Array, Any, int]:
+    """Return x as integers in 256 steps from `low` to `high`, less that of 0, the step, and the integer of 0 counted
+    from the lowest: DynamicQuantizeLinear.
+    """
     scale = np.float32(high - low) / _MOST or _ONE
     least, most = np.rint(low / scale), np.rint(high / scale)
+    zero = min(-int(least), 255)
     codes = x / scale
     np.rint(codes, codes)
     if most - least > _MOST:  # both ends were rounded outwards
-        zero = min(-least, _MOST)
-        np.clip(codes, -zero, _MOST - zero, codes)
-    return codes, scale
+        np.clip(codes, -zero, 255 - zero, codes)
+    return codes, scale, zero
+
+
+def _byte_product(codes: Array, zero: int, packed: PackedBytes) -> Array:
+    """Return the product of what `_quantized` returns, moved to where it fits int8."""
+    return packed.product((codes + (zero - 128)).astype(np.int8), zero - 128)
 
 
 class _Weights:
@@ -49,54 +55,74 @@ class _Weights:
 
     def __init__(self, codes: Array, scale: Array, zero: Array) -> None:
         self._plain = codes, scale, zero
-        self._scale = scale.reshape(()) if scale.size == 1 else scale
-        self._centred = centred(codes, zero)
-        self._laid_out = LaidOut(self._centred)
-        self._is_exact = has_exact_sums(self._centred)
+        self.scale = scale.reshape(()) if scale.size == 1 else scale
+        self.matrix = ByteMatrix(codes, zero)
 
     def times(self, x: Array) -> Array:
         """Return x · weights, with `x` quantized by its range first: DynamicQuantizeMatMul in few calls."""
         low, high = _range(x) if x.size else (0.0, 0.0)
-        if not self._is_exact or x.dtype != np.float32 or not math.isfinite(np.float32(high - low)):
+        packed = self.matrix.packed(len(x))
+        is_finite = x.dtype == np.float32 and math.isfinite(np.float32(high - low))
+        if not is_finite or not (packed or self.matrix.has_exact_sums):
             return dynamic_quantize_matmul_1(x, *self._plain)
-        codes, scale = _quantized(x, low, high)
-        quick = self._laid_out.product(codes)
-        result: Array = np.matmul(codes, self._centred) if quick is None else quick
-        result *= scale * self._scale
+        codes, step, zero = _quantized(x, low, high)
+        total = self.matrix.product_of_integers(codes) if packed is None else _byte_product(codes, zero, packed)
+        result: Array = total.astype(np.float32, copy=False)
+        result *= step * self.scale
         return result
+
+    def reordered(self) -> _Weights:
+        """Return the weights of the gates i, o, f, c as `recurrence_quick` wants them: o, i, f, c."""
+        codes, scale, zero = (
+            x if x.size == 1 else x.reshape(-1, 4, x.shape[-1] // 4)[:, _ORDER].reshape(x.shape) for x in self._plain
+        )
+        return _Weights(codes, scale, zero)
+
+
+_ORDER = [1, 0, 2, 3]
 
 
 class _Direction:
     """8-bit weights of one direction: of the inputs, and of the hidden state."""
 
     def __init__(self, w: tuple[Array, Array, Array], r: tuple[Array, Array, Array]) -> None:
-        self.inputs = _Weights(*w)
-        self._codes, self._scale, self._zero = r
+        self.inputs, self.recurrent = _Weights(*w), _Weights(*r)
 
     @cached_property
-    def recurrent(self) -> _Weights:
-        """The weights of the hidden state for any activations."""
-        return _Weights(self._codes, self._scale, self._zero)
+    def _reordered(self) -> _Weights:
+        return self.recurrent.reordered()
 
     @cached_property
-    def quick(self) -> Cell | None:
-        """The weights of the hidden state for the default activations; None if their sums may be inexact."""
-        weights, hidden = centred(self._codes, self._zero), len(self._codes)
-        if not has_exact_sums(weights):
-            return None
-        r = _for_quick(weights.reshape(hidden, 4, hidden)).reshape(weights.shape)
-        scale: Any = self._scale.reshape(())[()] if self._scale.size == 1 else self._scale.reshape(4, hidden)[_ORDER]
+    def _cell(self) -> Cell:
+        none = np.zeros((0, 0), np.float32)
+        return Cell("LSTM", none, none, none, self.recurrent.matrix.shape[0], (), product=self._product)
 
-        def multiply(h: Array, packed: Array, out: Array) -> None:
-            codes, step = _quantized(h, *_range(h))
-            np.matmul(codes, packed, out)
-            np.multiply(out, step * (scale if scale.ndim == 0 else scale.reshape(len(out), 1, -1)), out)
+    def quick(self, batch: int) -> Cell | None:
+        """Return the weights of the hidden state for the default activations; None if their sums may be inexact."""
+        matrix = self._reordered.matrix
+        return self._cell if matrix.packed(batch) is not None or matrix.has_exact_sums else None
 
-        return Cell("LSTM", r[:0], r, np.zeros(4 * hidden, np.float32), hidden, (), multiply=multiply)
+    def _product(self, batch: int, slices: int) -> Callable[[Array, Array], Any]:
+        """Return what multiplies the doubled hidden state by the weights, those of the sigmoids halved."""
+        weights = self._reordered
+        hidden = weights.matrix.shape[0]
+        factors: Array = np.broadcast_to(weights.scale, (4 * hidden,)).reshape(4, slices, 1, -1) * _HALF
+        factors[:3] *= _HALF
+        factors = factors.reshape(4 * slices, 1, -1)
+        packed = weights.matrix.packed(batch)
+        if packed is None:
+            r = self._cell.packed(slices, lambda: pack_columns(weights.matrix.centred, slices))
 
+        def multiply(h: Array, out: Array) -> None:
+            codes, step, zero = _quantized(h, *_range(h))
+            if packed is None:
+                np.matmul(codes, r, out)
+            else:
+                parts = _byte_product(codes, zero, packed).reshape(batch, len(out), -1)
+                np.copyto(out, parts.swapaxes(0, 1), casting="unsafe")
+            np.multiply(out, step * factors, out)
 
-#: The gates i, o, f, c as `recurrence_quick` wants them: o, i, f, c.
-_ORDER = [1, 0, 2, 3]
+        return multiply
 
 
 def _for_quick(gates: Array) -> Array:
@@ -157,7 +183,7 @@ def dynamic_quantize_lstm_1(
 def prepare_dynamic_quantize_lstm(
     constants: tuple[Array | None, ...], **attributes: Any
 ) -> Callable[..., tuple[Array, Array, Array]] | None:
-    """Centre constant weights once."""
+    """Keep constant weights in the form that products read fastest."""
     w, r, *scales = (constants[index] for index in (1, 2, 8, 9, 10, 11))
     w_scale, w_zero, r_scale, r_zero = scales
     if w is None or r is None or w_scale is None or w_zero is None or r_scale is None or r_zero is None:
@@ -231,7 +257,7 @@ def _run_quick(
     weights: _Direction, product: Array, gates: _Gates, state: tuple[Array, Array], *, backwards: bool, out: Array
 ) -> tuple[Array, Array | None] | None:
     """Return what `_run` does for the default functions and no lengths; None if that is not possible."""
-    cell = weights.quick
+    cell = weights.quick(product.shape[1])
     if cell is None:
         return None
     inputs = _for_quick(product.reshape(*product.shape[:2], 4, -1)).reshape(product.shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,8 +13,9 @@ from onnx_workbench.exec.kernels.microsoft.attention import self_attention, spli
 from onnx_workbench.exec.kernels.microsoft.normalization import embed_layer_normalization_1
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, channels_first, channels_last, onnx
 from onnx_workbench.exec.kernels.onnx.reduction import mean_over
-from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.registry import kernel, prepares
 from onnx_workbench.exec.kernels.shared.axes import normal_axes
+from onnx_workbench.exec.kernels.shared.byte_products import ByteMatrix, to_int32
 from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
 from onnx_workbench.exec.values.arrays import Array
 from onnx_workbench.exec.values.statistics import describe
@@ -279,8 +281,16 @@ def qlinear_conv_1(
 
 
 def whole_product(a: Array, b: Array, a_zero_point: Array | None, b_zero_point: Array | None) -> Array:
-    """Return the exact product of 8-bit matrices less their zero points, as float32."""
+    """Return the product of 8-bit matrices less their zero points, as float32."""
     return np.asarray(onnx("MatMulInteger", 10, a, b, _one(a_zero_point), _one(b_zero_point)), np.float32)
+
+
+def _constant_matrix(constants: Sequence[Array | None], index: int, zero_index: int) -> ByteMatrix | None:
+    """Return a constant matrix less its constant zero point; None if either may change between runs."""
+    codes, zero = constants[index], constants[zero_index] if len(constants) > zero_index else None
+    if codes is None or (zero is None and len(constants) > zero_index):
+        return None
+    return ByteMatrix(codes, _one(zero))
 
 
 @kernel("MatMulInteger16", since=1, domain=MICROSOFT)
@@ -302,9 +312,34 @@ def matmul_integer_to_float_1(
     bias: Array | None = None,
 ) -> Array:
     """Return a product of 8-bit matrices, scaled, with a bias."""
-    dtype = a_scale.dtype
-    y = whole_product(a, b, a_zero_point, b_zero_point) * (widen(_one_or(a_scale)) * widen(_one_or(b_scale)))
-    return plus(narrow(np.asarray(y), dtype), bias)
+    return _scaled(whole_product(a, b, a_zero_point, b_zero_point), a_scale, b_scale, bias)
+
+
+@prepares(matmul_integer_to_float_1)
+def prepare_matmul_integer_to_float(constants: tuple[Array | None, ...]) -> Callable[..., Array] | None:
+    """Keep a constant B in the form that products read fastest."""
+    matrix = _constant_matrix(constants, 1, 5)
+    if matrix is None:
+        return None
+
+    def run(
+        a: Array, _b: Array, a_scale: Array, b_scale: Array, a_zero: Array | None = None, _b_zero: Array | None = None,
+        bias: Array | None = None,
+    ) -> Array:  # fmt: skip
+        return _scaled(_whole(matrix, a, a_zero), a_scale, b_scale, bias)
+
+    return run
+
+
+def _whole(matrix: ByteMatrix, a: Array, a_zero_point: Array | None) -> Array:
+    """Return `whole_product` with a constant matrix."""
+    return to_int32(matrix.product(a, _one(a_zero_point))).astype(np.float32)
+
+
+def _scaled(total: Array, a_scale: Array, b_scale: Array, bias: Array | None) -> Array:
+    """Return sums of integers times both scales, with a bias, in the type of the scales."""
+    y = total * (widen(_one_or(a_scale)) * widen(_one_or(b_scale)))
+    return plus(narrow(np.asarray(y), a_scale.dtype), bias)
 
 
 def _one_or(value: Array) -> Array:
@@ -318,6 +353,20 @@ def dynamic_quantize_matmul_1(
     """MatMulIntegerToFloat after A is quantized by its own range."""
     codes, scale, zero = onnx("DynamicQuantizeLinear", 11, a)
     return matmul_integer_to_float_1(codes, b, scale, b_scale, zero, b_zero_point, bias)
+
+
+@prepares(dynamic_quantize_matmul_1)
+def prepare_dynamic_quantize_matmul(constants: tuple[Array | None, ...]) -> Callable[..., Array] | None:
+    """Keep a constant B in the form that products read fastest."""
+    matrix = _constant_matrix(constants, 1, 3)
+    if matrix is None:
+        return None
+
+    def run(a: Array, _b: Array, b_scale: Array, _b_zero: Array | None = None, bias: Array | None = None) -> Array:
+        codes, scale, zero = onnx("DynamicQuantizeLinear", 11, a)
+        return _scaled(_whole(matrix, codes, zero), scale, b_scale, bias)
+
+    return run
 
 
 @kernel("QGemm", since=1, domain=MICROSOFT)
@@ -338,11 +387,36 @@ def qgemm_1(
 ) -> Array:
     """alpha · A' · B' + C, whose scale is alpha · a_scale · b_scale; quantized when y_scale is there."""
     left, right = a.T if transA else a, b.T if transB else b
-    total = whole_product(left, right, a_zero_point, b_zero_point).astype(np.float64)
-    if c is not None:
-        total += c
-    y = np.asarray(total * (alpha * widen(_one_or(a_scale)) * widen(_one_or(b_scale))), np.float32)
+    y = _with_bias(whole_product(left, right, a_zero_point, b_zero_point), a_scale, b_scale, c, alpha)
     return y if y_scale is None else _requantized(y, y_scale, y_zero_point, a)
+
+
+@prepares(qgemm_1)
+def prepare_qgemm(
+    constants: tuple[Array | None, ...], *, alpha: float = 1.0, transA: int = 0, transB: int = 0
+) -> Callable[..., Array] | None:
+    """Keep a constant B in the form that products read fastest."""
+    turned = [c.T if c is not None and index == 3 and transB else c for index, c in enumerate(constants)]
+    matrix = _constant_matrix(turned, 3, 5)
+    if matrix is None:
+        return None
+
+    def run(
+        a: Array, a_scale: Array, a_zero: Array, _b: Array, b_scale: Array, _b_zero: Array, c: Array | None = None,
+        y_scale: Array | None = None, y_zero: Array | None = None,
+    ) -> Array:  # fmt: skip
+        y = _with_bias(_whole(matrix, a.T if transA else a, a_zero), a_scale, b_scale, c, alpha)
+        return y if y_scale is None else _requantized(y, y_scale, y_zero, a)
+
+    return run
+
+
+def _with_bias(total: Array, a_scale: Array, b_scale: Array, c: Array | None, alpha: float) -> Array:
+    """Return alpha · (sums of integers + C) times both scales."""
+    wide = total.astype(np.float64)
+    if c is not None:
+        wide += c
+    return np.asarray(wide * (alpha * widen(_one_or(a_scale)) * widen(_one_or(b_scale))), np.float32)
 
 
 @kernel("MulInteger", since=1, domain=MICROSOFT)
@@ -424,12 +498,55 @@ def qattention_1(
     unidirectional: int = 0,
 ) -> tuple[Array, Array]:
     """Attention whose projection is a product of 8-bit matrices."""
-    if do_rotary or past_present_share_buffer or x.ndim != 3:
+    total = None if x.ndim != 3 else whole_product(x, weight, input_zero_point, weight_zero_point)
+    return _attention(
+        x, total, bias, input_scale, weight_scale, mask_index, past, do_rotary=do_rotary, num_heads=num_heads,
+        mask_filter_value=mask_filter_value, past_present_share_buffer=past_present_share_buffer, scale=scale,
+        unidirectional=unidirectional,
+    )  # fmt: skip
+
+
+@prepares(qattention_1)
+def prepare_qattention(
+    constants: tuple[Array | None, ...], **attributes: Any
+) -> Callable[..., tuple[Array, Array]] | None:
+    """Keep constant weights in the form that products read fastest."""
+    matrix = _constant_matrix(constants, 1, 7)
+    if matrix is None:
+        return None
+
+    def run(
+        x: Array, _weight: Array, bias: Array, input_scale: Array, weight_scale: Array,
+        mask_index: Array | None = None, input_zero: Array | None = None, _zero: Array | None = None,
+        past: Array | None = None,
+    ) -> tuple[Array, Array]:  # fmt: skip
+        total = None if x.ndim != 3 else _whole(matrix, x, input_zero)
+        return _attention(x, total, bias, input_scale, weight_scale, mask_index, past, **attributes)
+
+    return run
+
+
+def _attention(
+    x: Array,
+    total: Array | None,
+    bias: Array,
+    input_scale: Array,
+    weight_scale: Array,
+    mask_index: Array | None,
+    past: Array | None,
+    *,
+    do_rotary: int | None = None,
+    mask_filter_value: float | None = None,
+    num_heads: int,
+    past_present_share_buffer: int | None = None,
+    scale: float | None = None,
+    unidirectional: int = 0,
+) -> tuple[Array, Array]:
+    """Return QAttention of the product of its input and weights."""
+    if do_rotary or past_present_share_buffer or total is None:
         msg = f"input of shape {x.shape}; expected three dimensions, and neither do_rotary nor a shared past buffer"
         raise KernelError(msg)
-    projected = matmul_integer_to_float_1(
-        x, weight, widen(input_scale), widen(weight_scale), input_zero_point, weight_zero_point, widen(bias)
-    )
+    projected = _scaled(total, widen(input_scale), widen(weight_scale), widen(bias))
     q, k, v = split_projections(projected, num_heads)
     y, present = self_attention(
         q, k, v, mask=mask_index, past=past, attention_bias=None, unidirectional=unidirectional,

@@ -1,12 +1,14 @@
-"""Matrix products in tiles of the size that OpenBLAS computes fastest."""
+"""Matrix products of floats, in tiles of the size that OpenBLAS computes fastest."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.scratch import scratch
-from onnx_workbench.exec.values.arrays import Array
+from onnx_workbench.exec.kernels.threads import parallel_for, split, threads
+from onnx_workbench.exec.values.arrays import Array, empty
 
 #: Up to rows × columns × depth of this OpenBLAS multiplies without packing, where `blas.multiplies_unpacked`. Beyond it
 #: packs both matrices first, which costs more than it saves when one of them is small.
@@ -95,3 +97,83 @@ def _pieces(matrix: Array, count: int, step: int) -> Array:
     row, value = matrix.strides
     shape = (count, matrix.shape[0], step)
     return np.lib.stride_tricks.as_strided(matrix, shape, (step * value, row, value))
+
+
+def product(a: Array, b: Array) -> Array:
+    """Return a @ b of float32 or float64 arrays with numpy's rules for ranks, by BLAS throughout."""
+    shape = product_shape(a, b)
+    result = empty(shape, a.dtype)
+    if not (a.size and b.size):
+        result[...] = 0  # empty sums, if the result has elements
+        return result
+    work = result.size * a.shape[-1]
+    if a.ndim > 2 and b.ndim == 2:
+        # One large product instead of many small ones.
+        _flat_product(_for_blas(a.reshape(-1, a.shape[-1])), _for_blas(b), result.reshape(-1, b.shape[1]), work)
+        return result
+    a, b = _for_blas(a), _for_blas(b)
+    if min(a.ndim, b.ndim) < 2 or (len(shape) == 2 and _parts(work) == 1):
+        np.matmul(a, b, result)
+    elif len(shape) == 2:
+        _flat_product(a, b, result, work)
+    elif _parts(work) == 1 or not a.ndim == b.ndim == len(shape):
+        matmul_stack(a, b, result)
+    else:
+        _stack_product(a, b, result, work)
+    return result
+
+
+def _flat_product(a: Array, b: Array, out: Array, work: int) -> None:
+    """Multiply two matrices in pieces along the longer side, for threads and limit checks."""
+    rows = len(out) >= out.shape[1]
+    parts = split(max(out.shape), _parts(work))
+
+    def part(index: int) -> None:
+        here = slice(*parts[index])
+        if rows:
+            np.matmul(a[here], b, out[here])
+        else:
+            np.matmul(a, b[:, here], out[:, here])
+
+    parallel_for(part, len(parts), work)
+
+
+def _parts(work: int) -> int:
+    """Return the number of pieces: one per thread, more where each would delay cancellation."""
+    return max(threads(work), work // LONGEST)
+
+
+def _stack_product(a: Array, b: Array, out: Array, work: int) -> None:
+    """Multiply two stacks of matrices of equal rank in pieces along the longest axis, for threads and limit checks."""
+    axis = max(range(out.ndim - 2), key=lambda i: out.shape[i])
+    parts = split(out.shape[axis], _parts(work))
+
+    def part(index: int) -> None:
+        here = (*(slice(None),) * axis, slice(*parts[index]))
+        left, right = (x[here] if x.shape[axis] > 1 else x for x in (a, b))
+        matmul_stack(left, right, out[here])
+
+    parallel_for(part, len(parts), work)
+
+
+def product_shape(a: Array, b: Array) -> tuple[int, ...]:
+    """Return the shape of a @ b; KernelError when the shapes do not fit."""
+    if a.ndim == b.ndim == 2 and a.shape[1] == b.shape[0]:
+        return a.shape[0], b.shape[1]
+    fits = a.ndim and b.ndim and a.shape[-1] == b.shape[-2 if b.ndim > 1 else 0]
+    try:
+        leading = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except ValueError:
+        fits = False
+    if not fits:
+        given = f"shapes {list(a.shape)} and {list(b.shape)}"
+        msg = f"{given} cannot be multiplied as matrices; expected […, N, K] and […, K, M]"
+        raise KernelError(msg)
+    return leading + (a.shape[-2:-1] if a.ndim > 1 else ()) + (b.shape[-1:] if b.ndim > 1 else ())
+
+
+def _for_blas(x: Array) -> Array:
+    """Return `x`, copied if its matrices have strided rows and columns, which BLAS cannot read."""
+    if x.ndim < 2 or x.itemsize in x.strides[-2:]:
+        return x
+    return np.ascontiguousarray(x)

@@ -46,7 +46,8 @@ class Cell:
     peephole: Array | None = None  # (3, H): i, o, f
     input_forget: bool = False
     quick: Cell | None = None  # the same with weights for recurrence_quick, where that applies
-    multiply: Callable[[Array, Array, Array], Any] = np.matmul  # an LSTM's h times packed weights, in recurrence_quick
+    #: For rows and slices: (h, out), an LSTM's product with its recurrent weights in recurrence_quick, if not of `r`.
+    product: Callable[[int, int], Callable[[Array, Array], Any]] | None = None
     feedback: Activation | None = None  # (N, H) → (N, A): the values that `r`, then (H + A, gates × H), takes beside h
     _packed: dict[int, Array] = field(default_factory=dict)
 

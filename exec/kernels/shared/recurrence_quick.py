@@ -72,7 +72,7 @@ def _slices(batch: int, hidden: int) -> int:
     return 1
 
 
-def _packed(r: Array, slices: int) -> Array:
+def pack_columns(r: Array, slices: int) -> Array:
     """(H, gates × H), of contiguous columns or rows, as (gates × slices, H, width)."""
     hidden = r.shape[0]
     width = hidden // slices
@@ -85,10 +85,15 @@ def _packed(r: Array, slices: int) -> Array:
     return packed
 
 
+def _halved_product(cell: Cell, slices: int) -> Callable[[Array, Array], Any]:
+    r = cell.packed(slices, lambda: pack_columns(cell.r * cell.r.dtype.type(0.5), slices))
+    return lambda h, out: np.matmul(h, r, out)
+
+
 def _lstm(cell: Cell, parts: Array, c: Array) -> tuple[Step, Array]:
     """Gates i, o, f, g; h is kept doubled (the recurrent weights are halved), c is not."""
     _, _, slices, batch, width = parts.shape
-    r = cell.packed(slices, lambda: _packed(cell.r * cell.r.dtype.type(0.5), slices))
+    multiply = cell.product(batch, slices) if cell.product is not None else _halved_product(cell, slices)
     # one buffer of o, i, f, g, c, so that (i, f) times (g, c) is one product of adjacent parts
     buffer = aligned((5, slices, batch, width), parts.dtype)
     buffer[4] = c
@@ -100,7 +105,7 @@ def _lstm(cell: Cell, parts: Array, c: Array) -> tuple[Step, Array]:
     one, two, half = (np.array(v, parts.dtype) for v in (1, 2, 0.5))  # of no axes: numbers are slower to add
 
     def step(number: int, h: Array, target: Array) -> None:
-        cell.multiply(h, r, flat)
+        multiply(h, flat)
         np.add(gates, parts[number], gates)
         np.tanh(gates, gates)
         np.add(sigmoids, one, sigmoids)
@@ -124,7 +129,7 @@ def _gru(cell: Cell, parts: Array) -> Step:
     def pack() -> Array:
         weights = cell.r.copy(order="K")
         weights[:, 2 * hidden :] *= weights.dtype.type(0.5)
-        return _packed(weights, slices)
+        return pack_columns(weights, slices)
 
     r = cell.packed(slices, pack)
     r_gates, r_candidate = r[: 2 * slices], r[2 * slices :]
@@ -162,7 +167,7 @@ def _gru(cell: Cell, parts: Array) -> Step:
 
 def _rnn(cell: Cell, parts: Array) -> Step:
     _, _, slices, batch, width = parts.shape
-    r = cell.packed(slices, lambda: _packed(cell.r, slices))
+    r = cell.packed(slices, lambda: pack_columns(cell.r, slices))
     gate = aligned((slices, batch, width), parts.dtype)
 
     def step(number: int, h: Array, target: Array) -> None:

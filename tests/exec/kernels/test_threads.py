@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from onnx_workbench.exec.kernels.onnx.math.matrix import product
+from onnx_workbench.exec.kernels.shared.products import product
 from onnx_workbench.exec.kernels.shared.weights import Panels, Rows, pays
 from onnx_workbench.exec.kernels.threads import WORTH, parallel_for, set_threads, split, threads, usable_cores
 from onnx_workbench.exec.values.limits import Limits, current_limits, set_limits

@@ -11,6 +11,7 @@ import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.onnx.nn import depthwise, strategies
+from onnx_workbench.exec.kernels.onnx.nn.byte_convolution import ByteConvolution
 from onnx_workbench.exec.kernels.onnx.nn.strategy_costs import quickest
 from onnx_workbench.exec.kernels.registry import kernel, prepares
 from onnx_workbench.exec.kernels.shared.broadcast import check_one_type
@@ -273,9 +274,15 @@ def prepare_conv_integer(constants: Sequence[Array | None], **attributes: Any) -
 def _integer_sums(w: Array, w_zero: Array | None, attributes: dict[str, Any]) -> Callable[[Array, Array | None], Array]:
     """Return what `integer_convolve` is for constant weights: a function of x and its zero point."""
     weights, longest = _centred_weights(w, w_zero)
+    by_bytes = ByteConvolution(w, w_zero) if attributes.get("group", 1) == 1 else None
     made: dict[type, Callable[[Array], Array]] = {}
 
     def sums(x: Array, x_zero: Array | None) -> Array:
+        if by_bytes is not None and x.size and w.size:
+            view = _window_of(x, w, None, attributes)
+            if positions(view) and by_bytes.pays(view):
+                shift, dtype = _exact_type(x, x_zero, longest)
+                return by_bytes.sums(x, shift, view, dtype)
         source, dtype = _centred_input(x, x_zero, longest)
         if dtype not in made:
             made[dtype] = _convolution(weights.astype(dtype, copy=False), None, attributes, of_integers=True)
@@ -363,13 +370,18 @@ def _centred_weights(w: Array, zero: Array | None) -> tuple[Array, float]:
 
 def _centred_input(x: Array, zero: Array | None, longest: float) -> tuple[Array, type[np.float32 | np.float64]]:
     """Return x less its zero point in the shorter type in which sums with such weights are exact, and that type."""
-    shift, limits = 0 if zero is None else int(zero.reshape(-1)[0]), np.iinfo(x.dtype)
-    largest = max(abs(int(limits.min) - shift), abs(int(limits.max) - shift))
-    dtype = np.float32 if longest * largest < 1 << 24 else np.float64
+    shift, dtype = _exact_type(x, zero, longest)
     source: Array = x.astype(dtype)
     if shift:
         source -= dtype(shift)
     return source, dtype
+
+
+def _exact_type(x: Array, zero: Array | None, longest: float) -> tuple[int, type[np.float32 | np.float64]]:
+    """Return the zero point of x, and the shorter type in which sums of x less it with such weights are exact."""
+    shift, limits = 0 if zero is None else int(zero.reshape(-1)[0]), np.iinfo(x.dtype)
+    largest = max(abs(int(limits.min) - shift), abs(int(limits.max) - shift))
+    return shift, np.float32 if longest * largest < 1 << 24 else np.float64
 
 
 # Stateful
