@@ -85,8 +85,8 @@ def git(folder: Path, *arguments: str) -> str:
 
 @pytest.fixture
 def repository(tmp_path):
-    """One with the very configuration that README names, with the interpreter of the tests for the program."""
-    lines = [line.strip() for line in (ROOT / "README.md").read_text("utf-8").splitlines()]
+    """One with the very configuration that the manual names, with the interpreter of the tests for the program."""
+    lines = [line.strip() for line in (ROOT / "docs" / "how-to" / "git-diff.md").read_text("utf-8").splitlines()]
     config = [line for line in lines if line.startswith("git config")]
     assert len(config) == 2
     wrapper = tmp_path / "onnx-workbench"
