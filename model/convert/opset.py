@@ -43,6 +43,8 @@ _DEAD = ("consumed_inputs",)
 
 _RESHAPES_TO_EMPTY_SINCE = 14  # Reshape has allowzero
 
+_ANY_CONSTANT_SINCE = 9  # before, a Constant held floats only: others are cast from them
+
 #: Versions below which an operator means something that no adapter can express: it is expanded as if missing.
 _OTHER_BELOW = {"GroupNormalization": 21}
 
@@ -293,7 +295,8 @@ def _convert_node(editor: NodeEditor, current: int, version: int) -> None:
             _downward(editor, crossed)
             current = crossed - 1
         for added in editor.drain_added():
-            _convert_node(added, current, version)
+            is_constant = added.node.op_type == "Constant"
+            _convert_node(added, max(current, _ANY_CONSTANT_SINCE) if is_constant else current, version)
     after = schemas.find(node.op_type, version)
     if before is not None and after is not None and before.name == after.name:
         _require_types(editor, after, before)

@@ -220,6 +220,12 @@ def _coerced_axis(editor: NodeEditor) -> None:
         editor.report.warn(f"{editor.node.op_type} may fail for sizes of 0; opset 14 can express them", editor.node)
 
 
+def _axis_within_rank(editor: NodeEditor) -> None:
+    """The axis may not be the rank any more, as its default is for one dimension."""
+    if editor.rank(0) == editor.attribute("axis", 1):
+        _coerced_axis(editor)
+
+
 def _may_copy_wrong_size(dims: Sequence[Dimension] | None, axis: int) -> bool:
     """Return whether a 0 in the new shape, which makes Reshape copy an input size, could copy a wrong size.
 
@@ -381,6 +387,7 @@ UPWARD: Mapping[tuple[str, int], Adapter] = {
     **{(name, 7): _broadcast_to_7 for name in BROADCASTING},
     **{(name, 13): axes_to_input for name in ("ReduceSum", "Squeeze", "Unsqueeze")},
     **{(name, 13): _coerced_axis for name in ("Softmax", "LogSoftmax", "Hardmax")},
+    **{(name, 11): _axis_within_rank for name in ("Softmax", "LogSoftmax", "Hardmax")},
     ("Concat", 4): _concat_to_4,
     ("Split", 2): _split_1_to_2,
     ("Split", 13): _split_2_to_13,
