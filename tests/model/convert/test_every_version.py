@@ -130,7 +130,7 @@ SAMPLES = {
     "Unique": lambda _v: ([whole(3, 1, 3, 2)], {}),
     "CenterCropPad": lambda _v: ([floats(4, 3), whole(2, 5)], {}),
     "Col2Im": lambda _v: ([floats(1, 4, 4), whole(3, 3), whole(2, 2)], {}),
-    "Celu": lambda _v: ([floats(2, 3)], {}),  # of a single number, the function body of the specification makes one axis
+    "Celu": lambda _v: ([floats(2, 3)], {}),  # of a scalar, the body in the specification makes one axis
     "MatMul": lambda _v: ([floats(2, 3), floats(3, 4)], {}),
     "Gemm": lambda _v: ([floats(2, 3), floats(3, 4), floats(2, 4, seed=1)], {}),
     "Einsum": lambda _v: ([floats(2, 3), floats(3, 4)], {"equation": "ij,jk->ik"}),
@@ -326,7 +326,7 @@ def problems(model):
 def assert_same(found, expected, message):
     assert list(found) == list(expected)
     for name, array in expected.items():
-        assert found[name].dtype == array.dtype and found[name].shape == array.shape, message
+        assert (found[name].dtype, found[name].shape) == (array.dtype, array.shape), message
         if array.dtype.kind == "f":
             np.testing.assert_allclose(found[name], array, rtol=1e-5, atol=1e-6, err_msg=message)
         else:
