@@ -133,7 +133,11 @@ def _mismatch(name: str, declared: Type | None, content: Any) -> ModelError:
 
 
 def in_precision_of(declared: Type | None, value: RuntimeValue) -> RuntimeValue:
-    """Cast a float value to the declared float type; return other values unchanged."""
+    """Cast float values, also in sequences, to the declared float type; return other values unchanged."""
+    if isinstance(declared, OptionalType):
+        return in_precision_of(declared.element, value)
+    if isinstance(declared, SequenceType) and isinstance(value, list):
+        return [in_precision_of(declared.element, item) for item in value]
     element = declared.element_type if isinstance(declared, TensorType) else None
     if isinstance(value, np.ndarray) and isinstance(element, ElementType) and element.is_float:
         return value.astype(element.numpy_dtype, copy=False)

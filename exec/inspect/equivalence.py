@@ -57,7 +57,8 @@ _COARSE = {ElementType.FLOAT16: 0.05, ElementType.BFLOAT16: 0.2}
 class Equivalence:
     """Result of an equivalence test. `agrees` is None if it could not be made, with the `reason`.
 
-    `fails`: the second model does not run or load although the first does, or has another interface. `remarks`: what
+    `fails`: the second model does not run or load although the first does, has another interface, or differs without
+    bound: by an infinity or NaN, by a type or shape. `remarks`: what
     was not compared, which other programs accept the model, and differences on empty inputs.
     """
 
@@ -292,6 +293,8 @@ def _compare(comparison: _Comparison, progress: Progress) -> Equivalence:
             return Equivalence(False, number, reason=reason, fails=not theirs.stopped)
         expected = comparison.expected(ours)
         differs, largest = _compared(expected, theirs.outputs, comparison.tolerance, comparison.fixed)
+        if differs and not np.isfinite(largest):
+            return Equivalence(False, number, reason=f"outputs differ: {differs}", fails=True)
         if differs:
             return Equivalence(False, number, reason=differs)
         worst = max(worst, largest)
@@ -376,18 +379,21 @@ def _compared(
     tolerance: float,
     fixed: Collection[str] = (),
 ) -> tuple[str, float]:
-    """Return a description of the first output that differs, or an empty one, and the largest error found."""
+    """Return a description of the first output that differs, or an empty one, and the largest error found.
+
+    The error of an output that is missing, has another type or shape, or another infinity or NaN, is infinite.
+    """
     worst = 0.0
     for name, value in expected.items():
         if name not in found:
-            return f"output {name} is missing", worst
+            return f"output {name} is missing", np.inf
         types = [v.dtype if isinstance(v, np.ndarray) else None for v in (value, found[name])]
         if name in fixed and types[0] != types[1]:
-            return f"output {name} is of type {types[1]}, and was {types[0]}", worst
+            return f"output {name} is of type {types[1]}, and was {types[0]}", np.inf
         own = _in_type_of(found[name], value)
         difference = compare_values(own, value)
         if not is_close(own, value, tolerance, _ATOL + tolerance * _scale(value)):
-            return f"output {name} ({_described(difference)})", worst
+            return f"output {name} ({_described(difference)})", np.inf if difference.problem else difference.max_abs
         worst = max(worst, _error(difference))
     return "", worst
 

@@ -21,7 +21,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.writer.save import to_file
 from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
 from onnx_workbench.model.ir.graph import Graph, Model, Value
-from onnx_workbench.model.ir.types import Dimension, ElementType, TensorType
+from onnx_workbench.model.ir.types import Dimension, ElementType, OptionalType, SequenceType, TensorType, Type
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.sandbox import make_own_folder, run_isolated
 
@@ -142,7 +142,7 @@ def interface_changes(before: Model, after: Model, meant: Collection[Change] = (
             continue
         for value in old:
             other = left[value.name]
-            if not _is_same_type(value, other, meant, is_input=what == "input"):
+            if not _is_same_type(value.type, other.type, meant, is_input=what == "input"):
                 yield f"{what} {value.name} is declared as {other.type or 'unknown'}, and was {value.type}"
 
 
@@ -150,10 +150,12 @@ def _names(values: Sequence[Value]) -> str:
     return ", ".join(value.name for value in values) or "none"
 
 
-def _is_same_type(before: Value, after: Value, meant: Collection[Change], *, is_input: bool) -> bool:
-    old, new = before.type, after.type
+def _is_same_type(old: Type | None, new: Type | None, meant: Collection[Change], *, is_input: bool) -> bool:
     if old is None or old == new:
         return True
+    for container in (SequenceType, OptionalType):
+        if isinstance(old, container) and isinstance(new, container):
+            return _is_same_type(old.element, new.element, meant, is_input=is_input)
     if not isinstance(old, TensorType) or not isinstance(new, TensorType):
         return str(old) == str(new)
     floats = [isinstance(kind, ElementType) and kind.is_float for kind in (old.element_type, new.element_type)]

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from onnx_workbench.model.analysis.element_types import element_type_of
+from onnx_workbench.model.analysis.call_graph import Operator
 from onnx_workbench.model.analysis.node_subset import with_whole_functions
 from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.budget import WINDOW_TENSOR
 from onnx_workbench.model.convert.function_calls import functions_that_differ, innermost, is_told_by_calls
+from onnx_workbench.model.convert.narrowing import Narrowing, keeps_small
 from onnx_workbench.model.convert.report import ConversionReport
+from onnx_workbench.model.convert.shared_types import SharedTypes
 from onnx_workbench.model.edits.nodes import bridge, import_operators
 from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.errors import ModelError
@@ -29,24 +29,17 @@ from onnx_workbench.model.history.steps import (
 )
 from onnx_workbench.model.ir.attributes import Attribute, make_attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
-from onnx_workbench.model.ir.tensors import ArrayTensor, ConvertedTensor, Tensor
+from onnx_workbench.model.ir.tensors import ArrayTensor, ConvertedTensor, SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, OptionalType, SequenceType, TensorType, Type
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.schemas import traits
 from onnx_workbench.model.schemas.defaults import default, schema_of
 from onnx_workbench.model.schemas.schema import Parameter
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-
 PRECISIONS = {"float32": ElementType.FLOAT, "float16": ElementType.FLOAT16, "bfloat16": ElementType.BFLOAT16}
-_LARGEST = {
-    ElementType.FLOAT: 3.4028234663852886e38,
-    ElementType.FLOAT16: 65504.0,
-    ElementType.BFLOAT16: 3.3895313892515355e38,
-}
 _MOST_NAMED = 3
+#: Why nodes are not converted.
+_UNSUPPORTED, _UNKNOWN, _CALLED_ELSEWHERE = "unsupported", "unknown", "called elsewhere"
 _CASTING_OPSET = 13  # the first that casts to every precision here
 
 
@@ -85,6 +78,7 @@ class _Conversion:
         self._edit = edit
         self._options = options
         self._type_of = type_of
+        self._types = SharedTypes(edit.model, type_of)
         self._progress = progress
         self._rewriter = GraphRewriter(edit)
         self._report = ConversionReport()
@@ -146,33 +140,46 @@ class _Conversion:
                 function,
             )
 
-    def _unconverted(self) -> Counter[tuple[str, bool]]:
-        """Report what could not be converted: the number of nodes of each operator and function."""
-        known = {function.key for function in self._edit.model.functions}
+    def _unconverted(self) -> Counter[tuple[str, str]]:
+        """Return the number of nodes that could not be converted, by operator or function and by reason."""
+        functions = {function.key for function in self._edit.model.functions}
         return Counter(
-            (node.op_type, node.operator in known)
+            (node.op_type, reason)
             for root in self._edit.model.root_graphs()
             for graph in root.walk()
             for node in graph.nodes
-            if node.op_type != "Constant" and (self._cannot_hold(node) or not self._is_kept(node))
-            if any(
-                v is not None and self._now.get(v) == self._options.source and not _is_stashed(node, index)
-                for index, v in enumerate(node.outputs)
-            )
+            if node.op_type != "Constant" and (reason := self._why_unconverted(node, functions))
         )
 
-    def _report_unconverted(self, left: Counter[tuple[str, bool]]) -> None:
+    def _why_unconverted(self, node: Node, functions: Collection[Operator]) -> str:
+        """Return why a node stays although nobody asked for it; empty if it does not."""
+        if self._is_kept(node) and not self._cannot_hold(node):
+            return ""
+        has_signature = (schema := schema_of(node)) is not None and schema.is_signature_known
+        is_unknown = node.operator not in functions and not node.bodies and not has_signature
+        made = enumerate(node.outputs)
+        if is_unknown and any(value in self._now for value in (*node.inputs, *node.outputs) if value is not None):
+            return _UNKNOWN
+        if any(
+            v is not None and self._now.get(v) == self._options.source and not _is_stashed(node, i) for i, v in made
+        ):
+            return _CALLED_ELSEWHERE if node.operator in functions else _UNSUPPORTED
+        return ""
+
+    def _report_unconverted(self, left: Counter[tuple[str, str]]) -> None:
         graph, options = self._edit.model.graph, self._options
-        for are_calls in (False, True):
-            some = Counter({name: count for (name, is_call), count in left.items() if is_call == are_calls})
+        for reason in (_UNSUPPORTED, _UNKNOWN, _CALLED_ELSEWHERE):
+            some = Counter({name: count for (name, why), count in left.items() if why == reason})
             if not some:
                 continue
             names = [name for name, _ in some.most_common(_MOST_NAMED)]
             subject = "1 node stays" if some.total() == 1 else f"{some.total():,} nodes stay"
             them = f"{', '.join(names)}{' and others' if len(some) > len(names) else ''}"
             many = len(some) > 1
-            if are_calls:
+            if reason == _CALLED_ELSEWHERE:
                 why = f"{them} {'are' if many else 'is'} called by other nodes too, or by a node that stays"
+            elif reason == _UNKNOWN:
+                why = f"{them} {'are unknown operators' if many else 'is an unknown operator'}"
             else:
                 opset = f"in opset {graph.opset_imports.get('')}"
                 why = f"{opset}, {them} {'take' if many else 'takes'} no {options.target.text}"
@@ -181,15 +188,7 @@ class _Conversion:
     # -- deciding ------------------------------------------------------------------------------------------------
 
     def _is_source(self, value: Value) -> bool:
-        if value.initializer is not None:
-            return value.initializer.element_type == self._options.source
-        kind = self._type_of(value)
-        holder = value.producer
-        if kind is None and holder is not None and holder.op_type == "If":  # its branches may determine it
-            return any(self._is_source(b.outputs[value.index]) for b in holder.bodies if value.index < len(b.outputs))
-        if kind is None:  # not inferred, but the schema may say that it has the type of an input
-            return element_type_of(value) == self._options.source
-        return innermost(kind) == self._options.source
+        return self._types.of(value) == self._options.source
 
     def _decide(self, graph: Graph) -> None:
         for value in graph.inputs:
@@ -222,7 +221,7 @@ class _Conversion:
             return True
         if is_told_by_calls(node) or self._cannot_hold(node):
             return True
-        if _LARGEST[self._options.target] < _LARGEST[ElementType.BFLOAT16] and _handles_sums(node):
+        if self._options.target is ElementType.FLOAT16 and _handles_sums(node):
             return True
         return any(node.op_type == k or (node.name and fnmatchcase(node.name, k)) for k in self._options.keep)
 
@@ -289,7 +288,7 @@ class _Conversion:
     def _initializers(self, graph: Graph) -> None:
         for value in list(graph.initializers):
             tensor = value.initializer
-            if not isinstance(tensor, Tensor) or tensor.element_type != self._options.source:
+            if tensor is None or tensor.element_type != self._options.source:
                 continue
             turning = [self._user_turns(user, index) for user, index in value.uses]
             stays_unused = self._is_inside_kept(graph) or self._among is not None
@@ -297,28 +296,36 @@ class _Conversion:
                 self._now[value] = self._options.source  # kept nodes need it unchanged; it is cast for the others
                 continue
             self._now[value] = self._options.target
-            self._edit.do(SetInitializer(graph, value, self._tensor(tensor, value.name, value)))
+            self._edit.do(SetInitializer(graph, value, self._converted(tensor, value.name, value, [value])))
 
     def _user_turns(self, user: Node | Graph, index: int) -> bool:
         return self._is_converted(user, index, "input") if isinstance(user, Node) else not self._is_inside_kept(user)
 
-    def _tensor(self, tensor: Tensor, name: str, place: Any) -> Tensor:
+    def _converted(
+        self, constant: Tensor | SparseTensor, name: str, place: Any, values: Iterable[Value | None]
+    ) -> Tensor | SparseTensor:
+        """Return a constant in the other precision; `values` hold it."""
+        if isinstance(constant, SparseTensor):
+            numbers = self._tensor(constant.values, name, place)
+            return SparseTensor(numbers, constant.indices, constant.shape, constant.source)
+        return self._tensor(constant, name, place, [value for value in values if value is not None])
+
+    def _tensor(self, tensor: Tensor, name: str, place: Any, values: Iterable[Value] = ()) -> Tensor:
         """Return the tensor in the other precision; one too large to be held is converted whenever it is read."""
         import numpy as np
 
         if tensor.problem:
             raise ModelError(f"The values of {name} are not available", tensor.problem, place)
         target = self._options.target
-        narrow = partial(_narrow, target=target)
+        narrow = Narrowing(target, keeps_small=keeps_small(tensor, values, target))
         is_held = tensor.size * target.numpy_dtype.itemsize <= WINDOW_TENSOR or not tensor.reads_ranges
-        loss, parts = _Loss(target), [np.zeros(0, target.numpy_dtype)]
-        for values in tensor.pieces():
+        parts = [np.zeros(0, target.numpy_dtype)]
+        for piece in tensor.pieces():
             self._progress.check()
-            part = narrow(values)
-            loss.add(values, part)
+            part = narrow(piece)
             if is_held:
                 parts.append(part)
-        for text in loss.texts(name):
+        for text in narrow.texts(name):
             self._report.warn(text, place)
         self._report.changed(f"weights converted to {target.text}", place)
         if not is_held:
@@ -342,13 +349,14 @@ class _Conversion:
         import numpy as np
 
         value: Any = attribute.value
-        if isinstance(value, Tensor) and value.element_type == self._options.source:
-            return make_attribute(name, self._tensor(value, f"{name} of {node.title}", node))
+        if isinstance(value, (Tensor, SparseTensor)) and value.element_type == self._options.source:
+            held = node.outputs if node.op_type == "Constant" else ()
+            return make_attribute(name, self._converted(value, f"{name} of {node.title}", node, held))
         if name == traits.of(node).type_attribute and value == int(self._options.source):
             return make_attribute(name, int(self._options.target))
         if node.op_type == "Constant" and name in ("value_float", "value_floats") and not attribute.reference:
             tensor = ArrayTensor(np.array(value, np.float32))
-            return make_attribute("value", self._tensor(tensor, f"{name} of {node.title}", node))
+            return make_attribute("value", self._converted(tensor, f"{name} of {node.title}", node, node.outputs))
         return None
 
     def _set_type_attribute(self, node: Node) -> None:
@@ -506,55 +514,6 @@ def _turned(kind: Type, source: ElementType, target: ElementType) -> Type:
     if isinstance(kind, (SequenceType, OptionalType)) and kind.element is not None:
         return replace(kind, element=_turned(kind.element, source, target))
     return kind
-
-
-class _Loss:
-    """What elements lose on conversion."""
-
-    def __init__(self, target: ElementType) -> None:
-        self._target = target
-        self._beyond = self._vanished = 0
-        self._largest = 0.0  # of those beyond the target's range
-
-    def add(self, before: NDArray[Any], after: NDArray[Any]) -> None:
-        """Count the elements of a piece that saturated or became 0."""
-        import numpy as np
-
-        wide = before.astype(np.float64)
-        beyond = np.isfinite(wide) & (np.abs(wide) > _largest(self._target))
-        self._beyond += int(beyond.sum())
-        self._largest = max(self._largest, float(np.abs(wide[beyond]).max(initial=0.0)))
-        self._vanished += int(((wide != 0) & (after.astype(np.float64) == 0)).sum())
-
-    def texts(self, name: str) -> Iterator[str]:
-        """Yield what is to be said of the tensor of a name."""
-        if self._beyond:
-            subject = "1 value" if self._beyond == 1 else f"{self._beyond:,} values"
-            yield (
-                f"{subject} of {name} beyond {self._target.text} (up to {self._largest:.3g}) "
-                f"became {_largest(self._target):.6g}"
-            )
-        if self._vanished:
-            subject = "1 small value" if self._vanished == 1 else f"{self._vanished:,} small values"
-            yield f"{subject} of {name} became 0"
-
-
-def _narrow(values: NDArray[Any], target: ElementType) -> NDArray[Any]:
-    """Return floats in another precision; what is beyond its range saturates."""
-    import numpy as np
-
-    largest = _largest(target)
-    with np.errstate(all="ignore"):
-        wide = values.astype(np.float64)
-        beyond = np.isfinite(wide) & (np.abs(wide) > largest)
-        if beyond.any():
-            values = np.where(beyond, np.copysign(largest, wide), wide)
-        narrow: NDArray[Any] = values.astype(target.numpy_dtype)
-    return narrow
-
-
-def _largest(kind: ElementType) -> float:
-    return _LARGEST.get(kind, math.inf)
 
 
 __all__ = ["PRECISIONS", "PrecisionOptions", "convert_precision"]

@@ -38,7 +38,7 @@ def test_what_is_random_or_lost_is_said():
     same, random = (builders.model(text.format(op)) for op in ("Relu", "RandomNormalLike"))
     assert compare_models(random, random).agrees is None
     lost = builders.model(text.format("Relu").replace(" y", " z"))
-    assert compare_models(same, lost).reason == "output y is missing"
+    assert compare_models(same, lost).reason == "outputs differ: output y is missing"
 
 
 def test_a_value_that_nothing_gives_is_the_reason():
@@ -68,7 +68,7 @@ def test_a_model_that_bears_one_size_alone_is_compared_at_that():
 def test_an_output_of_another_type_than_declared_differs():
     text = '<ir_version: 10, opset_import: ["" : 22]> g (double[4] x) => (double[4] y) {{ y = {} (x) }}'
     whole, other = (builders.model(text.format(op)) for op in ("Identity", "Cast <to = 1>"))
-    assert compare_models(whole, other).reason == "output y is of type float32, and was float64"
+    assert compare_models(whole, other).reason == "outputs differ: output y is of type float32, and was float64"
 
 
 ENDLESS = """<ir_version: 10, opset_import: ["" : 22]> g (float[2] x) => (float[2] y) {

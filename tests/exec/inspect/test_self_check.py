@@ -2,6 +2,7 @@
 
 from importlib.util import find_spec
 
+import numpy as np
 import pytest
 
 import onnx_workbench as ow
@@ -44,6 +45,11 @@ def test_changes_of_the_interface_that_are_meant():
     assert list(interface_changes(WAS, model("float16[N, 4] x", "float16[N, 4] y"), ["precision"])) == []
     assert list(interface_changes(WAS, model("int32[N, 4] x"), ["precision"])) != []
     assert list(interface_changes(WAS, model("float[3, 4] x"), ["sizes"])) == []
+    for kind in ("seq(float[N])", "optional(float[N])", "optional(seq(float[N]))"):
+        text = '<ir_version: 8, opset_import: ["" : 18]> g ({0} x) => ({0} y) {{ y = Identity (x) }}'
+        pair = [text.format(kind), text.format(kind.replace("float", "float16"))]
+        assert list(interface_changes(*map(builders.model, pair), ["precision"])) == []
+        assert list(interface_changes(*map(builders.model, pair))) != []
     unused = model("float[N, 4] x, float[2] more")
     assert list(interface_changes(unused, WAS, ["unused inputs"])) == []
     assert list(interface_changes(unused, WAS)) == ["inputs are x, and were x, more"]
@@ -54,6 +60,15 @@ def test_another_interface_is_refused_where_outputs_agree():
     found = check_transformed(whole, model("float[2, 4] x", "float[M, 4] y"))
     assert (found.agrees, found.fails) == (False, True)
     assert str(found) == "output y is declared as float[M,4], and was float[2,4]"
+
+
+def test_outputs_that_became_nan_or_infinite_are_refused_in_any_precision():
+    text = '<ir_version: 8, opset_import: ["" : 18]> g (float{0}[2] x) => (float{0}[2] y)'
+    text += " <float{0}[1] k = {{{1}}}> {{ a = Mul (x, k) y = Mul (a, k) }}"
+    pair = [builders.model(text.format("", 1e6)), builders.model(text.format("16", np.float16(65504).view(np.uint16)))]
+    found = check_transformed(*pair, meant=["precision"])
+    assert (found.agrees, found.fails) == (False, True)
+    assert str(found) == "outputs differ: output y (by up to inf)"
 
 
 def test_functions_that_expand_to_very_much_are_neither_run_nor_loaded(monkeypatch, tmp_path):

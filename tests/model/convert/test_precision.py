@@ -349,6 +349,106 @@ def test_a_value_whose_type_is_not_inferred_is_cast_too():
     np.testing.assert_allclose(outputs(document.model, feeds)["y"], before, rtol=0.05, atol=0.05)
 
 
+UNKNOWN = {
+    "beside a weight": "a = Relu(x) b = my.Foo(a) d = Add(b, c) y = Mul(d, x)",
+    "through others": "b = my.Foo(x) d = Relu(b) e = Transpose(d) f = Transpose(e) y = Mul(f, x)",
+    "to another one": "b = my.Foo(x) d = my.Foo(b) e = Neg(d) y = Add(c, e)",
+    "to an output": "y = my.Foo(x)",
+    "joined": "b = my.Foo(x) d = Concat<axis = 0>(b, c) e = Max(d) y = Slice(e, zero, four)",
+    "chosen": "b = my.Foo(x) t = Less(x, c) y = Where(t, b, x)",
+    "cast like": "b = my.Foo(x) i = Constant<value_ints = [1, 2, 3, 4]>() d = CastLike(i, b) y = Add(d, x)",
+    "in a sequence": "b = my.Foo(x) q = SequenceConstruct(b, b) d = ConcatFromSequence<axis = 0>(q)"
+                     " e = Slice(d, zero, four) y = Sub(e, x)",
+    "inserted": "q = SequenceConstruct(x) b = my.Foo(x) r = SequenceInsert(q, b) i = Constant<value_int = 1>()"
+                " d = SequenceAt(r, i) y = Exp(d)",
+    "in a branch": "y = If(go) <then_branch = t () => (u) { u = my.Foo(x) },"
+                   " else_branch = e () => (v) { v = Add(x, c) }>",
+    "both branches": "d = If(go) <then_branch = t () => (u) { u = my.Foo(x) },"
+                     " else_branch = e () => (v) { v = my.Foo(c) }> y = Add(d, c)",
+    "in a loop": "n = Constant<value_int = 2>() d = Loop(n, go, x) <body = b (i, on, s) => (still, r)"
+                 " { still = Identity(on) r = my.Foo(s) }> y = Add(d, c)",
+    "in a scan": "d, e = Scan <num_scan_inputs = 1, body = b (s, v) => (r, w)"
+                 " { q = my.Foo(s) r = Add(q, v) w = my.Foo(v) }> (start, x) y = Add(d, e)",
+    "in a function": "b = l.F(x) y = Add(b, c)",
+    "of integers": "i = Cast<to = 7>(x) b = my.Foo(i) d = Cast<to = 1>(b) y = Add(d, c)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("target", [HALF, BRAIN])
+@pytest.mark.parametrize("case", UNKNOWN)
+def test_an_unknown_operator_keeps_its_precision_whatever_is_behind_it(target, case):
+    """It was given floats, and its users took what it returned for the other precision."""
+    head = '<ir_version: 10, opset_import: ["" : 21, "my" : 1, "l" : 1]>'
+    constants = (
+        "<float[4] c = {1, 2, 3, 4}, int64[1] zero = {0}, int64[1] four = {4}, bool go = {1}, float zero_float = {0}>"
+    )
+    function = '<domain: "l", opset_import: ["" : 21, "my" : 1]> F (a) => (b) { d = my.Foo(a) b = Neg(d) }'
+    body = '<domain: "my", opset_import: ["" : 21]> Foo (a) => (b) { b = Neg(a) }'
+    text = f"{head} g (float[4] x) => (float[4] y) <{constants}> {{ {UNKNOWN[case]} }}"
+    document = builders.document(text + (function if "l.F" in text else ""))
+    feeds = {"x": np.array([1, -2, 3, 0.5], np.float32)}
+    before = outputs(with_function(document.model, body), feeds)["y"]
+    report = to_precision(document, target)
+    assert any("Foo is an unknown operator" in remark.text for remark in report.warnings) is (case != "of integers")
+    np.testing.assert_allclose(outputs(with_function(document.model, body), feeds)["y"], before, rtol=0.02, atol=0.02)
+
+
+def with_function(model, text):
+    """The model with a function for the operator that it knows nothing of, which gives what it takes."""
+    proto = onnx.load_from_string(to_bytes(model))
+    proto.functions.add().CopyFrom(onnx.parser.parse_function(text))
+    return load(proto.SerializeToString())
+
+
+EPSILONS = {
+    "added": "s = Add(v, e) y = Div(v, s)",
+    "subtracted": "s = Sub(v, e) y = Div(v, s)",
+    "dividing": "y = Div(v, e)",
+    "a lower limit": "s = Max(v, e) y = Div(v, s)",
+    "a limit of Clip": "s = Clip(v, f) y = Div(v, s)",
+    "a Constant": "k = Constant<value = float {-1e-12}>() s = Add(v, k) y = Div(v, s)",
+    "a number": "k = Constant<value_float = 1e-12>() s = Add(k, v) y = Div(v, s)",
+    "expanded": "n = Shape(v) k = Expand(e, n) s = Add(v, k) y = Div(v, s)",
+}
+
+
+@pytest.mark.parametrize("case", EPSILONS)
+def test_what_keeps_a_divisor_from_zero_does_not_become_zero(case):
+    constants = "<float[1] e = {1e-12}, float f = {1e-12}>"
+    document = made(17, f"g (float[4] x) => (float[4] y) {constants} {{ v = Sub(x, x) {EPSILONS[case]} }}")
+    report = to_precision(document, HALF)
+    found = outputs(document.model, {"x": np.ones(4, np.float32)})["y"]
+    assert not found.any()  # and no NaN
+    assert any("to stay apart from 0" in remark.text for remark in report.warnings)
+
+
+def test_small_numbers_elsewhere_and_beside_larger_ones_become_zero():
+    text = "g (float[2] x) => (float[2] y, float[2] z) <float[2] a = {1e-12, 1e-12}, float[2] b = {1.0, 1e-12}>"
+    document = made(17, text + " { y = Mul(x, a) z = Add(x, b) }")
+    to_precision(document, HALF)
+    assert [v.initializer.numpy().tolist() for v in document.model.graph.initializers] == [[0, 0], [1, 0]]
+
+
+def test_sparse_constants_are_converted():
+    sparse = onnx.helper.make_sparse_tensor(
+        onnx.numpy_helper.from_array(np.array([1.5, 2.5], np.float32), "w"),
+        onnx.numpy_helper.from_array(np.array([0, 3]), "i"), [2, 2],
+    )  # fmt: skip
+    for as_node in (False, True):
+        model = onnx.parser.parse_model(
+            '<ir_version: 10, opset_import: ["" : 21]> g (float[2,2] x) => (float[2,2] y) { y = MatMul(x, w) }'
+        )
+        if as_node:
+            model.graph.node.insert(0, onnx.helper.make_node("Constant", [], ["w"], sparse_value=sparse))
+        else:
+            model.graph.sparse_initializer.add().CopyFrom(sparse)
+        document = Document(load(model.SerializeToString()))
+        feeds = fed(document.model)
+        before = outputs(document.model, feeds)["y"]
+        to_precision(document, HALF)
+        np.testing.assert_allclose(outputs(document.model, feeds)["y"], before, rtol=0.02, atol=0.02)
+
+
 @pytest.mark.parametrize("target", [HALF, BRAIN])
 def test_a_weight_too_large_to_be_held_is_converted_when_it_is_read(tmp_path, monkeypatch, target):
     """Its precision changes like that of others: in the model, in a run, in a file and in what is said."""
