@@ -379,9 +379,7 @@ UNKNOWN = {
 def test_an_unknown_operator_keeps_its_precision_whatever_is_behind_it(target, case):
     """It was given floats, and its users took what it returned for the other precision."""
     head = '<ir_version: 10, opset_import: ["" : 21, "my" : 1, "l" : 1]>'
-    constants = (
-        "<float[4] c = {1, 2, 3, 4}, int64[1] zero = {0}, int64[1] four = {4}, bool go = {1}, float zero_float = {0}>"
-    )
+    constants = "float[4] c = {1, 2, 3, 4}, int64[1] zero = {0}, int64[1] four = {4}, bool go = {1}, float start = {0}"
     function = '<domain: "l", opset_import: ["" : 21, "my" : 1]> F (a) => (b) { d = my.Foo(a) b = Neg(d) }'
     body = '<domain: "my", opset_import: ["" : 21]> Foo (a) => (b) { b = Neg(a) }'
     text = f"{head} g (float[4] x) => (float[4] y) <{constants}> {{ {UNKNOWN[case]} }}"
