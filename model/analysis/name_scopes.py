@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -75,34 +75,45 @@ class ScopeTree:
         return next((scope for scope in self.root.walk() if scope.path == path and scope is not self.root), None)
 
 
-def scope_tree(graph: Graph, progress: Progress = SILENT) -> ScopeTree:
-    """Return the scopes of a graph's nodes (subgraphs have their own). About 2 µs a node; reads no file."""
+def scope_paths(graph: Graph, progress: Progress = SILENT) -> dict[Node, Path]:
+    """Return the scope path of each node of a graph, in order. About 1 µs a node; reads no file."""
     with_metadata = _has_metadata(graph)
-    return tree_of(graph, lambda node: scope_path(node, with_metadata=with_metadata), progress)
+    return {node: scope_path(node, with_metadata=with_metadata) for node in progress.paced(graph.nodes)}
 
 
-def tree_of(graph: Graph, path_of: Callable[[Node], Path], progress: Progress = SILENT) -> ScopeTree:
-    """Build scopes from any function that gives a node's path; `progress` is checked every millisecond or so."""
+def tree_of(graph: Graph, paths: Mapping[Node, Path], progress: Progress = SILENT) -> ScopeTree:
+    """Build scopes from the path of each node of a graph.
+
+    A scope around everything but Constants is removed: it tells nothing.
+    """
     root = Scope((), "")
     scopes: dict[Path, Scope] = {(): root}
-    for count, node in enumerate(graph.nodes):
-        if not count % _SLICE:
-            progress.check()
-        path = path_of(node)
+    for node in progress.paced(graph.nodes):
+        path = paths[node]
         scope = scopes.get(path)
         if scope is None:
             scope = _make(path, scopes)
         scope.nodes.append(node)
     _count(root)
     progress.check()
-    _sort(root, _fold(root, progress), graph, progress)
+    longer = _fold(root, progress)
+    while _is_one_scope(root):
+        only = root.children[0]
+        root.children = only.children
+        root.nodes += only.nodes
+        longer.add(root)
+        for child in root.children:
+            child.parent = root
+    _sort(root, longer, graph, progress)
     of: dict[Node, Scope] = {}
-    for count, scope in enumerate(root.walk()):
-        if not count % _SLICE:
-            progress.check()
+    for scope in progress.paced(root.walk()):
         if scope is not root:
             of.update(dict.fromkeys(scope.nodes, scope))
     return ScopeTree(root, of)
+
+
+def _is_one_scope(root: Scope) -> bool:
+    return len(root.children) == 1 and all(node.op_type == "Constant" for node in root.nodes)
 
 
 def scope_path(node: Node, *, with_metadata: bool = True) -> Path:
@@ -112,9 +123,7 @@ def scope_path(node: Node, *, with_metadata: bool = True) -> Path:
         path = _from_namespace(metadata.get(_NAMESPACE, "")) or _from_name_scopes(metadata.get(_NAME_SCOPES, ""))
         if path:
             return path[:DEEPEST]
-    kind, _, number = node.name.rpartition(".")
-    # a number: "Conv.3" is not nested
-    return () if kind == node.op_type and number.isdecimal() else _from_name(node.name)
+    return _from_name(node.name, node.op_type)
 
 
 def _has_metadata(graph: Graph) -> bool:
@@ -153,18 +162,33 @@ def _nested(names: list[str]) -> Path:
     return tuple(path)
 
 
-def _from_name(name: str) -> Path:
+def _from_name(name: str, op_type: str) -> Path:
+    name = name[:_LONGEST_NAME]
+    if ";" in name:  # TensorFlow's name of a node made of several: only what they share contains it
+        return common_path([_from_name(part, op_type) for part in name.split(";")])
     if "/" in name:
-        return tuple(part for part in name[:_LONGEST_NAME].split("/")[:-1] if part)[:DEEPEST]
+        return tuple(part for part in name.split("/")[:-1] if part)[:DEEPEST]
     if "." not in name:
         return ()
+    kind, _, number = name.rpartition(".")
+    if number.isdecimal() and kind.rpartition(".")[2] == op_type:
+        name = kind  # a number: "Conv.3" is not nested
     path: list[str] = []
-    for part in name[:_LONGEST_NAME].split(".")[:-1]:
+    for part in name.split(".")[:-1]:
         if path and part.isdecimal():  # "layer.0" is one scope, not a layer that contains a zero
             path[-1] = f"{path[-1]}.{part}"
         elif part:
             path.append(part)
     return tuple(path[:DEEPEST])
+
+
+def common_path(paths: Sequence[Path]) -> Path:
+    """Return the innermost scope around all paths."""
+    if not paths:
+        return ()
+    low, high = min(paths), max(paths)
+    shared = next((n for n, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high)))
+    return low[:shared]
 
 
 def _make(path: Path, scopes: dict[Path, Scope]) -> Scope:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from onnx_workbench.model.analysis.adjacency import OUTSIDE, Adjacency, Index, adjacency_of
+from onnx_workbench.model.analysis.adjacency import OUTSIDE, Adjacency, Index, adjacency_of, contracted_cycles
 from onnx_workbench.model.analysis.node_labels import ContentOf, exact_label, short_content
 from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.model.progress import SILENT, Progress
@@ -315,19 +315,8 @@ def _knotted(wiring: Adjacency, position: dict[Node, int], blocks: list[Repeat])
         unit[numbers] = numbers[:, :1]
     users = np.repeat(np.arange(len(unit)), np.diff(wiring.starts))
     inner = wiring.makers >= 0
-    ends = unit[np.stack([wiring.makers[inner], users[inner]], 1)]
-    keys = np.unique(ends[:, 0] * len(unit) + ends[:, 1])
-    pairs = np.stack(np.divmod(keys, max(len(unit), 1)), 1)
-    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    spans = _going_back(pairs, len(unit))
-    pairs = pairs[spans[pairs].all(1)]
-    waiting = _unsortable(set(np.unique(unit[spans[unit]]).tolist()), {(a, b) for a, b in pairs.tolist()})
-    if not waiting:
-        return {}
-    import networkx as nx
-
-    rest = nx.DiGraph((a, b) for a, b in pairs.tolist() if a in waiting and b in waiting)
-    knots = {u: n for n, knot in enumerate(nx.strongly_connected_components(rest)) if len(knot) > 1 for u in knot}
+    cycles = contracted_cycles(unit, np.stack([wiring.makers[inner], users[inner]], 1))
+    knots = {u: n for n, units in enumerate(cycles) for u in units.tolist()}
     members: dict[int, set[Node]] = defaultdict(set)
     for index in np.flatnonzero(np.isin(unit, list(knots))).tolist():
         members[knots[int(unit[index])]].add(wiring.nodes[index])
@@ -338,33 +327,6 @@ def _knotted(wiring: Adjacency, position: dict[Node, int], blocks: list[Repeat])
         if on:
             found[block] = set().union(*(members[knot] for knot in on))
     return found
-
-
-def _going_back(pairs: Index, count: int) -> NDArray[np.bool_]:
-    """[count] the units spanned by a backward edge: every cycle contains one."""
-    back = pairs[pairs[:, 0] > pairs[:, 1]]
-    depth = np.zeros(count + 1, np.int64)
-    np.add.at(depth, back[:, 1], 1)
-    np.add.at(depth, back[:, 0] + 1, -1)
-    return np.asarray(np.cumsum(depth)[:-1] > 0)
-
-
-def _unsortable(units: set[int], edges: set[tuple[int, int]]) -> set[int]:
-    """Return the remainder of a topological sort: the units on cycles and after them."""
-    waiting = Counter(after for _, after in edges)
-    followers: dict[int, list[int]] = defaultdict(list)
-    for before, after in edges:
-        followers[before].append(after)
-    ready = [u for u in units if not waiting[u]]
-    left = set(units)
-    while ready:
-        done = ready.pop()
-        left.discard(done)
-        for follower in followers[done]:
-            waiting[follower] -= 1
-            if not waiting[follower]:
-                ready.append(follower)
-    return left
 
 
 def _trim(block: Repeat, knot: set[Node]) -> Repeat:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 from shiboken6 import isValid
 
-from onnx_workbench.model.analysis.name_scopes import ScopeTree, scope_tree
+from onnx_workbench.model.analysis.name_scopes import ScopeTree
 from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.core.model_signals import ModelSignals
@@ -19,7 +19,7 @@ from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.core.threads import post
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.analysis.block_tree import Blocks
+    from onnx_workbench.model.analysis.groups import Blocks
 
 #: Number of nodes up to which a tree is built on the GUI thread when the outline opens rows: 6 ms. 100,000 nodes
 #: take 170 ms, too long in addition to the cost of an edit.
@@ -64,12 +64,10 @@ class Grouping(QObject):
             reader.start(partial(self.tree, graph), partial(self._made, graph), failed=partial(self._failed, graph))
 
     def _make(self, graph: Graph, progress: Progress) -> ScopeTree:
-        blocks = self._blocks.get(graph)
-        if blocks is None:
-            return scope_tree(graph, progress)
-        from onnx_workbench.model.analysis.block_tree import block_tree
+        from onnx_workbench.model.analysis.groups import block_tree, scope_tree  # imports numpy
 
-        return block_tree(graph, blocks, progress)
+        blocks = self._blocks.get(graph)
+        return scope_tree(graph, progress) if blocks is None else block_tree(graph, blocks, progress)
 
     def _made(self, graph: Graph, _tree: ScopeTree) -> None:
         self._making.pop(graph).deleteLater()
@@ -110,7 +108,7 @@ class Grouping(QObject):
         if tree.root.children:
             self._blocks[graph] = None
             return tree
-        from onnx_workbench.model.analysis.block_tree import find_blocks  # imports numpy
+        from onnx_workbench.model.analysis.groups import find_blocks  # imports numpy
 
         progress.report(0, 0, "Looking for blocks that repeat …")
         blocks = find_blocks(graph, progress)

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from onnx_workbench.model.analysis.name_scopes import DEEPEST, scope_path, scope_tree
+from onnx_workbench.model.analysis.groups import scope_tree
+from onnx_workbench.model.analysis.name_scopes import DEEPEST, scope_path
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.graph import Node
 from tests.model.builders import model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onnx_workbench.model.analysis.name_scopes import scope_tree
+from onnx_workbench.model.analysis.groups import scope_tree
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.devices import (
     DeviceConfiguration,
@@ -36,11 +36,18 @@ def nested(outer: str, parts: int, each: int) -> Graphs:
     return g
 
 
-def test_a_group_that_holds_everything_is_open_at_first_however_much_is_in_it(qapp):
-    graph = nested("model", parts=40, each=3).graph
+def test_a_group_that_holds_nearly_everything_is_open_at_first_however_much_is_in_it(qapp):
+    g = nested("model", parts=40, each=3)
+    g.node("Exp", ["x"], ["start"], name="/start")
+    graph = g.graph
     assert initial_expansion(scope_tree(graph)) == {((), ("model",))}
     drawing = build(graph, DrawingOptions(groups=True), initial_expansion(scope_tree(graph)))
     assert sum(box.kind is Kind.GROUP for box in drawing.boxes) == 40
+
+
+def test_a_prefix_of_all_names_is_no_group(qapp):
+    drawing = build(nested("model", parts=4, each=3).graph, DrawingOptions(groups=True))
+    assert [box.title for box in drawing.boxes if box.kind is Kind.GROUP] == ["block0", "block1", "block2", "block3"]
 
 
 def test_grouping_is_switched_on_and_off(show, qtbot):

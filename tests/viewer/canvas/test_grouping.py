@@ -59,7 +59,8 @@ def called():
     """A call of a function whose nodes lie in two scopes, one in the other, beside another node."""
     body = Graphs("Block")
     body.input("a")
-    for name, before in (("/part/one", "a"), ("/part/inner/two", "one"), ("/part/inner/three", "two")):
+    wired = [("/start", "a"), ("/part/one", "start"), ("/part/inner/two", "one"), ("/part/inner/three", "two")]
+    for name, before in wired:
         body.node("Relu", [before], [name.rsplit("/", 1)[-1]], name=name)
     body.outputs("three")
     g = Graphs()

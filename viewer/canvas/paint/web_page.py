@@ -24,7 +24,7 @@ from PySide6.QtGui import QColor, QGuiApplication
 
 from onnx_workbench import resources
 from onnx_workbench.model import schemas
-from onnx_workbench.model.analysis.block_tree import groups_of
+from onnx_workbench.model.analysis.groups import groups_of
 from onnx_workbench.model.analysis.name_scopes import Scope, ScopeTree
 from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
 from onnx_workbench.model.errors import ModelError

@@ -22,7 +22,8 @@ from onnx_workbench.model.analysis.folded_nodes import (
     Purpose,
     find_folded_nodes,
 )
-from onnx_workbench.model.analysis.name_scopes import Scope, ScopeTree, scope_tree
+from onnx_workbench.model.analysis.groups import scope_tree
+from onnx_workbench.model.analysis.name_scopes import Scope, ScopeTree
 from onnx_workbench.model.analysis.topology import outer_values
 from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value

@@ -7,7 +7,7 @@ from collections.abc import Collection, Hashable, Iterator
 import numpy as np
 import pytest
 
-from onnx_workbench.model.analysis.name_scopes import scope_tree
+from onnx_workbench.model.analysis.groups import scope_tree
 from onnx_workbench.model.analysis.scoping import captured
 from onnx_workbench.model.history.steps import SetAttribute
 from onnx_workbench.model.ir.graph import Function, Graph, Value

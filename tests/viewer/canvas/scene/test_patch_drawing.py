@@ -247,11 +247,11 @@ def test_a_name_that_moves_a_node_to_another_scope_moves_it(show, qtbot):
     view = show(graphs.model())
     view.expansion.expand_all()
     wait(qtbot, view)
-    node = next(iter(graphs.graph.nodes))
+    node = list(graphs.graph.nodes)[9]
     with view.workspace.document.edit("Rename") as edit:
-        edit.do(SetField(node, "name", "/part3/moved"))
+        edit.do(SetField(node, "name", "/part1/moved"))
     wait(qtbot, view)
-    assert view.scene.boxes[box_of(view, node).parent].title == "part3"
+    assert view.scene.boxes[box_of(view, node).parent].title == "part1"
 
 
 def test_devices_are_drawn_when_they_change(show, qtbot, small):

@@ -1,17 +1,20 @@
-"""Groups for graphs without name scopes: repeated blocks, and inside large blocks the blocks they repeat.
+"""Groups of a graph: its name scopes, or without any its repeated blocks, and inside large blocks those they repeat.
 
-The result is stored by node, so that groups are stable while the graph is edited.
+Blocks are stored by node, so that groups are stable while the graph is edited. All groups are convex.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from onnx_workbench.model.analysis.adjacency import Adjacency, adjacency_of
+from onnx_workbench.model.analysis.convex_scopes import convex_paths
 from onnx_workbench.model.analysis.folded_nodes import find_folded_nodes
-from onnx_workbench.model.analysis.name_scopes import Path, ScopeTree, scope_tree, tree_of
+from onnx_workbench.model.analysis.name_scopes import Path, ScopeTree, common_path, scope_paths, tree_of
 from onnx_workbench.model.analysis.repeated_blocks import blocks_of
 from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.model.progress import SILENT, Progress
@@ -65,6 +68,11 @@ def find_blocks(graph: Graph, progress: Progress = SILENT) -> Blocks:
     return Blocks(paths, outermost, len(drawn))
 
 
+def scope_tree(graph: Graph, progress: Progress = SILENT) -> ScopeTree:
+    """Return the groups of a graph's nodes by their names (subgraphs have their own). Reads no file."""
+    return convex_tree(graph, scope_paths(graph, progress), progress)
+
+
 def groups_of(graph: Graph, progress: Progress = SILENT, *, asked: bool = False) -> tuple[ScopeTree, bool]:
     """Return the groups of a graph by its names, or without any its blocks; and whether they are blocks.
 
@@ -89,7 +97,28 @@ def block_tree(graph: Graph, blocks: Blocks, progress: Progress = SILENT) -> Sco
             path = around.pop() if len(around) == 1 else ()
         return path
 
-    return tree_of(graph, path_of, progress)
+    return convex_tree(graph, {node: path_of(node) for node in graph.nodes}, progress)
+
+
+def convex_tree(graph: Graph, paths: Mapping[Node, Path], progress: Progress = SILENT) -> ScopeTree:
+    """Return the convex scopes nearest to those with the given paths. A Constant is where its users are."""
+    if not any(paths.values()):
+        return tree_of(graph, paths, progress)
+    wiring = adjacency_of(graph, progress)
+    users = np.repeat(np.arange(len(wiring.nodes)), np.diff(wiring.starts))
+    is_constant = np.array([_is_constant(node) for node in wiring.nodes])
+    wired = wiring.makers >= 0
+    wired[wired] = ~is_constant[wiring.makers[wired]]
+    found = convex_paths([paths[node] for node in wiring.nodes], wiring.makers[wired], users[wired], progress)
+    placed = dict(zip(wiring.nodes, found, strict=True))
+    for number in np.flatnonzero(is_constant).tolist():
+        uses = wiring.users[wiring.use_starts[number] : wiring.use_starts[number + 1]].tolist()
+        placed[wiring.nodes[number]] = common_path([found[user] if user >= 0 else () for user in uses])
+    return tree_of(graph, placed, progress)
+
+
+def _is_constant(node: Node) -> bool:
+    return node.op_type == "Constant" and not node.domain and not any(node.inputs)
 
 
 def _inside(wiring: Adjacency, kind: _Kind, progress: Progress) -> list[_Kind]:

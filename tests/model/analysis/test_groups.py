@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onnx_workbench.model.analysis.block_tree import block_tree, find_blocks
+from onnx_workbench.model.analysis.groups import block_tree, find_blocks
 from onnx_workbench.model.history.steps import InsertNode, SetInput
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.progress import Cancelled, Progress
