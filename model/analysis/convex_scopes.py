@@ -350,12 +350,8 @@ class _Sweep:
     def _next(self) -> int | None:
         if self._ready[-1]:
             return -1
-        while self._finishable:
-            home = self._finishable.pop()
-            if self._ready[home]:
-                return home
-        while self._turns:
-            home = heappop(self._turns)[1]
+        while self._finishable or self._turns:
+            home = self._finishable.pop() if self._finishable else heappop(self._turns)[1]
             if self._ready[home]:
                 return home
         return None

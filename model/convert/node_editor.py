@@ -249,8 +249,9 @@ class NodeEditor:
     ) -> Node:
         name = f"{self.node.name or self.node.op_type}_{op_type}"
         node = self.rewriter.add_node(
-            self.graph, op_type, inputs, attributes, name=name, before=before, outputs=outputs
-        )
+            self.graph, op_type, inputs, attributes,
+            name=name, before=before, outputs=outputs, metadata=self.node.metadata,
+        )  # fmt: skip
         self._added.append(node)
         return node
 

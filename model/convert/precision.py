@@ -449,10 +449,7 @@ class _Conversion:
         self._now[inner] = self._now[value]
         self._now[value] = kind
         self._rewriter.redirect(value, inner, graph_outputs=False)
-        cast = self._rewriter.add_node(
-            graph, "Cast", [inner], {"to": int(kind)},
-            name=f"Cast_{value.name}_{kind.text}", before=producer.next, outputs=[value],
-        )  # fmt: skip
+        cast = self._rewriter.add_cast(graph, inner, kind, value, before=producer.next)
         self._report.changed(f"casts to {kind.text} added", cast)
 
     def _declare(self) -> None:

@@ -143,9 +143,22 @@ class GraphRewriter:
         title = f"{value.name}_{element_type.text}"
         output = Value(self.names.value(home, title))
         following = value.producer.next if value.producer is not None else home.nodes.first
-        attributes = {"to": int(element_type)}
-        self.add_node(home, "Cast", [value], attributes, name=f"Cast_{title}", before=following, outputs=[output])
+        self.add_cast(home, value, element_type, output, before=following)
         return output
+
+    def add_cast(
+        self, graph: Graph, value: Value, element_type: ElementType, output: Value, *, before: Node | None
+    ) -> Node:
+        """Insert a Cast named and annotated after the node it serves: the value's producer, else its first consumer.
+
+        So it is shown in the group of that node.
+        """
+        served = value.producer or next(iter(value.consumers), None)
+        name = served.name if served is not None and served.name else value.name
+        return self.add_node(
+            graph, "Cast", [value], {"to": int(element_type)}, name=f"{name}_cast", before=before, outputs=[output],
+            metadata=served.metadata if served is not None else None,
+        )  # fmt: skip
 
     def insert(self, graph: Graph, nodes: Iterable[Node], before: Node | None) -> None:
         """Insert nodes that are in no graph yet, such as those of a cloner."""

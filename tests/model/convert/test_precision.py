@@ -128,6 +128,20 @@ def test_operators_that_do_not_take_it_stay_and_are_cast_around():
     assert [n.op_type for n in document.model.graph.nodes] == ["Cast", "Exp", "Cast", "Odd", "Cast", "Neg", "Cast"]
 
 
+def test_casts_are_named_after_the_nodes_they_serve_and_so_in_their_groups():
+    document = Document(
+        builders.model("""<ir_version: 10, opset_import: ["": 21, "m": 1]> g (float[4] x) => (float[4] y) {
+            a = Exp(x) b = Abs(a) y = Neg(b) }""")
+    )
+    for node, name in zip(document.model.graph.nodes, ("/a/Exp", "/a/Abs", "/b/Neg"), strict=True):
+        SetField(node, "name", name).apply()
+        SetField(node, "metadata", {"namespace": f"{name}: test"}).apply()
+    to_precision(document, HALF, keep=("/a/Abs",), keep_interface=True)
+    casts = [node for node in document.model.graph.nodes if node.op_type == "Cast"]
+    assert [node.name for node in casts] == ["/a/Exp_cast", "/a/Exp_cast_1", "/a/Abs_cast", "/b/Neg_cast"]
+    assert casts[2].metadata["namespace"] == "/a/Abs: test"
+
+
 def test_constants_casts_bodies_and_functions_turn():
     document = Document(
         builders.model("""<ir_version: 10, opset_import: ["": 21, "l": 1]>
