@@ -330,9 +330,9 @@ class _Sweep:
         for node in self.nodes:
             befores = [other for other in self.before[node] if other in inside]
             self._waiting[node] = len(befores)
-            home = self.scope[node]
-            if home >= 0:
-                self._entries[home] += sum(self.scope[other] != home for other in befores)
+            own = self.scope[node]
+            if own >= 0:
+                self._entries[own] += sum(self.scope[other] != own for other in befores)
         for node in self.nodes:
             if not self._waiting[node]:
                 self._make_ready(node)
