@@ -1,9 +1,8 @@
-"""Comparison of values: of two runs, or of a run and arrays of another framework."""
+"""Comparison of two values, and whether they are close."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf, log10, nan, sqrt
@@ -11,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.results.run_result import Inside, RunResult, value_keys
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.exec.values.arrays import Array, RuntimeValue
 from onnx_workbench.exec.values.statistics import describe
@@ -98,40 +96,13 @@ def compare_values(ours: RuntimeValue, reference: RuntimeValue) -> ValueDifferen
     return _compare_arrays(ours, reference)
 
 
-def is_close(ours: RuntimeValue, reference: RuntimeValue, rtol: float, atol: float) -> bool:
-    """Return whether |ours − reference| ≤ atol + rtol·|reference| everywhere; non-finite elements must be the same."""
-    if isinstance(ours, list) and isinstance(reference, list):
-        return len(ours) == len(reference) and all(
-            is_close(a, b, rtol, atol) for a, b in zip(ours, reference, strict=True)
-        )
-    if not isinstance(ours, np.ndarray) or not isinstance(reference, np.ndarray):
-        return compare_values(ours, reference).within(rtol, atol)
-    if ours.shape != reference.shape or (ours.dtype.kind in "OUS") != (reference.dtype.kind in "OUS"):
-        return False
-    if ours.dtype.kind in "OUS":
-        return bool(ours.tolist() == reference.tolist())
-    return not any(_far(ours, reference, rtol, atol))
-
-
-def count_far(ours: Array, reference: Array, rtol: float, atol: float) -> int:
-    """Return how many elements of two arrays of one shape are outside the tolerances of `is_close`."""
-    return sum(_far(ours, reference, rtol, atol))
-
-
-def farthest(ours: Array, reference: Array, rtol: float, atol: float) -> tuple[int, ...]:
-    """Return the index of the element that is farthest outside the tolerances of `is_close`."""
+def elements_outside(ours: Array, reference: Array, rtol: float, atol: float) -> tuple[int, tuple[int, ...]]:
+    """Return how many elements of two numeric arrays of one shape are outside a tolerance, and the farthest of them."""
     with np.errstate(all="ignore"):
-        excess = _distances(ours, reference) - (atol + rtol * np.abs(_numbers(reference)))
-    excess[np.isnan(excess)] = -inf  # infinite in both
-    return tuple(int(i) for i in np.unravel_index(int(excess.argmax()), ours.shape))
-
-
-def _far(ours: Array, reference: Array, rtol: float, atol: float) -> Iterator[int]:
-    a, b = ours.reshape(-1), reference.reshape(-1)
-    for i in range(0, a.size, _BLOCK):
-        x, y = _numbers(a[i : i + _BLOCK]), _numbers(b[i : i + _BLOCK])
-        with np.errstate(all="ignore"):
-            yield x.size - int(np.count_nonzero(np.isclose(x, y, rtol, atol, equal_nan=True)))
+        size = np.abs(_numbers(reference))
+        excess = _distances(ours, reference) - (atol + rtol * np.where(np.isfinite(size), size, 0))
+    worst = np.unravel_index(int(excess.argmax()), ours.shape)
+    return int(np.count_nonzero(excess > 0)), tuple(int(i) for i in worst)
 
 
 def _worst(differences: Iterable[ValueDifference]) -> ValueDifference:
@@ -290,78 +261,3 @@ class _Sums:
             frontier=self.frontier,
             scale=sqrt(self.bb / self.size),
         )
-
-
-# --- runs ------------------------------------------------------------------------------------------------------
-
-
-def compare_runs(ours: RunResult, reference: RunResult, inside: Inside | None = None) -> list[ComparedValue]:
-    """Compare the values that both runs have, in our order; matched by path and name, in subgraphs by key."""
-    rows = []
-    for key, other in same_values(ours, reference, inside).items():
-        name = ours.layout.name(key[1])
-        rows.append(ComparedValue(key, name, name, compare_values(ours.value(key), reference.value(other))))
-    return rows
-
-
-def same_values(ours: RunResult, reference: RunResult, inside: Inside | None = None) -> dict[ValueKey, ValueKey]:
-    """Return our keys of values that both runs of a model computed, in our order, with their keys in the other run."""
-    names = {(k[0], reference.layout.name(k[1])): k for k in reference.layout.slots}
-    found = {}
-    for key in value_keys(ours, inside):
-        name = ours.layout.name(key[1])
-        other = names.get((key[0], name)) if key in ours.layout.slots else reference.key(key)
-        if other is not None and ours.info(key) is not None and reference.info(other) is not None:
-            found[key] = other
-    return found
-
-
-def compare_keys(
-    ours: RunResult, values: Mapping[ValueKey, RuntimeValue], inside: Inside | None = None
-) -> list[ComparedValue]:
-    """Compare a run with values given by its keys, in run order."""
-    rows = []
-    for key in value_keys(ours, inside):
-        if key in values and ours.info(key) is not None:
-            name = ours.layout.name(key[1])
-            rows.append(ComparedValue(key, name, name, compare_values(ours.value(key), values[key])))
-    return rows
-
-
-def compare_with(ours: RunResult, arrays: Mapping[str, RuntimeValue]) -> list[ComparedValue]:
-    """Compare a run with named arrays of another framework: matched by name, the rest by shape where unambiguous."""
-    left = dict(arrays)
-    matched: dict[ValueKey, str] = {}
-    keys = [key for key in value_keys(ours) if ours.info(key) is not None]
-    outermost = sorted(keys, key=lambda key: len(key[0]))  # names in the graph before equal ones in functions
-    for written in (str, _plain):
-        for key in outermost:
-            name = written(ours.layout.name(key[1]))
-            if key not in matched and name in left:
-                matched[key] = name
-                del left[name]
-    shapes = Counter(getattr(array, "shape", None) for array in left.values())
-    for name, array in left.items():
-        shape = getattr(array, "shape", None)
-        if shapes[shape] > 1:
-            continue
-        fitting = [k for k in keys if k not in matched and (info := ours.info(k)) is not None and info.shape == shape]
-        if len(fitting) == 1:
-            matched[fitting[0]] = name
-    return [
-        ComparedValue(
-            key, ours.layout.name(key[1]), matched[key], compare_values(ours.value(key), arrays[matched[key]])
-        )
-        for key in keys
-        if key in matched
-    ]
-
-
-def _plain(name: str) -> str:
-    """Return a name as written by frameworks that allow no slashes, colons or dots in names."""
-    return "".join(c if c.isalnum() else "_" for c in name).strip("_")
-
-
-def first_divergence(rows: Sequence[ComparedValue], *, rtol: float = 1e-3, atol: float = 1e-5) -> ComparedValue | None:
-    """Return the first row, in run order, outside the tolerances."""
-    return next((row for row in rows if not row.difference.within(rtol, atol)), None)

@@ -16,7 +16,7 @@ from onnx_workbench.exec.engine.stepper import Request, RunOptions, Stepper
 from onnx_workbench.exec.inputs.feeds import Feeds, in_precision_of, normalise
 from onnx_workbench.exec.inputs.recipe import interface_of
 from onnx_workbench.exec.inputs.sources import InputSource, Random, make_feeds, settle, symbols
-from onnx_workbench.exec.inspect.compare import ValueDifference, compare_values, is_close
+from onnx_workbench.exec.inspect.compare import ValueDifference, compare_values
 from onnx_workbench.exec.kernels.threads import allowed_cores
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.session import SessionBase
@@ -392,7 +392,7 @@ def _compared(
             return f"output {name} is of type {types[1]}, and was {types[0]}", np.inf
         own = _in_type_of(found[name], value)
         difference = compare_values(own, value)
-        if not is_close(own, value, tolerance, _ATOL + tolerance * _scale(value)):
+        if not difference.within(tolerance, _ATOL + tolerance * _scale(value)):
             return f"output {name} ({_described(difference)})", np.inf if difference.problem else difference.max_abs
         worst = max(worst, _error(difference))
     return "", worst

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.inputs.sources import DataSet, read_data_set
-from onnx_workbench.exec.inspect.compare import compare_values, count_far, farthest, is_close
+from onnx_workbench.exec.inspect.compare import compare_values, elements_outside
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.values.arrays import RuntimeValue
 from onnx_workbench.model.errors import ModelError
@@ -68,11 +68,10 @@ def check_output(
         atol = ATOL + _OF_SCALE * difference.scale
     if not problem and isinstance(found, np.ndarray) and found.dtype != expected.dtype:
         problem = f"{found.dtype.name}; expected {expected.dtype.name}"
-    elif not problem and not is_close(found, expected, rtol, atol):
+    elif not problem and not difference.within(rtol, atol):
         at, (ours, theirs), count = difference.worst, difference.worst_pair, difference.unequal
         if isinstance(found, np.ndarray) and found.dtype.kind not in "OUS":
-            count = count_far(found, expected, rtol, atol)
-            at = farthest(found, expected, rtol, atol)
+            count, at = elements_outside(found, expected, rtol, atol)
             ours, theirs = found[at].item(), expected[at].item()
         place = f"at {list(at)} got {_number(ours)}, expected {_number(theirs)}"
         problem = f"{count} of {difference.size} elements differ, {place}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from onnx_workbench.exec.inspect.compare import ValueDifference
-from onnx_workbench.exec.inspect.model_comparison import ModelRun, RunPart, compare_parts
+from onnx_workbench.exec.inspect.run_comparison import GivenValue, ModelRun, Pair, RunPart, differences_of
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.exec.session import Session
@@ -53,8 +53,11 @@ class FedLayers:
             for name, (raw, expected) in self.results.items()
             if result.info(raw) is not None and precise.info(expected) is not None
         }
-        parts = [(RunPart(raw, name), precise.value(expected)) for name, (raw, expected) in both.items()]
-        return dict(zip(both, result.apply(compare_parts, parts), strict=True))
+        pairs = [
+            Pair(RunPart(raw, name), GivenValue(name, precise.value(expected)))
+            for name, (raw, expected) in both.items()
+        ]
+        return dict(zip(both, result.apply(differences_of, pairs), strict=True))
 
 
 def feed_layers(

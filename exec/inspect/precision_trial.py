@@ -19,8 +19,6 @@ from onnx_workbench.exec.engine.snapshot import (
     NodeSnapshot,
 )
 from onnx_workbench.exec.engine.stepper import Request
-from onnx_workbench.exec.inspect.compare import ComparedValue, compare_values
-from onnx_workbench.exec.results.run_result import Inside, RunResult, value_keys
 from onnx_workbench.model.ir.attributes import AttributeKind
 from onnx_workbench.model.ir.types import ElementType
 
@@ -137,13 +135,3 @@ def _node(op_type: str, inputs: tuple[int, ...], outputs: tuple[int, ...], to: i
     attributes = () if to is None else (AttributeSnapshot("to", AttributeKind.INT, int(to)),)
     number = next(_numbers)
     return NodeSnapshot(number, number, 0, op_type, "", "", op_type, inputs, outputs, attributes)
-
-
-def compare_rounded(rounded: RunResult, precise: RunResult, inside: Inside | None = None) -> list[ComparedValue]:
-    """Compare a run in reduced precision with the original run, in the order and by the keys of the original."""
-    rows = []
-    for key in value_keys(precise, inside):
-        if precise.info(key) is not None and rounded.info(key) is not None:
-            name = precise.layout.name(key[1])
-            rows.append(ComparedValue(key, name, name, compare_values(rounded.value(key), precise.value(key))))
-    return rows

@@ -37,7 +37,6 @@ from onnx_workbench.viewer.cli.value_text import json_value, value_lines
 if TYPE_CHECKING:
     from onnx_workbench.exec.inspect.compare import ComparedValue
     from onnx_workbench.exec.results.run_result import RunResult
-    from onnx_workbench.model.ir.graph import Model
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -110,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
         )
     names = _names(result, options.values)
     missing = _missing(result, options.values)
-    compared, unmatched = _compared(model, result, expected, options)
+    compared, unmatched = _compared(result, expected, options)
     bad = _first_non_finite(result) if options.fail_on_nonfinite else None
     if options.output is not None:
         _write(options.output, result, names, options.time_limit)
@@ -199,14 +198,14 @@ def _write(output: str, result: RunResult, names: list[str], seconds: float | No
 
 
 def _compared(
-    model: Model, result: RunResult, expected: dict[str, Any] | None, options: argparse.Namespace
+    result: RunResult, expected: dict[str, Any] | None, options: argparse.Namespace
 ) -> tuple[list[ComparedValue], list[str]]:
     """Compare values with those expected: a row for each, and the names of what is not there."""
     if not expected:
         return [], []
-    from onnx_workbench.exec.inspect.model_comparison import ModelRun, compare_arrays, with_tolerance
+    from onnx_workbench.exec.inspect.run_comparison import compare, named_arrays, with_tolerance
 
-    rows = with_tolerance(compare_arrays(ModelRun(model, result), expected), options.rtol, options.atol)
+    rows = with_tolerance(compare(result, named_arrays(result, expected)), options.rtol, options.atol)
     found = {row.other for row in rows}
     return rows, [name for name in expected if name not in found]
 

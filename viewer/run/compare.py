@@ -14,27 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.exec.inputs.recipe import interface_of
 from onnx_workbench.exec.inspect import reference
-from onnx_workbench.exec.inspect.compare import (
-    ComparedValue,
-    ValueDifference,
-    compare_keys,
-    compare_runs,
-    compare_with,
-    same_values,
-)
+from onnx_workbench.exec.inspect.compare import ComparedValue, ValueDifference
 from onnx_workbench.exec.inspect.expected_outputs import outputs_in_folder
 from onnx_workbench.exec.inspect.local_loss import FedLayers, feed_layers
-from onnx_workbench.exec.inspect.model_comparison import (
+from onnx_workbench.exec.inspect.precision_trial import Precision, in_precision
+from onnx_workbench.exec.inspect.run_comparison import (
+    Pair,
     RunPart,
-    ValuePair,
-    compare_parts,
+    compare,
+    given_values,
+    named_arrays,
     pair_values,
     run_part,
+    same_values,
     shared_feeds,
-    with_type_tolerance,
 )
-from onnx_workbench.exec.inspect.precision_trial import Precision, compare_rounded, in_precision
-from onnx_workbench.exec.inspect.tolerances import INTEGER_VALUES, RelativeErrors, type_error
+from onnx_workbench.exec.inspect.tolerances import INTEGER_VALUES, type_error
 from onnx_workbench.exec.results.run_file import load_run
 from onnx_workbench.exec.results.run_result import Inside, RunResult, value_keys
 from onnx_workbench.exec.results.slot_map import ValueKey
@@ -96,10 +91,8 @@ def with_record(workspace: Workspace, other: RunRecord) -> Prepare:
         result = ours.result
 
         def work(progress: Progress) -> ComparisonOutcome:
-            rows = _applied(lambda: result.apply(compare_runs, other.result, inside, progress=progress))
-            same = same_values(result, other.result, inside)
-            parts = {key: RunPart(at, other.result.layout.name(at[1])) for key, at in same.items()}
-            return _outcome(result, rows, OtherValues(other.result, parts))
+            pairs = same_values(result, other.result, inside)
+            return _outcome(pairs, OtherValues.of(pairs, other.result), result, progress=progress)
 
         return work
 
@@ -131,9 +124,9 @@ def with_npz(workspace: Workspace, path: Path) -> Prepare:
             if not saved.is_run:
                 return _with_arrays(result, {name: v for (name,), v in saved.values.items()}, progress)
             found = ((result.key(a[0]) if len(a) == 1 else places.get(a), v) for a, v in saved.values.items())
-            values = {key: value for key, value in found if key is not None}
-            rows = _applied(lambda: result.apply(compare_keys, values, inside, progress=progress))
-            return _outcome(result, rows, OtherValues(arrays=values, names=[" › ".join(a) for a in saved.values]))
+            values = {key: (result.layout.name(key[1]), value) for key, value in found if key is not None}
+            pairs, names = given_values(result, values, inside), [" › ".join(a) for a in saved.values]
+            return _outcome(pairs, OtherValues.of(pairs, names=names), result, progress=progress)
 
         return work
 
@@ -155,8 +148,8 @@ def with_data_set(workspace: Workspace, folder: Path) -> Prepare:
 
 
 def _with_arrays(result: RunResult, arrays: Mapping[str, Any], progress: Progress) -> ComparisonOutcome:
-    rows = _applied(lambda: result.apply(compare_with, arrays, progress=progress))
-    return _outcome(result, rows, OtherValues(arrays={row.key: arrays[row.other] for row in rows}, names=list(arrays)))
+    pairs = named_arrays(result, arrays)
+    return _outcome(pairs, OtherValues.of(pairs, names=list(arrays)), result, progress=progress)
 
 
 def with_model(workspace: Workspace, other: Workspace, partner: Callable[[Value], object] | None = None) -> Prepare:
@@ -177,19 +170,16 @@ def with_model(workspace: Workspace, other: Workspace, partner: Callable[[Value]
         for value in progress.paced(graph.values()):
             twin = None if partner is None or is_mixed or value.initializer is not None else partner(value)
             if isinstance(twin, Value):
-                found[value.id] = [ValuePair(Counterpart(value), Counterpart(twin))]
+                found[value.id] = [Pair(run_part(Counterpart(value)), run_part(Counterpart(twin)))]
                 if value.name in ours.feeds:
                     given[twin.name] = ours.feeds[value.name]
-        pairs: dict[ValueKey, list[tuple[RunPart, RunPart]]] = {
-            ((), number): [(run_part(pair.ours), run_part(pair.theirs)) for pair in some]
-            for number, some in progress.paced(found.items())
-        }
+        pairs: dict[ValueKey, list[Pair]] = {((), number): some for number, some in found.items()}
         here, there = addresses_in(workspace), addresses_in(other)
         for key in _in_calls(result, inside, progress):
             address = here.of(key)
             at = None if address is None else there.find(address)
             if at is not None and address is not None:
-                pairs[key] = [(RunPart(key, address[-1]), RunPart(at, address[-1]))]
+                pairs[key] = [Pair(RunPart(key, address[-1]), RunPart(at, address[-1]))]
         layers = _layers(workspace, other, progress) if is_mixed else None
         ordered = [pair for key in value_keys(result, inside) for pair in pairs.get(key, ())]
         return _with_other(workspace, ours, other, ordered, given, layers)
@@ -224,7 +214,7 @@ def _with_other(
     workspace: Workspace,
     ours: RunRecord,
     other: Workspace,
-    pairs: Sequence[tuple[RunPart, RunPart]],
+    pairs: Sequence[Pair],
     fed: Mapping[str, Any],
     layers: FedLayers | None,
 ) -> Work:
@@ -243,12 +233,6 @@ def _with_other(
     known = shown if shown is not None and shown.is_complete and other.results.is_current else None
     names = [display(value.name, 40) for value in other.runs.inputs.graph.outputs]
     is_ours = is_quantized(workspace.runs.inputs.graph)
-
-    def rows(theirs: RunResult, progress: Progress) -> list[ComparedValue]:
-        both = [(a, b) for a, b in pairs if ours.result.info(a.key) is not None and theirs.info(b.key) is not None]
-        parts = [(a, b.read(theirs, progress)) for a, b in both]
-        differences = ours.result.apply(compare_parts, parts, progress=progress)
-        return [ComparedValue(a.key, a.name, b.name, d) for (a, b), d in zip(both, differences, strict=True)]
 
     def local(theirs: RunResult, progress: Progress) -> dict[ValueKey, ValueDifference]:
         """Return the error of each quantized layer alone, from another run of the quantized model."""
@@ -269,10 +253,8 @@ def _with_other(
             _check_open(other)
             with _named(title):
                 theirs = other.runs.perform(request, progress=progress)
-        parts = {a.key: b for a, b in reversed(pairs) if theirs.info(b.key) is not None}
-        dequantized = {a.key: a for a, _ in pairs if a.scale is not None}
-        others = OtherValues(theirs, parts, ours=dequantized, names=names)
-        compared = _outcome(ours.result, _applied(lambda: rows(theirs, progress)), others)
+        others = OtherValues.of(pairs, theirs, names)
+        compared = _outcome(pairs, others, ours.result, is_elsewhere=True, progress=progress)
         return replace(compared, lack=_lack(display(title, 60), theirs), local=local(theirs, progress))
 
     return work
@@ -328,9 +310,9 @@ def with_onnxruntime(workspace: Workspace) -> Prepare:
                 if saving is not None:
                     saving.run(progress)
                 arrays = reference.run_onnxruntime(path, feeds)
-            values = {key: array for name, array in arrays.items() if (key := result.key(name)) is not None}
-            rows = _applied(lambda: result.apply(compare_keys, values, progress=progress))
-            return _outcome(result, rows, OtherValues(arrays=values, names=list(arrays)))
+            values = {key: (name, array) for name, array in arrays.items() if (key := result.key(name)) is not None}
+            pairs = given_values(result, values)
+            return _outcome(pairs, OtherValues.of(pairs, names=list(arrays)), result, progress=progress)
 
         return work
 
@@ -356,9 +338,11 @@ def with_precision(workspace: Workspace, precision: Precision, nodes: Iterable[N
 
         def work(progress: Progress) -> ComparisonOutcome:
             other = workspace.runs.perform(in_precision(request, precision, numbers), progress=progress)
-            rows = _applied(lambda: other.apply(compare_rounded, ours.result, inside, progress=progress))
-            parts = {row.key: RunPart(row.key, row.name) for row in rows}
-            compared = _outcome(ours.result, rows, OtherValues(other, parts, error=error))
+            names = ours.result.layout.name
+            parts = [RunPart(key, names(key[1])) for key in value_keys(ours.result, inside)]
+            pairs = [Pair(part, part) for part in parts]  # the rounded run has the keys of the other
+            others = OtherValues.of(pairs, other)
+            compared = _outcome(pairs, others, other, ours.result, error=error, progress=progress)
             return replace(compared, lack=_lack(f"The run in {precision}", other))
 
         return work
@@ -404,17 +388,23 @@ def _is_float(workspace: Workspace, ours: RunRecord, value: Value) -> bool:
     return isinstance(kind, ElementType) and kind.is_float
 
 
-def _applied(compare: Callable[[], list[ComparedValue]]) -> list[ComparedValue]:
+def _outcome(
+    pairs: Sequence[Pair],
+    others: OtherValues,
+    result: RunResult,
+    reference: RunResult | None = None,
+    *,
+    error: float = 0.0,
+    is_elsewhere: bool = False,
+    progress: Progress,
+) -> ComparisonOutcome:
+    """Compare pairs of values of a run with those of the `reference`, by default that of the `others`."""
+    against = others.result if reference is None else reference
     try:
-        return compare()
-    except LookupError as error:
-        raise ModelError("The values are gone", f"{error}. Run the model again.") from error
-
-
-def _outcome(result: RunResult, rows: list[ComparedValue], others: OtherValues) -> ComparisonOutcome:
-    """Return the rows with their tolerances."""
-    errors = RelativeErrors(result)
-    return ComparisonOutcome([with_type_tolerance(row, errors, others.error_of(row.key)) for row in rows], "", others)
+        rows = compare(result, pairs, against, error=error, is_elsewhere=is_elsewhere, progress=progress)
+    except LookupError as gone:
+        raise ModelError("The values are gone", f"{gone}. Run the model again.") from gone
+    return ComparisonOutcome(rows, "", others)
 
 
 def comparison(workspace: Workspace, record: RunRecord, prepare: Prepare) -> Work:

@@ -577,7 +577,7 @@ def compare(
     True
     """
     from onnx_workbench.exec.inputs.sources import make_feeds
-    from onnx_workbench.exec.inspect import model_comparison as comparison
+    from onnx_workbench.exec.inspect import run_comparison as comparison
     from onnx_workbench.exec.inspect.local_loss import local_losses
     from onnx_workbench.exec.results.run_file import load_run
     from onnx_workbench.exec.session import Session
@@ -607,7 +607,7 @@ def compare(
         )  # fmt: skip
         missing += [f"in the reference, {text}" for text in _missing_outputs(theirs)]
         other = comparison.ModelRun(second, theirs)
-        rows = comparison.compare_models(ours, other)
+        rows = comparison.compare(result, comparison.values_of_models(ours, other), theirs, progress=progress)
         if local and is_quantized(first.graph) != is_quantized(second.graph):
             precise, layers = (other, first) if is_quantized(first.graph) else (ours, second)
             fed = comparison.feeds_of(first.graph, layers.graph, feeds, seed)
@@ -619,11 +619,13 @@ def compare(
         missing += [f"{name} is an output of the reference alone" for name in alone]
     elif reference == "ort":
         arrays = _run_onnxruntime(first, feeds, time_limit, progress)
-        rows = comparison.compare_values_at(ours, {(name,): array for name, array in arrays.items()})
+        rows = comparison.compare(result, comparison.values_at(ours, {(name,): a for name, a in arrays.items()}))
     elif is_run:
-        rows = comparison.compare_values_at(ours, {at: value for at, value in known.items() if at[0] not in feeds})
+        others = {at: value for at, value in known.items() if at[0] not in feeds}
+        rows = comparison.compare(result, comparison.values_at(ours, others))
     else:
-        rows = comparison.compare_arrays(ours, {at[0]: value for at, value in known.items() if at[0] not in feeds})
+        named = {at[0]: value for at, value in known.items() if at[0] not in feeds}
+        rows = comparison.compare(result, comparison.named_arrays(result, named))
     return NumericComparison(
         tuple(comparison.with_tolerance(rows, rtol, atol)), tuple(missing), comparison.operators_of(result), losses
     )

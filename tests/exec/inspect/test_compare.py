@@ -16,6 +16,7 @@ from hypothesis.extra import numpy as hnp
 from onnx_workbench.exec.inspect import compare as c
 from onnx_workbench.exec.inspect import reference
 from onnx_workbench.exec.inspect.reference import available, run_onnxruntime
+from onnx_workbench.exec.inspect.run_comparison import compare, named_arrays, same_values
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetAttribute
@@ -47,7 +48,7 @@ def test_differences_against_numpy(pair: tuple[Any, Any]) -> None:
     assert np.allclose(x, y, enough, enough)
     assert not found.tolerance or not np.allclose(x, y, enough * 0.999, enough * 0.999)
     for tolerance in (1e-3, 0.5):
-        assert c.is_close(a, b, tolerance, tolerance) == np.allclose(x, y, tolerance, tolerance)
+        assert c.elements_outside(a, b, tolerance, tolerance)[0] == (~np.isclose(x, y, tolerance, tolerance)).sum()
 
 
 @given(PAIRS)
@@ -87,8 +88,8 @@ def test_of_a_sequence_every_element_counts() -> None:
 
 @pytest.mark.parametrize("ours", [None, [np.ones(2)], {1: 2.0}])
 def test_what_is_of_another_kind_is_not_close(ours: Any) -> None:
-    assert not c.is_close(ours, np.ones(2), 1, 1)
-    assert not c.is_close(np.ones(2), ours, 1, 1)
+    assert not c.compare_values(ours, np.ones(2)).within(1, 1)
+    assert not c.compare_values(np.ones(2), ours).within(1, 1)
 
 
 def test_large_whole_numbers_are_compared_exactly() -> None:
@@ -114,7 +115,7 @@ def test_what_is_not_finite_is_infinitely_far(a: Any, b: Any) -> None:
     assert found.max_abs == np.inf
     assert np.isnan(found.cosine)
     assert found.snr == -np.inf
-    assert not c.is_close(np.array(a, kind), np.array(b, kind), 1, 1)
+    assert not c.compare_values(np.array(a, kind), np.array(b, kind)).within(1, 1)
 
 
 @pytest.mark.parametrize(
@@ -136,25 +137,26 @@ def test_two_runs_and_the_first_divergence() -> None:
     before = Session(model).run({"x": X})
     SetAttribute(node(model, "d"), "alpha", make_attribute("alpha", 0.75)).apply()
     SetAttribute(node(model, "a"), "alpha", make_attribute("alpha", 0.25)).apply()
-    rows = c.compare_runs(Session(model).run({"x": X}), before)
+    after = Session(model).run({"x": X})
+    rows = compare(after, same_values(after, before), before)
     assert [r.name for r in rows] == ["x", "a", "b", "c", "d", "y"]
-    first = c.first_divergence(rows)
-    assert first is not None
+    first = next(row for row in rows if not row.is_close)
     assert first.name == "a"
     assert first.difference.worst == (1,)
-    assert c.first_divergence(rows[:1]) is None
+    assert rows[0].is_close
 
 
 def test_arrays_are_matched_by_name_then_by_shape() -> None:
     model = parse("g (float[3] x, float[2] z) => (float[3] y, float[2] w) { y = Neg(x) w = Exp(z) }")
     result = Session(model).run({"x": X, "z": X[:2]}, values="outputs")
     arrays = {"y": -X, "elsewhere": np.zeros((7,), np.float32)}
-    assert [(r.name, r.other) for r in c.compare_with(result, arrays)] == [("y", "y")]
+    assert [(r.name, r.other) for r in compare(result, named_arrays(result, arrays))] == [("y", "y")]
     reshaped = Session(parse("g (float[3] x) => (float[1,3] y) <int64[2] s = {1, 3}> { y = Reshape(x, s) }"))
-    rows = c.compare_with(reshaped.run({"x": X}), {"other": X[None]})
+    result = reshaped.run({"x": X})
+    rows = compare(result, named_arrays(result, {"other": X[None]}))
     assert [(r.name, r.other) for r in rows] == [("y", "other")]
     two = {"other": X[None], "another": X[None]}
-    assert c.compare_with(reshaped.run({"x": X}), two) == [], "either may be it"
+    assert named_arrays(result, two) == [], "either may be it"
 
 
 def test_against_onnx_runtime_every_intermediate(tmp_path: Path) -> None:
@@ -164,9 +166,10 @@ def test_against_onnx_runtime_every_intermediate(tmp_path: Path) -> None:
     path.write_bytes(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {CHAIN}').SerializeToString())
     theirs = run_onnxruntime(path, {"x": X})
     assert set(theirs) == {"a", "b", "c", "d", "y"}
-    rows = c.compare_with(Session(parse(CHAIN)).run({"x": X}), theirs)
+    result = Session(parse(CHAIN)).run({"x": X})
+    rows = compare(result, named_arrays(result, theirs))
     assert len(rows) == 5
-    assert c.first_divergence(rows) is None
+    assert all(row.is_close for row in rows)
 
 
 def test_what_onnx_runtime_refuses_is_told(tmp_path: Path) -> None:
@@ -208,7 +211,9 @@ def test_onnx_runtime_gives_types_that_numpy_lacks(tmp_path: Path) -> None:
     theirs = run_onnxruntime(path, {"x": x})
     result = Session(parse(text)).run({"x": x})
     assert theirs.keys() == {*"beiy"}
-    assert {r.name: r.difference.max_abs for r in c.compare_with(result, theirs)} == dict.fromkeys("beiy", 0)
+    assert {r.name: r.difference.max_abs for r in compare(result, named_arrays(result, theirs))} == dict.fromkeys(
+        "beiy", 0
+    )
 
 
 def test_what_is_equal_points_the_same_way_however_large_it_is() -> None:
@@ -222,4 +227,4 @@ def test_what_is_not_finite_is_within_no_tolerance_of_anything_else(ours: float,
     a, b = (np.tile(np.float32([2.0, one]), 4000) for one in (ours, reference))
     same = bool(np.isclose(ours, reference, equal_nan=True))
     assert c.compare_values(a, b).within(1e-3, 1e-5) is same
-    assert c.is_close(a, b, 1e-3, 1e-5) is same
+    assert c.elements_outside(a, b, 1e-3, 1e-5)[0] == (0 if same else 4000)

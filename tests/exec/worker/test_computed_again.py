@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnx_workbench.exec.inspect.compare import compare_with
+from onnx_workbench.exec.inspect.run_comparison import compare, named_arrays
 from onnx_workbench.exec.results.node_table import NO_NODES
 from onnx_workbench.exec.results.run_file import save_run
 from onnx_workbench.exec.results.run_result import RunResult
@@ -181,6 +181,6 @@ def test_what_is_made_of_values_can_be_stopped_while_they_are_computed(sessions:
     result = session.run({"v0": np.ones(1_000_000, np.float32)})
     progress = Progress(lambda *_: progress.cancel())
     with pytest.raises(Cancelled):
-        result.apply(compare_with, {"v99": np.ones(1, np.float32)}, progress=progress)
-    (row,) = result.apply(compare_with, {"v1": np.ones(1, np.float32)})
+        compare(result, named_arrays(result, {"v99": np.ones(1, np.float32)}), progress=progress)
+    (row,) = compare(result, named_arrays(result, {"v1": np.ones(1, np.float32)}))
     assert "shape" in row.difference.problem
