@@ -311,6 +311,24 @@ def _check_outputs_computed(graph: Graph, model: Model) -> Iterator[Problem]:
                 "A node must compute it, or it must be an input or initializer.",
                 Fix(_UNCOMPUTED, partial(_drop_uncomputed, graph=graph)) if may_go else None,
             )
+        elif isinstance(graph.owner, Node) and value.graph is not graph:
+            yield error(
+                "outer-output",
+                f"Output {value.name} is a value of an outer graph",
+                graph,
+                "A body returns values of its own: a node of it must compute the output.",
+                Fix(f"Return a copy of {value.name}", partial(_copy_outer_outputs, graph=graph)),
+            )
+
+
+def _copy_outer_outputs(edit: Transaction, graph: Graph) -> None:
+    """Let an Identity give each output that an outer graph has."""
+    copies: dict[Value, Value] = {}
+    for value in graph.outputs:
+        if value.graph is not graph and value.is_defined and value not in copies:
+            copy = copies[value] = Value(unique_name(value.name, names_taken(graph)), value.type)
+            edit.do(InsertNode(graph, Node("Identity", (value,), (copy,))))
+    edit.do(SetGraphOutputs(graph, tuple(copies.get(value, value) for value in graph.outputs)))
 
 
 def _drop_uncomputed(edit: Transaction, graph: Graph) -> None:

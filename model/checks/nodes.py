@@ -38,6 +38,12 @@ from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.schemas import Parameter, Schema
 from onnx_workbench.model.schemas.schema import type_text
 
+#: Operators that ONNX Runtime, whose optimizer writes some, has in ai.onnx at opsets where the standard has none.
+RUN_BEYOND_STANDARD = frozenset({
+    "Affine", "Crop", "DynamicSlice", "ImageScaler", "LayerNormalization", "MemcpyFromHost", "MemcpyToHost",
+    "ParametricSoftplus", "Scale", "ScaledTanh", "SimplifiedLayerNormalization", "ThresholdedRelu",
+})  # fmt: skip
+
 _MOST_UNDEFINED = 100  # inputs of one node that are named one by one
 
 
@@ -120,7 +126,14 @@ def _missing_import(node: Node) -> Problem:
 
 def _unknown_operator(node: Node, version: int) -> Iterator[Problem]:
     known = schemas.versions(node.op_type, node.domain)
-    if known:
+    if not node.domain and node.op_type in RUN_BEYOND_STANDARD:
+        yield warning(
+            "operator-version" if known else "operator",
+            f"{node.op_type} is no operator of ai.onnx{f' at opset {version}' if known else ''}",
+            node,
+            "ONNX Runtime and this program compute it; others may reject it.",
+        )
+    elif known:
         yield error(
             "operator-version",
             f"{node.op_type} does not exist at opset {version}",

@@ -98,10 +98,13 @@ def cut_in_two(graph: Graph, values: Sequence[Value]) -> tuple[Extraction, Extra
     crossing = [v for v in (*values, *taken) if v.producer in ahead]
     results = [v for v in graph.outputs if v.producer in ahead]
     ends = [v for v in graph.outputs if v.producer not in ahead]
-    ends = ends or [v for n in behind for v in n.outputs if v is not None and not v.uses]
+    passed = [v for v in ends if v.producer is None]  # inputs and constants that are outputs
+    if len(passed) == len(ends):
+        ends += [v for n in behind for v in n.outputs if v is not None and not v.uses]
     if not behind:
         raise ModelError("Nothing comes after", "Everything is needed to compute the chosen values.")
     idle = [v for v in dict.fromkeys((*graph.inputs, *graph.initializers)) if not v.uses]
+    taken += passed
     first = _cut(graph, before, _inputs_in_order(graph, [*boundary(before)[0], *idle]), [*crossing, *results])
     used = set(taken)
     rest = _inputs_in_order(graph, taken)
@@ -118,11 +121,12 @@ def _inputs_in_order(graph: Graph, taken: Iterable[Value]) -> list[Value]:
 def _cut(graph: Graph, nodes: Sequence[Node], taken: Iterable[Value], outputs: Iterable[Value]) -> Extraction:
     inside = set(nodes)
     taken = list(dict.fromkeys(taken))
+    here = set(taken)
     return Extraction(
         graph,
         tuple(nodes),
         tuple(v for v in taken if v.initializer is None),
-        tuple(dict.fromkeys(v for v in outputs if v.producer in inside)),
+        tuple(dict.fromkeys(v for v in outputs if v.producer in inside or (v.producer is None and v in here))),
         tuple(v for v in taken if v.initializer is not None),
     )
 

@@ -238,3 +238,96 @@ def test_a_page_shows_the_values_of_a_run(qapp):
     assert '"hasRun":true' in page.html
     with pytest.raises(ow.ModelError, match="values has no value of the model"):
         ow.show(model, values={"other": np.zeros(1)})
+
+
+TYPED = '<ir_version: 8, opset_import: ["" : 18]>'
+
+
+def test_an_output_gets_the_type_that_is_inferred(tmp_path):
+    model = parsed(f"{TYPED} g (float[N,3] x) => (float[N,3] y) {{ a = Transpose(x) b = Neg(a) y = Transpose(b) }}")
+    with ow.Document(model).edit("Add outputs") as edit:
+        ow.edits.add_output(edit, model.graph, model.graph.nodes.first.outputs[0])
+        ow.edits.add_outputs(edit, model.graph, [model.graph.nodes[1].outputs[0]])
+    assert [str(value.type) for value in model.graph.outputs] == ["float[N,3]", "float[3,N]", "float[3,N]"]
+    ow.save(model, tmp_path / "model.onnx")
+    onnx.checker.check_model(tmp_path / "model.onnx", full_check=True)
+
+
+def test_an_array_is_a_tensor_where_one_is_expected():
+    nodes = "k = Constant<value_float = 1.0>() a = Add(x, w) y = Mul(a, k)"
+    model = parsed(f"{TYPED} g (float[2] x) => (float[2] y) <float[2] w = {{1, 2}}> {{ {nodes} }}")
+    document, new = ow.Document(model), np.array([5, 6], np.float32)
+    with document.edit("Set tensors") as edit:
+        ow.edits.set_tensor(edit, model.graph.initializers[0], new)
+        ow.edits.set_constant_tensor(edit, model.graph.nodes.first, np.float32(2))
+        added = ow.edits.add_initializer(edit, model.graph, [["a", "b"]], "texts")
+        with pytest.raises(TypeError, match="is no tensor"):
+            ow.edits.set_tensor(edit, model.graph.initializers[0], object())
+    new[:] = 0  # it was copied
+    assert ow.Session(model).run({"x": np.zeros(2, np.float32)}).outputs["y"].tolist() == [10, 12]
+    assert str(added.initializer.type) == "string[1,2]"
+
+
+PARTS = {
+    "an initializer": ("float[N] y, float[2] c", "<float[2] c = {1, 2}>"),
+    "an input": ("float[N] y, float[N] x", ""),
+    "a used initializer": ("float[N] y, float[1] k", ""),
+    "both": ("float[2] c, float[N] x, float[N] y", "<float[2] c = {1, 2}>"),
+}
+
+
+@pytest.mark.parametrize("case", PARTS)
+def test_a_split_keeps_outputs_that_no_node_computes(case):
+    outputs, constants = PARTS[case]
+    given = constants.strip("<>")
+    text = f"{TYPED} g (float[N] x) => ({outputs}) <float[1] k = {{3}}{',' if given else ''} {given}>"
+    model = parsed(text + " { a = Abs(x) b = Add(a, k) y = Neg(b) }")
+    first, second = ow.split(model, at=["a"])
+    assert [value.name for value in second.graph.outputs] == [value.name for value in model.graph.outputs]
+    x = np.array([1, -2], np.float32)
+    a = ow.Session(first).run({"x": x}).outputs["a"]
+    feeds = {value.name: {"x": x, "a": a}[value.name] for value in second.graph.inputs}
+    found, expected = ow.Session(second).run(feeds).outputs, ow.Session(model).run({"x": x}).outputs
+    assert {name: array.tolist() for name, array in found.items()} == {n: v.tolist() for n, v in expected.items()}
+
+
+MERGED = "g (float[N,3] image) => (float[N,3] scores) { scores = Neg(image) }"
+
+
+@pytest.mark.parametrize(
+    ("kind", "refused", "fits"),
+    [
+        ("double[N,3]", "scores is float[N,3]; logits takes double[N,3]. A Cast would convert it", True),
+        ("double[N,7]", "scores is float[N,3]; logits takes double[N,7].", False),
+        ("float[N,7]", "scores is float[N,3]; logits takes float[N,7].", False),
+        ("float[3]", "scores is float[N,3]; logits takes float[3].", False),
+        ("seq(float[3])", "takes seq(float[3]).", False),
+    ],
+)
+def test_a_merge_refuses_types_that_do_not_fit_or_casts(kind, refused, fits):
+    def pair():
+        return parsed(f"{TYPED} {MERGED}"), parsed(
+            f"{TYPED} h ({kind} logits) => ({kind} y) {{ y = Identity(logits) }}"
+        )
+
+    model, other = pair()
+    before = ow.diff(*pair()[:1], model).differences
+    with pytest.raises(ow.ModelError, match="scores cannot feed logits") as error:
+        ow.merge(model, other, connect={"logits": "scores"})
+    assert refused in error.value.detail
+    assert not before
+    if fits:
+        ow.merge(model, other, connect={"logits": "scores"}, cast=True)
+        assert [node.op_type for node in model.graph.nodes] == ["Neg", "Cast", "Identity"]
+        assert not [problem for problem in ow.check(model) if problem.severity == "error"]
+        assert ow.Session(model).run({"image": np.ones((1, 3), np.float32)}).outputs["y"].dtype == np.float64
+    else:
+        with pytest.raises(ow.ModelError, match="cannot feed"):
+            ow.merge(model, other, connect={"logits": "scores"}, cast=True)
+
+
+def test_a_merge_compares_inferred_types():
+    model = parsed(f"{TYPED} g (float[N,3] x) => (int64[2] y) {{ a = Shape(x) y = Neg(a) }}")
+    other = parsed(f"{TYPED} h (float[2] sizes) => (float[2] z) {{ z = Exp(sizes) }}")
+    with pytest.raises(ow.ModelError, match="a cannot feed sizes"):
+        ow.merge(model, other, connect={"sizes": "a"})

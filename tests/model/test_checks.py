@@ -1,5 +1,7 @@
+import pkgutil
 from contextlib import nullcontext
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import onnx
@@ -9,7 +11,11 @@ import onnx.numpy_helper
 import onnx.parser
 import pytest
 
+from onnx_workbench.exec import kernels
+from onnx_workbench.exec.kernels.registry import all_kernels
+from onnx_workbench.model import schemas
 from onnx_workbench.model.checks import Checker, check_model
+from onnx_workbench.model.checks.nodes import RUN_BEYOND_STANDARD
 from onnx_workbench.model.edits import properties
 from onnx_workbench.model.edits.interface import remove_values
 from onnx_workbench.model.edits.values import disconnect
@@ -579,3 +585,21 @@ def test_a_dead_node_goes_with_the_dead_ones_that_use_it():
         assert not errors(document.model)
         document.undo()
         assert snapshot(document.model) == before
+
+
+@pytest.mark.parametrize(("op_type", "opset", "rule"), [
+    ("SimplifiedLayerNormalization", 17, "operator"), ("LayerNormalization", 12, "operator-version"),
+])  # fmt: skip
+def test_operators_that_a_runtime_has_beyond_the_standard_are_warned_of(op_type, opset, rule):
+    text = f'<ir_version: 8, opset_import: ["" : {opset}]> g (float[2,4] x, float[4] s) => (float[2,4] y)'
+    (problem,) = check_model(builders.model(f"{text} {{ y = {op_type}(x, s) }}"))
+    assert (problem.severity, problem.rule) == ("warning", rule)
+    errors = check_model(builders.model(f"{text} {{ y = Gelu(x) z = Foo(s) }}"))
+    assert [problem.rule for problem in errors if problem.severity == "error"] == ["operator-version", "operator"]
+
+
+def test_they_are_those_of_which_there_are_kernels():
+    for module in pkgutil.walk_packages(kernels.__path__, f"{kernels.__name__}."):
+        import_module(module.name)
+    lacking = {k.op_type for k in all_kernels() if not k.domain and schemas.find(k.op_type, k.since) is None}
+    assert lacking == RUN_BEYOND_STANDARD

@@ -1,10 +1,13 @@
 """What bodies get and give, against the nodes that hold them."""
 
 import numpy as np
+import onnx
 import pytest
 
+from onnx_workbench.exec.session import Session
 from onnx_workbench.model.checks import check_model
 from onnx_workbench.model.history.steps import SetGraphInputs, SetInitializer, SetInput
+from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from tests.model import builders
@@ -79,3 +82,31 @@ def test_a_name_that_very_many_bodies_have_is_told_where_it_hides_one():
         f'<ir_version: 8, opset_import: ["" : 17]> g (bool c, float[2] x) => (float[2] y) {{ {many} y = Neg (p0) }}'
     )
     assert len([problem for problem in check_model(model) if problem.rule == "shadowing"]) == 100
+
+
+OUTER = {
+    "an input": "y = If (k) <then_branch = t () => (s) { s = Neg(x) }, else_branch = e () => (x) { }>",
+    "a constant": "y = If (k) <then_branch = t () => (s) { s = Neg(x) }, else_branch = e () => (c) { }>",
+    "a result": "r = Abs(x) y = If (k) <then_branch = t () => (r) { }, else_branch = e () => (r) { }>",
+    "in a loop": """y, z = Loop (n, k, x) <body = b (int64 i, bool g, float[2] v) => (k, float[2] w, x) {
+        w = Neg(v) }> """,
+    "further in": """y = If (k) <then_branch = t () => (s) { s = If (k) <
+        then_branch = i () => (x) { }, else_branch = j () => (u) { u = Neg(x) }> },
+        else_branch = e () => (q) { q = Abs(x) }>""",
+}
+
+
+@pytest.mark.parametrize("case", OUTER)
+def test_bodies_that_return_values_of_outer_graphs_are_errors_that_an_identity_fixes(case):
+    head = '<ir_version: 10, opset_import: ["" : 18]> g (float[2] x, bool k, int64 n) => (float[2] y)'
+    document = builders.document(f"{head} <float[2] c = {{1, 2}}> {{ {OUTER[case]} }}")
+    feeds = {"x": np.array([1, -2], np.float32), "k": np.array(True), "n": np.array(2)}
+    expected = Session(document.model).run(feeds).outputs["y"].tolist()
+    with pytest.raises(onnx.checker.ValidationError):
+        onnx.checker.check_model(to_bytes(document.model), full_check=True)
+    while found := [p for p in check_model(document.model) if p.rule == "outer-output"]:
+        with document.edit("Fix") as edit:
+            found[0].fix.apply(edit)
+    onnx.checker.check_model(to_bytes(document.model), full_check=True)
+    assert not [p for p in check_model(document.model) if p.severity == "error"]
+    assert Session(document.model).run(feeds).outputs["y"].tolist() == expected

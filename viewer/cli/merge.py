@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="feed an input of OTHER by a value of IN (values of equal names and fitting types)",
     )  # fmt: skip
     parser.add_argument("--prefix", default="", help="prefix of names of OTHER that clash (a number is added)")
+    parser.add_argument("--cast", action="store_true", help="cast values of IN to the element types that OTHER takes")
     parser.add_argument("--close", action="store_true", help="remove outputs of IN that feed OTHER")
     add_output_arguments(parser)
 
@@ -34,8 +35,9 @@ def run(options: argparse.Namespace) -> int:
     connect = None if options.connect is None else connections(options.connect)
     with progress("Merging") as merging:
         merged = api.merge(
-            model, other, connect=connect, prefix=options.prefix, keep_outputs=not options.close, progress=merging
-        )
+            model, other, connect=connect, prefix=options.prefix, keep_outputs=not options.close, cast=options.cast,
+            progress=merging,
+        )  # fmt: skip
     write_model(model, options)
     nodes, changes = len(merged.nodes), [text for text, _ in merged.report.summary()]
     inputs, outputs = ([v.name for v in values] for values in (model.graph.inputs, model.graph.outputs))

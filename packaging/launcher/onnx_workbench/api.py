@@ -437,16 +437,18 @@ def merge(
     connect: Mapping[str, str] | None = None,
     prefix: str = "",
     keep_outputs: bool = True,
+    cast: bool = False,
     progress: Progress = SILENT,
 ) -> Merged:
     """Add another model to a model: its inputs are fed by values here, its outputs become outputs.
 
     `connect` maps names of its inputs to names of values here; without it, those of equal names whose types fit are
-    connected. Inputs that nothing feeds become inputs. Names that clash get `prefix`, or a number. Where the models
+    connected. Types must fit; with `cast`, a Cast converts elements of another type. Inputs that nothing feeds become
+    inputs. Names that clash get `prefix`, or a number. Where the models
     import other operator sets, `other` is converted (that model is changed). Without `keep_outputs`, outputs that feed
     the other model are no outputs any more.
 
-    ModelError: no such name, or the other model cannot be converted.
+    ModelError: no such name, types that do not fit, or the other model cannot be converted.
 
     >>> import onnx_workbench as ow
     >>> model = ow.load(sample)
@@ -457,6 +459,7 @@ def merge(
     """
     from onnx_workbench.model.analysis.by_name import values_named
     from onnx_workbench.model.convert.align_for_merge import align, clashing_functions
+    from onnx_workbench.model.convert.merge_types import casts_between, insert_casts
     from onnx_workbench.model.edits.copy_paste import merge as merge_into
 
     document, part = _document(model), _document(other)
@@ -464,7 +467,11 @@ def merge(
     report = align(part, document.model.opset_imports, clashing_functions(document.model, part.model), progress)
     links = _same_names(graph, part.model.graph) if connect is None else dict(connect)
     values_named(graph, [*links.values()])  # tells names that are like one that is missing
+    casts = casts_between(graph, part.model.graph, links, progress)
+    if casts and not cast:
+        raise ModelError(*casts[0].problem)
     with document.edit("Merge") as edit:
+        links |= insert_casts(edit, graph, casts)
         nodes = merge_into(edit, graph, part.model, links, prefix=prefix, keep_outputs=keep_outputs, progress=progress)
     return Merged(tuple(nodes), report)
 

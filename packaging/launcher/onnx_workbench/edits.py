@@ -11,6 +11,10 @@ What the block does is one entry of the document's history, which undo takes bac
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from onnx_workbench.model.edits import initializers, interface
 from onnx_workbench.model.edits.apply_difference import apply_difference, apply_differences
 from onnx_workbench.model.edits.attributes import (
     describe_attribute,
@@ -51,20 +55,14 @@ from onnx_workbench.model.edits.functions import (
     set_signature,
 )
 from onnx_workbench.model.edits.initializers import (
-    add_initializer,
     constant_to_initializer,
     constants_to_initializers,
-    define_constant,
     initializer_to_constant,
     initializers_to_constants,
     remove_initializer,
-    set_constant_tensor,
-    set_tensor,
 )
 from onnx_workbench.model.edits.interface import (
     add_input,
-    add_output,
-    add_outputs,
     initializer_to_input,
     initializers_to_inputs,
     input_to_initializer_only,
@@ -146,6 +144,13 @@ from onnx_workbench.model.edits.values import (
     update_name_references,
     update_sharding_names,
 )
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from onnx_workbench.model.history.document import Transaction
+    from onnx_workbench.model.ir.graph import Graph, Node, Value
+    from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 
 __all__ = [
     "add_body_inputs",
@@ -258,3 +263,72 @@ __all__ = [
     "update_name_references",
     "update_sharding_names",
 ]
+
+
+def add_output(edit: Transaction, graph: Graph, value: Value) -> None:
+    """Make a value a graph output, of its inferred type where none is declared; for a subgraph its node gets an output
+    too.
+    """
+    add_outputs(edit, graph, [value])
+
+
+def add_outputs(edit: Transaction, graph: Graph, values: Sequence[Value]) -> None:
+    """Make values graph outputs, of their inferred types where none are declared."""
+    from onnx_workbench.model.analysis.value_types import declared_type
+    from onnx_workbench.model.edits.declare_types import is_shapeless
+    from onnx_workbench.model.inference.infer import infer
+    from onnx_workbench.model.ir.graph import Function
+
+    lacking = [value for value in values if declared_type(value) is None or is_shapeless(value.type)]
+    is_called = isinstance(graph.owner, Function)  # types are those of each call
+    type_of = infer(edit.model).type_of if lacking and not is_called else declared_type
+    types = {value: found for value in values if (found := type_of(value)) is not None}
+    interface.add_outputs(edit, graph, values)
+    for value, found in types.items():
+        if not is_called and (value.type is None or is_shapeless(value.type)):
+            declare(edit, value, found)
+
+
+def add_initializer(edit: Transaction, graph: Graph, tensor: Tensor | ArrayLike, name: str = "") -> Value:
+    """Add a new initializer, a tensor or an array; returns its value."""
+    return initializers.add_initializer(edit, graph, _dense(tensor), name)
+
+
+def define_constant(edit: Transaction, graph: Graph, value: Value, tensor: Tensor | SparseTensor | ArrayLike) -> None:
+    """Make a value of the graph that has no producer a constant: an initializer, or in a function a Constant."""
+    initializers.define_constant(edit, graph, value, _tensor(tensor))
+
+
+def set_tensor(edit: Transaction, value: Value, tensor: Tensor | SparseTensor | ArrayLike) -> None:
+    """Replace the tensor of an initializer by a tensor or array; its declared type follows if it no longer fits."""
+    initializers.set_tensor(edit, value, _tensor(tensor))
+
+
+def set_constant_tensor(edit: Transaction, node: Node, tensor: Tensor | SparseTensor | ArrayLike) -> None:
+    """Replace the values of a Constant node by a tensor or array."""
+    initializers.set_constant_tensor(edit, node, _tensor(tensor))
+
+
+def _tensor(content: Tensor | SparseTensor | ArrayLike) -> Tensor | SparseTensor:
+    from onnx_workbench.model.ir.tensors import SparseTensor
+
+    return content if isinstance(content, SparseTensor) else _dense(content)
+
+
+def _dense(content: Tensor | ArrayLike) -> Tensor:
+    """The tensor of an array, which is copied: it may be changed later."""
+    import numpy as np
+
+    from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor
+
+    if isinstance(content, Tensor):
+        return content
+    try:
+        array = np.array(content)
+        if array.dtype.kind in "US":
+            array = array.astype(object)
+        if array.dtype.kind == "O" and not all(isinstance(element, (str, bytes)) for element in array.flat):
+            raise TypeError(f"{content!r:.200} is no tensor: not all elements are texts, nor all numbers")
+        return ArrayTensor(array)
+    except ValueError as error:
+        raise TypeError(f"{content!r:.200} is no tensor: {error}") from None
