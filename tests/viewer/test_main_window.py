@@ -61,7 +61,7 @@ def test_the_breadcrumb_names_the_groups_and_bodies_around_the_selection(window,
 
 
 def test_the_beginning_stays_in_view_when_a_message_takes_room(window, qtbot, write_model):
-    tab = opened(window, qtbot, write_model(nodes=60))
+    tab = opened(window, qtbot, write_model(nodes=600))
 
     def top():
         scene = tab.view.scene

@@ -91,10 +91,8 @@ class Navigator(QObject):
     # -- to the whole graph, a part, or an object ------------------------------------------------------------
 
     def to_whole(self) -> None:
-        """Show everything; a graph too small to read that way is first shown in the full width of the view."""
-        with self._context.navigation.history.jump():
-            if not self._surface.fit_across():
-                self._surface.fit()
+        """Show everything."""
+        self._jump(self._surface.fit)
 
     def to_beginning(self) -> None:
         """Show the beginning of the graph at the current zoom."""

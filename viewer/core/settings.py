@@ -53,7 +53,7 @@ FOLD_NODES = Option(
     help="Nodes that only compute sizes or prepare constants are a tag on the node that uses them",
 )  # fmt: skip
 COLUMNS = Option(
-    "graph/columns", False, "Wrap long graphs into columns",
+    "graph/columns", True, "Wrap long graphs into columns",
     help="Graphs and open groups much longer than wide stand in columns side by side, or in rows",
 )  # fmt: skip
 EDGE_NOTES = Option(

@@ -105,7 +105,7 @@ def test_an_inserted_node_appears_and_the_rest_stays(show, qtbot, small):
 def test_an_operator_added_with_nothing_selected_comes_into_view_at_the_same_zoom(show, qtbot, zoom):
     view = show(long_chain(60).model())
     view.zoom_to(zoom)
-    workspace = view.workspace
+    zoom, workspace = view.zoom, view.workspace
     node = insert(workspace, OperatorEntry("Relu"), workspace.graph)
     wait(qtbot, view)
     assert view.zoom == zoom

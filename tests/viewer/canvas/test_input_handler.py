@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QGestureEvent, QPinchGesture, QToolT
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.viewer.canvas.scene.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, Kind
 from onnx_workbench.viewer.canvas.scene.edge_labels import EdgeLabels
-from onnx_workbench.viewer.core.settings import WHEEL_ZOOMS
+from onnx_workbench.viewer.core.settings import COLUMNS, WHEEL_ZOOMS
 from tests.viewer.canvas.graphs import Graphs, long_chain
 from tests.viewer.canvas.painting import wait
 from tests.viewer.pointer import hover
@@ -449,23 +449,20 @@ def test_a_double_click_on_an_attribute_opens_its_field(window, qtbot):
     assert editor.text_now() == "1, 1, 1, 1"
 
 
-def test_space_shows_a_slender_graph_in_its_readable_width_before_the_whole(show, qtbot):
+@pytest.mark.parametrize("columns", [True, False])
+def test_space_shows_the_whole_of_a_long_graph_each_time(show, qtbot, columns):
     view = show(long_chain(120).model())
-    qtbot.keyClick(view, Qt.Key.Key_Space)  # a new view shows the readable width already
+    view.workspace.settings.set(COLUMNS, columns)
+    wait(qtbot, view)
+    qtbot.keyClick(view, Qt.Key.Key_Space)
     whole = view.zoom
-    assert view.is_fitted
-    assert whole < 0.1
-    qtbot.keyClick(view, Qt.Key.Key_Space)
-    assert view.zoom == 1.0
-    area, bounds = view.viewport.area, view.scene.bounds
-    assert area[0] <= bounds[0]
-    assert area[2] >= bounds[2]
-    view.pan_by(0, 500)
-    qtbot.keyClick(view, Qt.Key.Key_Space)
-    assert view.zoom == whole
-    view.zoom_to(0.3)
-    qtbot.keyClick(view, Qt.Key.Key_Space)
-    assert view.zoom == 1.0
+    for move in (lambda: None, lambda: view.pan_by(0, 500), lambda: view.zoom_to(0.3), lambda: view.zoom_to(1.0)):
+        move()
+        qtbot.keyClick(view, Qt.Key.Key_Space)
+        assert view.zoom == whole
+        area, bounds = view.viewport.area, view.scene.bounds
+        assert max(area[0] - bounds[0], area[1] - bounds[1], bounds[2] - area[2], bounds[3] - area[3]) <= 0
+    assert whole > 0.2 if columns else whole < 0.1
 
 
 def test_space_shows_a_graph_that_is_readable_whole_at_once(view, qtbot):

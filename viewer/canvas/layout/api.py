@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.viewer.canvas.layout import compound, floating, routes
+from onnx_workbench.viewer.canvas.layout import columns, compound, floating, routes
 from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, extremes, rank_within, spans
 from onnx_workbench.viewer.canvas.layout.floating import Floating, Point
 from onnx_workbench.viewer.canvas.layout.graph import LayoutGraph, PlacedGraph
@@ -29,6 +29,7 @@ class _State:
     request: LayoutRequest  # without floating nodes, as the others
     graph: LayoutGraph
     placed: PlacedGraph
+    shown: PlacedGraph  # the same in columns; itself if nothing is wrapped, or has been already inside containers
     floating: Floating | None = None
 
 
@@ -50,7 +51,7 @@ def _from_scratch(request: LayoutRequest, progress: Progress, state: _State | No
         return _empty()
     graph = _oriented(request)
     before = None
-    if state is not None and not state.placed.folded:
+    if state is not None:
         before = _before(graph, state, _match_nodes(state.request, request))
     placed = compound.Nesting(graph, progress, before).solve()
     progress.report(10, 10)
@@ -93,7 +94,7 @@ def _beside_floating(
 
 def _middles(state: _State) -> tuple[Index, Real]:
     """Return the ids and middles of all nodes but containers, in the orientation of the request."""
-    placed, request = state.placed, state.request
+    placed, request = state.shown, state.request
     middles = np.stack([placed.x + placed.width / 2, placed.y + placed.height / 2], 1)
     plain = np.ones(len(middles), bool)
     if request.parents is not None:
@@ -118,7 +119,7 @@ def _relayout(request: LayoutRequest, progress: Progress, state: _State) -> Layo
     changes = int((match.node < 0).sum()) + int((match.edge < 0).sum())
     if state.request.direction != request.direction or _is_depleted(state.graph, match.node):
         return layout(request, progress)
-    if nested or state.placed.folded or not same or changes > _FEW_CHANGES:
+    if nested or not same or changes > _FEW_CHANGES:
         return _from_scratch(request, progress, state)
     try:
         placed = IncrementalLayout(state.placed, state.graph, graph, match, progress).solve()
@@ -152,8 +153,10 @@ def resize(
     which uses the ports [E]. Routes keep their number of points. Cost: a pass over all edges per node.
     """
     state = previous.state
-    if not isinstance(state, _State) or state.placed.folded or state.floating is not None:
+    if not isinstance(state, _State) or state.floating is not None:
         return None
+    if state.shown is not state.placed or state.placed.shift is not None:
+        return None  # what grows here may have to go to the next column
     if len(nodes) > 1 and len(nodes) * len(state.request.edges) > _LOOKS:
         return None
     every = state.request.sizes.copy()
@@ -178,7 +181,7 @@ def resize(
     bounds = (min(left, low[0]), min(top, low[1]), max(right, high[0]), max(bottom, high[1]))
     layout = replace(
         previous, positions=positions, sizes=extents, route_points=points, bounds=bounds,
-        state=_State(request, graph, placed),
+        state=_State(request, graph, placed, placed),
     )  # fmt: skip
     return Resized(layout, edges.astype(np.int32))
 
@@ -289,7 +292,8 @@ def _match_ends(old: LayoutGraph, a: Index, b: Index) -> Index:
 def _before(graph: LayoutGraph, state: _State, node: Index) -> PreviousOrder:
     """Return the old layout as constraints of the graph; new nodes are sought next to their neighbours."""
     old = state.placed
-    keys = np.where(node >= 0, (old.x + old.width / 2)[np.maximum(node, 0)], np.nan)
+    middles = old.x + old.width / 2 - (old.shift if old.shift is not None else 0.0)
+    keys = np.where(node >= 0, middles[np.maximum(node, 0)], np.nan)
     for _ in range(3):
         for own, other in ((graph.source, graph.target), (graph.target, graph.source)):
             missing = np.isnan(keys[own]) & ~np.isnan(keys[other])
@@ -305,16 +309,17 @@ def _empty() -> Layout:
 
 
 def _finished(request: LayoutRequest, graph: LayoutGraph, placed: PlacedGraph, settle: bool) -> Layout:
-    """Transpose the result to the requested direction; `settle` moves the content to 0, 0."""
-    points, starts = routes.splines(placed.lines)
-    positions = np.stack([placed.x, placed.y], 1)
-    sizes = np.stack([placed.width, placed.height], 1)
+    """Wrap the result into columns and transpose it to the requested direction; `settle` moves the content to 0, 0."""
+    shown = placed if placed.nested else columns.wrapped(placed, graph)
+    points, starts = routes.splines(shown.lines)
+    positions = np.stack([shown.x, shown.y], 1)
+    sizes = np.stack([shown.width, shown.height], 1)
     low, high = extremes(np.concatenate([positions, positions + sizes, points]))
     if settle:
-        placed.x -= low[0]
-        placed.y -= low[1]
-        placed.lines.points -= low
-        placed.bands = [band - low[1] for band in placed.bands]
+        shown.x -= low[0]
+        shown.y -= low[1]
+        shown.lines.points -= low
+        shown.bands = [band - low[1] for band in shown.bands]
         positions, points, low, high = positions - low, points - low, np.zeros(2), high - low
     if request.direction == "right":
         positions, sizes, points, low, high = (a[..., ::-1] for a in (positions, sizes, points, low, high))
@@ -325,5 +330,5 @@ def _finished(request: LayoutRequest, graph: LayoutGraph, placed: PlacedGraph, s
         route_starts=starts.astype(np.int32),
         bounds=(float(low[0]), float(low[1]), float(high[0]), float(high[1])),
         ranks=placed.rank.astype(np.int32),
-        state=_State(request, graph, placed),
+        state=_State(request, graph, placed, shown),
     )

@@ -6,17 +6,15 @@ stays one route, which can be followed, and selected as any other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from onnx_workbench.viewer.canvas.layout import routes
+from onnx_workbench.viewer.canvas.layout import packing, routes
 from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, dense, offsets, rank_within
-
-if TYPE_CHECKING:
-    from onnx_workbench.viewer.canvas.layout.flat import Solution
-    from onnx_workbench.viewer.canvas.layout.problem import LayoutProblem
+from onnx_workbench.viewer.canvas.layout.flat import Solution
+from onnx_workbench.viewer.canvas.layout.graph import LayoutGraph, PlacedGraph
+from onnx_workbench.viewer.canvas.layout.problem import LayoutProblem
 
 _SLENDER = 3.0  # least ratio of height to width of a part that is cut
 _ASPECT = 1.0  # wanted height to width of all columns
@@ -28,6 +26,50 @@ _TRACK = 20.0  # px between edges below and above a column; more than a U-turn e
 def is_slender(width: float, height: float) -> bool:
     """Return whether something is so much higher than wide that columns are easier to read."""
     return height > _SLENDER * width
+
+
+def wrapped(placed: PlacedGraph, graph: LayoutGraph) -> PlacedGraph:
+    """Return a layout without containers with its slender parts in columns; itself if it has none."""
+    if not np.isfinite(graph.columns):
+        return placed
+    solution, parts = _as_solution(placed, graph)
+    if not fold(solution, _as_problem(graph, placed), graph.columns):
+        return placed
+    corner = np.zeros((len(placed.bands), 2))
+    corner[parts] = packing.pack(solution.extent[parts], graph.spacing.component)[0]
+    lines = solution.lines
+    lines.points += corner[placed.part[graph.source]][lines.owners()]
+    x, y = (np.stack([solution.x, solution.y], 1) + corner[placed.part]).T
+    bands = [band + top for band, top in zip(solution.bands, corner[:, 1].tolist(), strict=True)]
+    return replace(placed, x=x, y=y, lines=lines, bands=bands)
+
+
+def _as_solution(placed: PlacedGraph, graph: LayoutGraph) -> tuple[Solution, Index]:
+    """Return a copy of a layout with each part at 0, 0, and the parts that have nodes."""
+    part, count = placed.part, len(placed.bands)
+    low, high = np.full((count, 2), np.inf), np.full((count, 2), -np.inf)
+    corners = np.stack([placed.x, placed.y], 1)
+    of_point = part[graph.source][placed.lines.owners()]
+    for where, points in (
+        (part, corners), (part, corners + np.stack([placed.width, placed.height], 1)), (of_point, placed.lines.points),
+    ):  # fmt: skip
+        np.minimum.at(low, where, points)
+        np.maximum.at(high, where, points)
+    used = np.flatnonzero(np.isfinite(low[:, 0]))
+    extent = np.zeros((count, 2))
+    extent[used] = (high - low)[used]
+    x, y = (corners - low[part]).T.copy()
+    lines = routes.Polylines(placed.lines.points - low[of_point], placed.lines.starts)
+    bands = [band - top for band, top in zip(placed.bands, np.nan_to_num(low[:, 1], posinf=0.0).tolist(), strict=True)]
+    return Solution(x, y, placed.rank, part, extent, lines, bands), used
+
+
+def _as_problem(graph: LayoutGraph, placed: PlacedGraph) -> LayoutProblem:
+    none = np.zeros(0, np.int64)
+    return LayoutProblem(
+        placed.width, placed.height, graph.source, graph.target, graph.source_ports, graph.target_ports,
+        graph.first, graph.last, np.zeros(len(placed.x), bool), (none, none), None, graph.spacing,
+    )  # fmt: skip
 
 
 def fold(solution: Solution, problem: LayoutProblem, least: float) -> bool:

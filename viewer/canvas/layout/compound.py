@@ -74,7 +74,7 @@ class Nesting:
         self.x, self.y = np.zeros(n), np.zeros(n)
         self.rank = np.zeros(n, np.int64)
         self.nested = bool((graph.parent >= 0).any())
-        self.folded = False
+        self.shift: Real | None = None  # see PlacedGraph
         self.part = np.zeros(n, np.int64)
         self.bands: list[Real] = []
         self.homes: list[int] = []  # the container of each part
@@ -104,7 +104,7 @@ class Nesting:
         self.bands = [band + top[home] for band, home in zip(self.bands, self.homes, strict=True)]
         lines = self.pieces.joined(left, top, len(self.graph.source))
         return PlacedGraph(
-            self.x, self.y, self.width, self.height, self.rank, lines, self.part, self.bands, self.nested, self.folded
+            self.x, self.y, self.width, self.height, self.rank, lines, self.part, self.bands, self.nested, self.shift
         )
 
     def _level(self, level: int, nodes: Index) -> None:
@@ -116,7 +116,8 @@ class Nesting:
         border = _Border(len(nodes), home, len(out), self.value[np.concatenate([out, into])])
         problem = self._problem(nodes, across, out, into, border)
         solution = flat.solve(problem, self.progress)
-        self.folded |= columns.fold(solution, problem, graph.columns)
+        if self.nested:  # else the whole is wrapped in the end, and stays as it is here for the next layout
+            self._fold(nodes, solution, problem)
         container = np.concatenate([graph.parent[nodes], border.home])
         self._make_room(border)
         self._adopt(level, nodes, solution, container, problem)
@@ -131,6 +132,13 @@ class Nesting:
         self.pieces.lines.append(self._rerouted(lines, solution, enters, len(across) + len(out), border))
         self._lift(out, self.head, self.head_port, solution.x[border.out])
         self._lift(into, self.tail, self.tail_port, enters[border.into])
+
+    def _fold(self, nodes: Index, solution: flat.Solution, problem: LayoutProblem) -> None:
+        """Fold the slender parts of a level into columns."""
+        x = solution.x.copy()
+        if columns.fold(solution, problem, self.graph.columns):
+            self.shift = np.zeros(len(self.graph.width)) if self.shift is None else self.shift
+            self.shift[nodes] = (solution.x - x)[: len(nodes)]
 
     def _make_room(self, border: _Border) -> None:
         """Widen containers in which edges enter beside the title."""

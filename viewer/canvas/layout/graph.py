@@ -41,4 +41,4 @@ class PlacedGraph:
     part: Index  # [N] the connected component of each node within its container; numbers are unique over containers
     bands: list[Real]  # per part [ranks, 2]: top and bottom of every rank
     nested: bool  # whether there are containers
-    folded: bool  # whether ranks stand in columns
+    shift: Real | None = None  # [N] px by which columns moved nodes along their ranks; None: there are no columns

@@ -90,7 +90,7 @@ class IncrementalLayout:
         self._redraw()
         return PlacedGraph(
             self.x, self.y, self.width, self.height, self.rank, self.lines, self.part, self.bands,
-            nested=False, folded=False,
+            nested=False,
         )  # fmt: skip
 
     # -- positions of new nodes --------------------------------------------------------------------------------

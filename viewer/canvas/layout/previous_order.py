@@ -20,11 +20,11 @@ class PreviousOrder:
     keys: Real  # [N] old positions of nodes; new ones at the positions of their neighbours
 
     def along(self, edge: Index, y: Real) -> Real:
-        """Return the x of old routes at given heights; NaN if the edge is new or ends before."""
+        """Return the x of old routes at given heights; NaN if the edge is new, ends before or led through columns."""
         lines = self.placed.lines
         result = np.full(len(edge), np.nan)
         known = np.flatnonzero((edge >= 0) & ~np.isnan(y))
-        if not len(known) or len(lines.points) < 2:
+        if not len(known) or len(lines.points) < 2 or self.placed.shift is not None:
             return result
         x_of, y_of = lines.points[:, 0], lines.points[:, 1]
         low = float(y_of.min()) - 1.0

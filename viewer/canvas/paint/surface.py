@@ -25,7 +25,7 @@ from onnx_workbench.viewer.canvas.paint.highlights import SceneHighlights
 from onnx_workbench.viewer.canvas.paint.legend import LegendCard
 from onnx_workbench.viewer.canvas.paint.overlay import LEGEND_MARGIN, group_names, paint_group_names, paint_notice
 from onnx_workbench.viewer.canvas.paint.painter import ROWS_FROM, ScenePainter
-from onnx_workbench.viewer.canvas.paint.viewport import LARGEST, NATURAL, Viewport
+from onnx_workbench.viewer.canvas.paint.viewport import LARGEST, Viewport
 from onnx_workbench.viewer.canvas.scene.coloring import Coloring
 from onnx_workbench.viewer.canvas.scene.edge_labels import LABEL_REACH, MARGIN, EdgeLabels
 from onnx_workbench.viewer.canvas.scene.scene import REACH, Hit, Moved, Scene
@@ -41,8 +41,6 @@ SETTLE_SECONDS = 0.06
 NO_NODES = "This graph has no nodes."
 #: If the whole graph fits only at a smaller scale than this, its beginning is shown instead.
 READABLE = 0.6
-#: Below this scale no name in a box can be read, and a whole graph shows only its outline.
-_LEGIBLE = 0.3
 #: From this scale the ports of a box can be hit.
 _PORTS_FROM = 0.40
 
@@ -239,26 +237,6 @@ class Surface(QWidget):
             if (taken := self._legend_margins(self.scene)) is not None:
                 self.fit_area(self.scene.bounds, taken=taken)
             self._fitted = self.viewport.position
-
-    def fit_across(self) -> bool:
-        """Fit the width of a graph that is too long to be readable as a whole, around the same position.
-
-        Return False, without moving, if the whole is readable or nearly as wide as the view, or fitted already.
-        """
-        if self.scene is None:
-            return False
-        viewport, (left, top, right, bottom) = self.viewport, self.scene.bounds
-        x, y = self.middle
-        if self.scene.drawing.options.direction == "down":
-            across, at = (left, 0.0, right, 0.0), ((left + right) / 2, min(max(y, top), bottom))
-        else:
-            across, at = (0.0, top, 0.0, bottom), (min(max(x, left), right), (top + bottom) / 2)
-        whole, scale = (min(viewport.fitting(area, 24.0), NATURAL) for area in (self.scene.bounds, across))
-        if whole >= _LEGIBLE or scale < 2 * whole:
-            return False
-        before = viewport.position
-        self.centre_at(scale, *at)
-        return viewport.position != before
 
     @property
     def is_fitted(self) -> bool:

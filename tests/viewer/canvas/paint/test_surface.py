@@ -345,7 +345,7 @@ def test_names_from_afar_and_focus_leave_the_rest_as_it_is(show, qtbot):
     assert 0 < difference(plain, focused) <= ring
     relu = next(index for index, box in enumerate(view.scene.boxes) if box.title == "Relu")
     left, top, width, height = view.scene.rect(relu)
-    x, y = view.viewport.to_widget(left + width / 2, top + height / 2)
+    x, y = view.viewport.to_widget(left + width / 20, top + height / 2)
     assert QColor(plain.pixel(round(x * ratio), round(y * ratio))) == theme().header("activation")
 
 

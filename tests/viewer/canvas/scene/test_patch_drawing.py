@@ -18,6 +18,7 @@ from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.canvas.scene.drawing import Kind
 from onnx_workbench.viewer.canvas.scene.patch_drawing import DrawingPatch, patched
 from onnx_workbench.viewer.canvas.scene.scene import Scene
+from onnx_workbench.viewer.core.settings import COLUMNS
 from tests.viewer.canvas.graphs import Graphs, long_chain, settle
 from tests.viewer.canvas.painting import is_painted, wait
 from tests.viewer.painted import Painted
@@ -109,8 +110,10 @@ def test_an_edit_of_what_is_not_written_on_the_card_paints_nothing(show):
     assert frames.region.isEmpty()
 
 
-def test_a_row_more_is_shown_at_once_where_there_is_room_and_moves_nothing_else(show):
+def test_a_row_more_is_shown_at_once_where_there_is_room_and_moves_nothing_else(show, qtbot):
     view = show(long_chain(30).model())
+    view.workspace.settings.set(COLUMNS, False)
+    wait(qtbot, view)
     nodes = list(view.workspace.graph.nodes)
     scene = view.scene
     for kind in ("box_grid", "piece_grid", "curved", "shapes"):
