@@ -64,7 +64,7 @@ class RegionFinder:
                 if slots[slot] is MISSING and slot in plan.constants:
                     slots[slot] = self._library.constant(plan.constants[slot])
                 if slots[slot] is MISSING:
-                    msg = "a value it depends on is neither given nor known; expected it among xs or zs"
+                    msg = "a value it depends on is not available; expected it among xs or zs"
                     raise KernelError(msg)
             elif step.index not in wanted:
                 wanted[step.index] = step

@@ -19,7 +19,7 @@ _MEANINGS = [
         "several elements, or none, were given where one is expected",
     ),
     (r"axis (-?\d+) is out of bounds for array of dimension (\d+)", "a value of rank {1} has no axis {0}"),
-    (r"index (-?\d+) is out of bounds for axis \d+ with size (\d+)", "{1} elements have none of number {0}"),
+    (r"index (-?\d+) is out of bounds for axis \d+ with size (\d+)", "index {0} is out of range for {1} elements"),
     (r"matmul: Input operand", "the matrices do not fit each other"),
     (r"must (?:match exactly|have same number of dimensions|have the same shape)", "shapes do not fit each other"),
     (
@@ -30,7 +30,7 @@ _MEANINGS = [
     (r"(?:could not convert string to float|invalid literal for int\(\) with base 10): (.+)", "{} is not a number"),
     (r"argument must be a (?:string|number)", "a number was expected"),
     (r"inhomogeneous shape|array element with a sequence", "its rows have different lengths"),
-    (r"magic string is not correct", "it does not begin like an .npy file"),
+    (r"magic string is not correct", "not an .npy file (wrong header)"),
     (r"Header info length \((\d+)\) is large", "its header of {} bytes is longer than any that numpy writes"),
     (r"Exceeds the limit \((\d+) digits\)", "a number has more than {} digits"),
     (r"Object arrays cannot be loaded", "it holds Python objects; expected numbers, truth values or text"),

@@ -247,7 +247,7 @@ class Worker:
             self._send_tables(number, "value", _tables(job.so_far, job.stepper))
             return
         if job is None or job.so_far is None:
-            msg = "the run has not come to it yet"
+            msg = "the run has not reached it yet"
             raise LookupError(msg)
         match kind:
             case "fetch":

@@ -55,7 +55,10 @@ def check_properties(model: Model) -> Iterator[Problem | None]:
         )
     elif model.ir_version > NEWEST_IR_VERSION:
         yield warning(
-            "ir-version", f"IR version {model.ir_version} is newer than known here", model, f"{NEWEST_IR_VERSION} is."
+            "ir-version",
+            f"IR version {model.ir_version} is newer than known here",
+            model,
+            f"The newest known version is {NEWEST_IR_VERSION}.",
         )
     if not model.domain:
         detail = "The specification requires a reverse domain name, such as org.example."
@@ -117,7 +120,7 @@ def _check_imports(model: Model) -> Iterator[Problem | None]:
             "opset-import",
             "The model imports no operator set",
             model,
-            "From IR version 3 on it must.",
+            "Required since IR version 3.",
             _import_fix(f"Import ai.onnx version {newest}", "", newest),
         )
     for domain, version in model.opset_imports.items():

@@ -138,7 +138,7 @@ def _unknown_operator(node: Node, version: int) -> Iterator[Problem]:
             "operator-version",
             f"{node.op_type} does not exist at opset {version}",
             node,
-            f"{node.domain or 'ai.onnx'} has it from version {known[0]} on.",
+            f"{node.domain or 'ai.onnx'} has it since version {known[0]}.",
         )
     elif node.domain in ("", "ai.onnx.ml", "ai.onnx.preview.training"):
         yield error(
@@ -181,7 +181,7 @@ def _check_signature(node: Node, schema: Schema, version: int) -> Iterator[Probl
             "operator-deprecated",
             f"{node.op_type} is deprecated at opset {version}",
             node,
-            f"It may not be used from version {newer[-1]} on.",
+            f"It must not be used since version {newer[-1]}.",
         )
         return
     if not schema.is_signature_known:

@@ -322,7 +322,7 @@ def _copy_inputs(
     for value in part.inputs:
         name, target = links.get(value.name, ("", None))
         if value.name in links and target is None:
-            raise ModelError(f"There is no value {name!r} here", f"It was to feed {value.name}.")
+            raise ModelError(f"There is no value {name!r} here", f"It should feed {value.name}.")
         if target is not None:
             cloner.values[value] = target
         elif value.initializer is None:

@@ -75,7 +75,7 @@ def cut_between(graph: Graph, inputs: Collection[Value], outputs: Collection[Val
     extra = [v for v in (*needed, *outputs) if v not in given and v.producer is None and v.initializer is None]
     if extra:
         names = ", ".join(dict.fromkeys(v.name for v in extra))
-        raise ModelError("The chosen inputs do not suffice", f"Also needed: {names}.", extra[0])
+        raise ModelError("The chosen inputs are not sufficient", f"Also needed: {names}.", extra[0])
     wanted = set(needed)
     used = [v for v in inputs if v in wanted]
     return _cut(graph, [n for n in graph.nodes if n in nodes], [*used, *(v for v in needed if v not in given)], outputs)

@@ -60,7 +60,7 @@ def add_unknown(edit: Transaction, host: Host, inner: Path, path: Path, number: 
     found = integer(number, 32, signed=False)
     if not 1 <= found <= _LARGEST_NUMBER or found in _RESERVED:
         raise ModelError(
-            f"{found} is not a field number", f"They go from 1 to {_LARGEST_NUMBER}, without 19000 to 19999."
+            f"{found} is not a field number", f"Field numbers are 1 to {_LARGEST_NUMBER}, except 19000 to 19999."
         )
     if known is not None and found in known.fields:
         raise ModelError(f"Field {found} is known", f"It is {known.fields[found].name} of {known.name}: add that.")
@@ -78,7 +78,7 @@ def _message_at(contents: RawContents, path: Path) -> tuple[list[str], RawField,
     for step in path:
         inner = next((field for field in found if field.key == step), None)
         if inner is None:
-            raise ModelError(f"There is no {step[0]} here", "The model changed meanwhile.")
+            raise ModelError(f"There is no {step[0]} here", "The model has changed in the meantime.")
         beside = sum(field.number == inner.number for field in found)
         held, found = inner, list(fields(contents, inner))
         keys.append(_key(contents, inner, found, beside))
@@ -111,7 +111,7 @@ def _message(contents: RawContents, path: Path) -> tuple[list[str], list[RawFiel
     """Return the sibling fields, the field at a path, and the keys of the messages on the way."""
     keys, _, found = _message_at(contents, path[:-1])
     if not any(field.key == path[-1] and field.schema is None for field in found):
-        raise ModelError(f"There is no {path[-1][0]} here", "The model changed meanwhile.")
+        raise ModelError(f"There is no {path[-1][0]} here", "The model has changed in the meantime.")
     return keys, found
 
 

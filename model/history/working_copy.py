@@ -91,7 +91,7 @@ class WorkingCopy:
         copy: T | None = self._copies.get(getattr(thing, "id", 0))
         if copy is None or self.original(copy) is not thing:
             what = type(thing).__name__.lower()
-            raise ModelError(f"The {what} no longer exists", "An edit has removed it meanwhile.")
+            raise ModelError(f"The {what} no longer exists", "An edit removed it in the meantime.")
         return copy
 
     def of_copies(self, known: Mapping[Value, T]) -> dict[Value, T]:

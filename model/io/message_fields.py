@@ -75,7 +75,7 @@ def _enumerated(kind: Any, text: str) -> int:
     number = integer(text, 32)
     if number not in kind.values_by_number:
         have = ", ".join(f"{n} {value.name}" for n, value in kind.values_by_number.items())
-        raise ModelError(f"{number} is no {kind.name}", f"There are: {have}.")
+        raise ModelError(f"{number} is not a {kind.name}", f"There are: {have}.")
     return number
 
 
@@ -119,7 +119,7 @@ def inner(message: Any, path: Path) -> Any:
 
 def _item(items: Any, name: str, index: int) -> Any:
     if not 0 <= index < len(items):
-        raise ModelError(f"There is no {name}[{index}]", "The model changed meanwhile.")
+        raise ModelError(f"There is no {name}[{index}]", "The model has changed in the meantime.")
     return items[index]
 
 
@@ -319,10 +319,10 @@ class TensorMessage:
 
             ends = np.flatnonzero(np.frombuffer(content, np.uint8) < 0x80)
             if index >= len(ends):
-                raise ModelError(f"There is no {name}[{index}]", "The model changed meanwhile.")
+                raise ModelError(f"There is no {name}[{index}]", "The model has changed in the meantime.")
             start, end = int(ends[index - 1]) + 1 if index else 0, int(ends[index]) + 1
         if end > len(content):
-            raise ModelError(f"There is no {name}[{index}]", "The model changed meanwhile.")
+            raise ModelError(f"There is no {name}[{index}]", "The model has changed in the meantime.")
         return start, end
 
     def _set_all(self, data: bytes) -> None:

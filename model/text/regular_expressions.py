@@ -83,8 +83,8 @@ class _Limit:
         if time.thread_time() >= self._end:
             raise ModelError(
                 "The regular expression takes too long",
-                "It was stopped: on one of the texts it tries more and more ways to match. "
-                "Often a repetition within a repetition is why, as in (a+)+.",
+                "Stopped: one of the texts takes too many steps to match, often because of nested repetitions such as "
+                "(a+)+.",
             )
 
 

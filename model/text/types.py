@@ -149,5 +149,5 @@ def _dimension(text: str) -> Dimension:
         except json.JSONDecodeError:
             pass
     if text[0] in '-+0123456789"' or not text.isprintable():
-        raise ModelError(f"{text!r} cannot be a dimension", "Write a number from 0 on, a name, or ? for unknown.")
+        raise ModelError(f"{text!r} cannot be a dimension", "Write a number of 0 or more, a name, or ? for unknown.")
     return text

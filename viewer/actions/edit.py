@@ -387,7 +387,7 @@ def _select_values(context: MenuContext) -> None:
     "&Deselect",
     Menu.EDIT.section(6),
     when=with_selection,
-    tip="Esc in the graph does the same; Esc again closes the newest message.",
+    tip="Same as Esc in the graph. Esc again closes the newest message.",
     words="nothing clear selection escape",
 )
 def _clear_selection(context: MenuContext) -> None:

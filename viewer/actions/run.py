@@ -192,7 +192,7 @@ def _test(context: MenuContext) -> None:
     "Inputs from &File…",
     Menu.RUN.section(6),
     when=_has_inputs,
-    tip="Take the inputs that an .npz file has arrays for from that file, by name.",
+    tip="Load inputs from an .npz file, matched by name.",
     words="feeds arrays npz data",
 )
 def _inputs_from_file(context: MenuContext) -> None:

@@ -67,14 +67,17 @@ def _view(view: View) -> Action:
             pane.workspace.messages.show("info", "No tensor is selected", detail)
         elif pane.view != view:
             detail = "The available views depend on the type and the number of axes."
-            pane.workspace.messages.show("info", f"There is no view {view} of this", detail)
+            pane.workspace.messages.show("info", f"{view} cannot show this value", detail)
 
     name = view.lower().replace(" ", "_")
     return _view_action(name, f"Values as {view}", run, "If the shape allows it.", "tensor panel show preview")
 
 
 def _mode(number: int, name: str, title: str) -> Action:
-    tip, words = "While a comparison is loaded, of what it compares with.", "tensor before after other difference delta"
+    tip, words = (
+        "While a comparison is loaded, the values that it compares with.",
+        "tensor before after other difference delta",
+    )
     return _view_action(name, title, lambda panel: panel.pane.choose_mode(number), tip, words, has_results)
 
 

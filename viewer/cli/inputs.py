@@ -26,7 +26,10 @@ _MOST_NAMES = 12  # in a message
 def add_input_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options for the values of inputs."""
     parser.add_argument(
-        "--inputs", type=Path, metavar="FILE", help="values of inputs by name, from an .npz or .json file"
+        "--inputs",
+        type=Path,
+        metavar="FILE",
+        help="values of inputs by name, from an .npz or .json file",
     )
     parser.add_argument(
         "--input", action="append", default=[], metavar="NAME=VALUE",

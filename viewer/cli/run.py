@@ -61,8 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--memory-limit", type=size, metavar="SIZE",
-        help="memory limit of inputs, weights, values and buffers together, such as 2G; larger weights are read when "
-        "needed, and other arrays that a node needs only while it computes may come on top",
+        help="memory limit of inputs, weights, values and buffers, such as 2G; weights that do not fit are read when "
+        "needed; a node's temporary arrays are not counted",
     )  # fmt: skip
     parser.add_argument(
         "--time-limit", type=seconds, metavar="S",

@@ -212,7 +212,7 @@ class ModelComparison(QObject):
 
         def copy(edit: Transaction) -> None:
             if self.result is not result:  # compared again meanwhile: the differences may no longer exist
-                raise ModelError("The models were changed meanwhile", f"{title}: nothing was changed.")
+                raise ModelError("The models have changed in the meantime", f"{title}: nothing was changed.")
             refused[:] = apply_differences(edit, result, differences, self.side(into))
 
         def ended(_is_made: bool) -> None:

@@ -50,7 +50,7 @@ GROUPS = Option(
 FOLD_SHARED = Option("graph/fold-shared-constants", True, "Show Constants that several nodes use inside each of them")
 FOLD_NODES = Option(
     "graph/fold-nodes", True, "Fold shape arithmetic",
-    help="Nodes that only compute sizes or prepare constants are a tag on the node that uses them",
+    help="Show shape and constant helper nodes as tags on the nodes they feed",
 )  # fmt: skip
 COLUMNS = Option(
     "graph/columns", True, "Wrap long graphs into columns",
@@ -61,7 +61,7 @@ EDGE_NOTES = Option(
     choices=("none", "range", "magnitude", "mean", "zeros", "histogram"),
 )  # fmt: skip
 WHEEL_ZOOMS = Option("graph/wheel-zooms", False, "Mouse wheel zooms without Ctrl")
-RESTORE_VIEW = Option("graph/restore-view", True, "Return to where a file was left")
+RESTORE_VIEW = Option("graph/restore-view", True, "Reopen files at the last position")
 RELOAD_SILENTLY = Option("files/reload-silently", True, "Reload an unmodified file that changed on disk")
 RUN_IN_PROCESS = Option(
     "run/own-process",
@@ -72,9 +72,8 @@ RUN_IN_PROCESS = Option(
 MEMORY_LIMIT = Option(
     "run/memory-limit", "automatic", "Memory limit of a run",
     choices=("automatic", "1 GB", "2 GB", "4 GB", "8 GB", "16 GB", "32 GB", "64 GB"),
-    help="Of inputs, weights, values and buffers together; at most, and by default, three quarters of the memory.\n"
-    "Weights that do not fit are read from their file for each node. Other arrays that a node needs only while it\n"
-    "computes may come on top.",
+    help="Covers inputs, weights, values and buffers. Three quarters of the memory at most, which is the default.\n"
+    "Weights that do not fit are read from their file for each node. A node's temporary arrays are not counted.",
 )  # fmt: skip
 NAN_ALONE = Option("run/nan-alone", False, "Ignore infinities", help="Search for NaN only")
 COMPARE_MERGED = Option("compare/merged", False)

@@ -169,7 +169,7 @@ class ImportWeightsDialog(QDialog):
 
         def done(read: list[tuple[WeightMatch, Tensor]]) -> None:
             if any(match.value.initializer is not match.old for match in matches):
-                self._refuse(ModelError("The model was edited meanwhile", "Import the file again."))
+                self._refuse(ModelError("The model has been edited in the meantime", "Import the file again."))
                 return
             with workspace.document.edit(title) as edit:
                 for match, tensor in read:

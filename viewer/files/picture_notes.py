@@ -60,7 +60,7 @@ def notes_of_arrays(
         if key is not None:
             found.setdefault(numbers[key[1]], array)
     if not found:
-        raise ModelError(f"{name} has no value of the model", "None of its arrays has the name of a value.", place)
+        raise ModelError(f"{name} has no values of this model", "None of its arrays is named like a value.", place)
     return notes_of_values(found, progress)
 
 

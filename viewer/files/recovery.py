@@ -223,7 +223,9 @@ def _replay_in_copy(files: Documents, tab: DocumentTab, recoverable: Recoverable
     def work(copy: WorkingCopy, progress: Progress) -> EditOutcome:
         nonlocal has_undone
         if document.revision != revision:
-            raise ModelError("The model was changed meanwhile", "The edits apply to the model as it is in the file.")
+            raise ModelError(
+                "The model has changed in the meantime", "The edits apply to the model as it is in the file."
+            )
         warning = None
         try:
             recover(copy.document, recoverable, lets_go.append, progress)

@@ -223,7 +223,7 @@ def _parse(before: DeviceConfiguration, text: str) -> DeviceConfiguration:
     if len(parts) == 1 and parts[0].lstrip("-").isdecimal():
         number = parse_int(parts[0])
         if not 0 < number < 1 << 31:
-            raise ModelError(f"{number} devices are not possible", "Write a number from 1 on.")
+            raise ModelError(f"{number} devices are not possible", "Write a number of 1 or more.")
         return replace(before, num_devices=number, devices=())
     if not parts:
         raise ModelError("A configuration needs devices", "Write how many there are, or their names.")

@@ -99,8 +99,8 @@ TIPS = {
     "ConvTranspose: elements of the input × filters in a group × kernel. MatMul and Gemm: elements of the output × "
     "inner dimension. LSTM, GRU, RNN: steps × batch × elements of both weights. Attention: batch × heads × queries × "
     "keys × the sum of the sizes of a key and a value. Einsum: the product of all letters. Others: none.",
-    "flops": "A multiply-add is two. Elsewhere one for each element of the output: of the input where it is reduced, "
-    "for each place of the window where it is pooled. None for what only moves values.",
+    "flops": "A multiply-add counts as 2. Other operators count 1 per output element (per input element for "
+    "reductions, per window element for pooling). Operators that only move values count 0.",
     "activations": "Elements of the outputs of nodes.",
     "activation_bytes": "Memory of all outputs, if all are kept.",
 }

@@ -75,8 +75,8 @@ def ask_to_convert(
         else "There is no converter for this version."
     )
     box.setInformativeText(
-        f"{changed}\n\n{other} With another number alone they stay unchanged, and may compute something else or be "
-        "invalid."
+        f"{changed}\n\n{other} Changing only the version number leaves the nodes as they are; they may compute "
+        "something else or become invalid."
     )
     if convert is not None:
         converting = box.addButton("&Convert…", QMessageBox.ButtonRole.AcceptRole)

@@ -163,7 +163,7 @@ class NonFiniteNavigator(QObject):
         if not search.is_complete:
             title = "No NaN was found" if is_nan else "No NaN and no infinity was found"
             fine = "contains no NaN" if is_nan else "is finite" if passed is None else "produces none"
-            detail = f"Of {run}, what was searched {fine}, but {unseen(search)}."
+            detail = f"The searched part of {run} {fine}, but {unseen(search)}."
         elif passed is not None:
             title = "No value is NaN" if is_nan else "No node produces an infinity"
             detail = f"The first value of {run} that has an infinity is {name_of(passed)}."

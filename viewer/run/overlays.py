@@ -114,7 +114,7 @@ class Overlays(QObject):
         file, others = display(path.name, 60), len(read.others)
         titles, details = [], []
         if unknown:
-            titles.append(f"{len(unknown):,} of {plural(len(read.numbers), 'name')} in {file} are of no node")
+            titles.append(f"{len(unknown):,} of {plural(len(read.numbers), 'name')} in {file} match no node")
             details.append(_listed(unknown))
         if others:
             where = "" if titles else f" in {file}"

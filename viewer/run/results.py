@@ -44,7 +44,7 @@ _MOST_BYTES = 2 << 30
 
 _MOST_READ = 8  # limit for cached values of a reference
 
-_STOPPED = "This was stopped. The value is computed again when it is selected again."
+_STOPPED = "Stopped. Select the value again to compute it."
 
 #: In graphs of more nodes stale values are searched in the background: 8 ms at this size, 260 ms at 100,000 nodes. For
 #: smaller ones that would refresh every view twice.

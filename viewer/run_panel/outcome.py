@@ -220,7 +220,7 @@ class OutcomeSection(Section):
     def _add_wrong(self, found: list[tuple[Value, Contradiction]]) -> None:
         self._wrong = found
         if found:
-            branch = self._branch(f"Declared otherwise ({len(found)})", theme().warning, self._above)
+            branch = self._branch(f"Different from the declaration ({len(found)})", theme().warning, self._above)
             for value, one in found[:_MOST_ROWS]:
                 self._add(branch, value, _describe(one))
             self._fit()

@@ -108,7 +108,7 @@ class TensorEditing:
         def apply(edit: Transaction) -> None:
             if tensors.tensor_at(location) is not held and not _same_constant(location, held):
                 self._workspace.messages.show(
-                    "warning", "The tensor was changed meanwhile", f"{title} was not applied."
+                    "warning", "The tensor has changed in the meantime", f"{title} was not applied."
                 )
                 return
             tensors.set_tensor_at(edit, location, made)
@@ -208,7 +208,7 @@ class TensorEditing:
 
         def work() -> Held:
             if block[0] > free[0] or block[1] > free[1]:
-                detail = f"From this cell on there is room for {free[0]}×{free[1]}."
+                detail = f"From this cell, there is room for {free[0]}×{free[1]}."
                 raise ModelError(f"A block of {block[0]}×{block[1]} does not fit", detail)
             if which.wrap:
                 return _changed(held, lambda tensor: tensors.paste(tensor, rows, lambda _r, c: (start + c,)))

@@ -390,7 +390,7 @@ class TensorPane(QWidget):
 
     def _reading_ended(self, reader: Reader) -> None:
         if reader is self._awaited and self._reader is None and self.notice.text() == _READING:
-            self._show_notice("This was stopped. The values are read when they are selected again.")
+            self._show_notice("Stopped. Select the value again to load it.")
 
     def _ready(self, reader: Reader) -> None:
         if reader is not self._awaited:
@@ -482,7 +482,7 @@ class TensorPane(QWidget):
         def finished() -> None:
             if task.cancelled and self._drawing is task and self._reader is reader and drawing != self._drawn:
                 self._settle()
-                self._show_drawing_notice("This was stopped. It is drawn when it is chosen again.")
+                self._show_drawing_notice("Stopped. Choose the view again to draw it.")
 
         if drawing != self._drawn and not self._is_old:
             self._slow.start()
@@ -589,7 +589,7 @@ class TensorPane(QWidget):
         self.refresh()
         if mode != self.mode_box.currentIndex() and not (self.subject and self.subject.may_be_comparable):
             self._mode = 0
-            title, detail = "There is no value of the previous run", "Two runs must have computed it."
+            title, detail = "No previous value", "Run the model twice to compare."
             if self.workspace.results.reference is not None:
                 title, detail = "There is no other value", "The comparison has none that corresponds to this one."
             if self.subject is not None and self.subject.modes > 1:

@@ -104,7 +104,7 @@ class StatisticsPane(QScrollArea):
 
         def finished() -> None:
             if self._reader is reader and task.cancelled:
-                self.clear("This was stopped. The elements are counted when they are selected again.")
+                self.clear("Stopped. Select the value again to compute its statistics.")
 
         task = tasks.start(
             "Computing statistics", partial(counted, reader),

@@ -127,7 +127,7 @@ def _change_copy(
 
     def work(copy: WorkingCopy, progress: Progress) -> EditOutcome:
         if once and workspace.document.revision != revision:
-            raise ModelError("The model was changed meanwhile", f"{title}: nothing was changed.")
+            raise ModelError("The model has changed in the meantime", f"{title}: nothing was changed.")
         with copy.document.edit(title) as edit:
             places = change(edit, copy.copy_of, progress)
         progress.check()

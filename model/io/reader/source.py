@@ -237,7 +237,7 @@ def open_file(path: str | os.PathLike[str], progress: Progress = SILENT) -> File
     except PermissionError as error:
         if Path(name).is_dir():  # Windows reports this for a folder
             raise ModelError("This is a folder, not a model file", name) from error
-        raise ModelError("The file may not be read", f"{name}: {error.strerror}") from error
+        raise ModelError("No permission to read the file", f"{name}: {error.strerror}") from error
     except (OSError, ValueError) as error:
         if getattr(error, "errno", None) == errno.ENXIO:
             raise ModelError("This is not a regular file", f"{name} is a socket.") from error

@@ -152,7 +152,7 @@ def _read_npy(stream: IO[bytes], size: int, file: Path) -> NDArray[Any]:
         shape, is_fortran, dtype = read(stream)
         needed = prod(int(d) for d in shape) * dtype.itemsize
         if dtype.hasobject:
-            raise ModelError(f"{file.name} is not read", "It holds Python objects, which may run code.", str(file))
+            raise ModelError(f"{file.name} was not read", "It holds Python objects, which may run code.", str(file))
         found = size - stream.tell()
         if needed != found:
             raise ModelError(f"{file.name} is damaged", f"{found:,} bytes of values; {needed:,} are needed.", str(file))
@@ -195,7 +195,7 @@ def _read_npz(file: Path, member: str) -> NDArray[Any]:
         raise ModelError(f"{file.name} has no arrays", "The archive holds no .npy file.", str(file))
     if not member and len(names) > 1:
         listed = ", ".join(names[:12])
-        raise ModelError(f"{file.name} has {len(names)} arrays", f"Name the one that is meant: {listed}.", str(file))
+        raise ModelError(f"{file.name} has {len(names)} arrays", f"Choose one of them: {listed}.", str(file))
     name = member or names[0]
     if name not in names:
         raise ModelError(f"{file.name} has no array {name}", f"It has: {', '.join(names[:12])}.", str(file))
@@ -351,7 +351,7 @@ def _write_npy(written: IO[bytes], tensor: Tensor) -> None:
     if dtype.hasobject:
         dtype = np.dtype(f"U{max((len(str(text)) for piece in tensor.pieces() for text in piece), default=1) or 1}")
         if dtype.itemsize * tensor.size > WINDOW_TENSOR:
-            detail = "In a .npy file all take as much room as the longest. Write .pb or .csv."
+            detail = "In an .npy file every text takes as much room as the longest one. Write .pb or .csv."
             raise ModelError("The texts are too long", detail)
     stored = np.dtype(f"V{dtype.itemsize}") if dtype.isbuiltin == 2 else dtype
     head = {"descr": np.lib.format.dtype_to_descr(stored), "fortran_order": False, "shape": tuple(tensor.shape)}

@@ -35,8 +35,8 @@ _REASONS = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
     errno.EROFS: "the disk is read-only",
-    errno.EACCES: "the folder or file may not be written to",
-    errno.EPERM: "the folder or file may not be written to",
+    errno.EACCES: "no permission to write to the folder or file",
+    errno.EPERM: "no permission to write to the folder or file",
     errno.ENOENT: "the folder does not exist",
     errno.ENOTDIR: "the folder does not exist",
     errno.EIO: "the disk reports an error",
@@ -57,7 +57,7 @@ def save_error(
         reason = "another program has the file open"
     else:
         reason = _REASONS.get(error.errno or 0, error.strerror or str(error))
-    kept = " The file that was there is as it was." if untouched and os.path.lexists(path) else ""
+    kept = " The existing file is unchanged." if untouched and os.path.lexists(path) else ""
     return ModelError(title, f"{path}: {reason}.{kept}")
 
 

@@ -425,7 +425,7 @@ def test_why_a_constant_does_not_fit_is_told_in_plain_words(kind: str, constant:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("garbage.npy", "it does not begin like an .npy file"),
+        ("garbage.npy", "not an .npy file (wrong header)"),
         ("folder", "it is a folder"),
         ("long.npy", "its header of 60000 bytes is longer than any that numpy writes"),
         ("long.json", "a number has more than 4300 digits"),

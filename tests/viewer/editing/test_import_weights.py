@@ -98,5 +98,5 @@ def test_an_edit_before_the_import_is_not_overwritten(desk, qtbot, imported):
         set_tensor(edit, desk.value("scale"), ArrayTensor(np.float32([7, 8])))
     dialog.ok.click()
     qtbot.waitUntil(dialog.error.isVisible)
-    assert "edited meanwhile" in dialog.error.text()
+    assert "in the meantime" in dialog.error.text()
     assert desk.value("scale").initializer.numpy().tolist() == [7, 8]

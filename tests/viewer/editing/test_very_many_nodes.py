@@ -235,7 +235,7 @@ def test_a_name_given_meanwhile_is_not_replaced(at_work):
     dialog.apply()
     with at_work.document.edit("Mine") as edit:
         edit.do(SetField(at_work.node("first"), "name", "mine"))
-    at_work.qtbot.waitUntil(lambda: "meanwhile" in dialog.error.text())
+    at_work.qtbot.waitUntil(lambda: "meantime" in dialog.error.text())
     assert at_work.document.undo_title == "Mine"
 
 

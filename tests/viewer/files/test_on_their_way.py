@@ -103,7 +103,7 @@ def test_a_save_goes_on_without_an_edit_that_is_refused(qtbot, window, being_wri
         initializers.set_tensor(edit, builders.value(workspace.document, "w"), ArrayTensor(np.ones(2, np.float32)))
     held_up.set()
     qtbot.waitUntil(lambda: idle(window))
-    assert titles(window.tab) == ["The tensor was changed meanwhile"]
+    assert titles(window.tab) == ["The tensor has changed in the meantime"]
     assert weights_in(window.tab.path).tolist() == [1, 1]
     assert not window.tab.modified
 
@@ -315,7 +315,7 @@ def test_a_tab_stays_open_with_what_was_refused_while_closing_saved(qtbot, windo
     answer(qtbot, question(qtbot, window), Button.Save)
     held_up.set()
     qtbot.waitUntil(lambda: idle(window))
-    assert titles(window.tab) == ["The tensor was changed meanwhile"]
+    assert titles(window.tab) == ["The tensor has changed in the meantime"]
     assert weights_in(window.tab.path).tolist() == [1, 1]
     window.close()
     qtbot.waitUntil(lambda: not isValid(window))

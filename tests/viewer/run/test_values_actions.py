@@ -66,7 +66,7 @@ def test_a_view_that_does_not_fit_is_not_forced(window, qtbot, workspace):
     assert panel.pane.view == before
     do(qtbot, window, workspace, "Difference From the Previous Run")
     assert [message.title for message in told] == [
-        "There is no view Attention of this", "There is no value of the previous run",
+        "Attention cannot show this value", "No previous value",
     ]  # fmt: skip
 
 

@@ -446,7 +446,7 @@ def test_large_tensors_are_changed_off_the_thread(qtbot, panel, chain):
     heard = []
     chain.messages.shown.connect(heard.append)
     qtbot.waitUntil(lambda: bool(heard))
-    assert "meanwhile" in heard[0].title
+    assert "meantime" in heard[0].title
     assert value.initializer.shape == (1,)
 
 
@@ -499,8 +499,8 @@ def test_where_a_block_finds_no_room_the_room_there_is_is_told(qtbot, panel, cha
     select(qtbot, panel, put(chain, np.zeros((2, 3), np.float32)))
     panel.pane.editing.paste("1\t2\n3\t4", panel.pane.slices.slice, 1, 0)
     assert [(message.title, message.detail) for message in told] == [
-        ("A block of 1×4 does not fit", "From this cell on there is room for 1×3."),
-        ("A block of 2×2 does not fit", "From this cell on there is room for 1×3."),
+        ("A block of 1×4 does not fit", "From this cell, there is room for 1×3."),
+        ("A block of 2×2 does not fit", "From this cell, there is room for 1×3."),
     ]
 
 

@@ -178,7 +178,7 @@ def part_of(
         return scene, surface.viewport.area, surface.colouring
     boxes = [box for item in selected for box in scene.drawing.boxes_for(item)]
     if not boxes:
-        raise ModelError("There is nothing to draw", "Nothing that is selected is in this graph.")
+        raise ModelError("There is nothing to draw", "Nothing in this graph is selected.")
     kept = np.unique(np.array(boxes, np.intp))
     colouring = surface.colouring
     if colouring is not None:
