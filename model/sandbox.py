@@ -1,6 +1,6 @@
 """Run code that may crash, hang or exhaust memory in a child process with limits (sandbox).
 
-onnx's C++ helpers (checker, shape inference, version converter, inliner, text parser) do all three on small hostile
+onnx's C++ helpers (checker, shape inference, inliner, text parser) do all three on small hostile
 files, so none of them ever runs in the program's own process. The child receives and returns bytes through its standard
 input and output, and ends when its input is closed, hence with the program. Starting one takes a quarter of a second of
 processor time, so a child that has answered is kept for later calls.

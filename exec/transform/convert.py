@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from onnx_workbench.exec.inspect.equivalence import Equivalence, compare_isolated
+from onnx_workbench.exec.inspect.equivalence import Equivalence
 from onnx_workbench.exec.inspect.self_check import Change, check_transformed
 from onnx_workbench.model.analysis.call_graph import callers_of
 from onnx_workbench.model.edits.names import (
@@ -39,13 +39,6 @@ RENAMED: dict[str, Callable[..., int]] = {
 }
 
 _SAID = {"nodes": "node", "unnamed": "unnamed node", "initializers": "initializer", "values": "value"}
-
-#: Who converts nodes to another operator set, as a person reads it.
-CONVERTERS = {
-    "auto": "automatic: own adapters, else onnx's converter",
-    "own": "own adapters",
-    "onnx": "onnx's converter, else own adapters",
-}
 
 _MOST_DIGITS = 4  # of an axis
 _MOST_NAMED = 5
@@ -110,8 +103,8 @@ def counted(text: str, count: int) -> str:
 def only(**chosen: Any) -> argparse.Namespace:
     """Return the objects to convert, all else being left as it is: see the options of the command."""
     nothing: dict[str, Any] = {"opset": None, "precision": None, "functions": None, "ir_version": None, "sort": False}
-    how = {"converter": "auto", "keep": []}
-    return argparse.Namespace(**nothing | how | {"freeze": [], "free": [], "strip": [], "rename": []} | chosen)
+    lists: dict[str, Any] = {"keep": [], "freeze": [], "free": [], "strip": [], "rename": []}
+    return argparse.Namespace(**nothing | lists | chosen)
 
 
 def attempt(
@@ -241,23 +234,10 @@ class _Conversions:
         version, part = self._options.opset, self.part
         known = self._type_of()
         with self._document.edit("Convert operator set") as edit:
-            report = convert_opset(
-                edit,
-                version,
-                known,
-                self._progress,
-                infer=self._type_of,
-                converter=self._options.converter,
-                differ=self._difference,
-            )
+            report = convert_opset(edit, version, known, self._progress, infer=self._type_of)
             if part is not None:
                 raise _of_the_whole_model(report, part, self.part or frozenset())
         return report
-
-    def _difference(self, before: Model, after: Model) -> str:
-        """Return the difference of outputs, where both models can be run."""
-        agreement = compare_isolated(before, after, runs=1, progress=self._progress)
-        return agreement.reason if agreement.agrees is False else ""
 
     def _rename(self, what: str) -> ConversionReport:
         from onnx_workbench.model.convert import ConversionReport

@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 _LARGEST_CONSTANT = 1 << 16  # most elements of an input that can become an attribute
 
 
-class NotConvertible(ModelError):
-    """A node that no adapter here can convert, though another converter may."""
-
-
 def number_constant(node: Node) -> NDArray[Any] | None:
     """Return the numbers of a Constant, None where they are many, not numbers, or an attribute reference."""
     import numpy as np
@@ -75,13 +71,8 @@ class NodeEditor:
     # -- reading -------------------------------------------------------------------------------------------------
 
     def refuse(self, reason: str) -> ModelError:
-        """Return the error that names this node: the other version cannot express it."""
+        """Return the error that names this node, and why it cannot be converted."""
         return ModelError(f"{self.node.op_type} cannot be converted", f"{self.node.title}: {reason}", self.node)
-
-    def unable(self, reason: str) -> NotConvertible:
-        """Return the same error for what may be expressible, but is not supported here."""
-        error = self.refuse(reason)
-        return NotConvertible(error.title, error.detail, error.place)
 
     def has(self, index: int) -> bool:
         """Return whether an input is present."""
@@ -98,7 +89,7 @@ class NodeEditor:
         """Return the values of a constant input; ModelError for a computed one."""
         array = self.constant_or_none(index)
         if array is None:
-            raise self.unable(f"its input {index} is computed while the model runs; before, it was an attribute")
+            raise self.refuse(f"its input {index} is computed while the model runs; before, it was an attribute")
         return array
 
     def constant_or_none(self, index: int) -> NDArray[Any] | None:
@@ -165,7 +156,7 @@ class NodeEditor:
         if found is None and isinstance(kind, TensorType):
             found = kind.element_type
         if not isinstance(found, ElementType) or not found:
-            raise self.unable(f"the type of its input {index} is not known")
+            raise self.refuse(f"the type of its input {index} is not known")
         return found.numpy_dtype
 
     # -- writing -------------------------------------------------------------------------------------------------

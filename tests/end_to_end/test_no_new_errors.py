@@ -160,7 +160,7 @@ COMMAND_LINES = {
     "newest opset": "convert IN -o OUT --opset 26 --check 1",
     "opset 13": "convert IN -o OUT --opset 13 --no-check",
     "older opset": "convert IN -o OUT --opset 8 --no-check",
-    "onnx's converter": "convert IN -o OUT --opset 21 --converter onnx --no-check",
+    "opset 21": "convert IN -o OUT --opset 21 --no-check",
     "IR version": "convert IN -o OUT --ir-version 9",
     "float16": "convert IN -o OUT --precision float16 --no-check",
     "float16 inside": "convert IN -o OUT --precision float16 --keep inputs-outputs --no-check",

@@ -256,7 +256,7 @@ def one_helper_process() -> Iterator[None]:
         return ask(function, payload)
 
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("model.inference.infer", "model.convert.onnx_converter", "model.sandbox"):
+        for name in ("model.inference.infer", "model.sandbox"):
             patch.setattr(import_module(f"onnx_workbench.{name}"), "run_isolated", call)
         yield
     child.close()

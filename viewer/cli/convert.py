@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench import api
-from onnx_workbench.exec.transform.convert import CONVERTERS, RENAMED, counted
+from onnx_workbench.exec.transform.convert import RENAMED, counted
 from onnx_workbench.model.analysis.node_subset import tensors_of
 from onnx_workbench.model.text.dimension_sizes import sizes
 from onnx_workbench.viewer.cli.arguments import add_check_arguments
@@ -54,11 +54,6 @@ def _add_meaning_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that change operators and values."""
     parser.add_argument("--opset", type=int, metavar="N", help="convert to this version of ai.onnx")
     parser.add_argument(
-        "--converter", choices=tuple(CONVERTERS), default="auto",
-        help="with --opset: auto (own adapters, where they cannot onnx's version converter), own (adapters only), or "
-        "onnx (its converter, where it fails own adapters)",
-    )  # fmt: skip
-    parser.add_argument(
         "--ir-version", type=int, metavar="N", help="declare this IR version; newer features of the model are reported"
     )
     parser.add_argument(
@@ -99,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
     model = read_model(options)
     with progress("Converting") as converting:
         converted = api.convert(
-            model, opset=options.opset, converter=options.converter, precision=options.precision, keep=options.keep,
+            model, opset=options.opset, precision=options.precision, keep=options.keep,
             freeze=sizes(options.freeze), free=options.free, functions=options.functions, strip=options.strip,
             rename=options.rename, sort=options.sort, ir_version=options.ir_version,
             nodes=chosen_nodes(options.nodes, model), checks=options.check, progress=converting,

@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
-from onnx_workbench.exec.transform.convert import CONVERTERS, RENAMED, Trial, attempt, counted
+from onnx_workbench.exec.transform.convert import RENAMED, Trial, attempt, counted
 from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.symbolic import is_name
 from onnx_workbench.model.checks.models import NEWEST_IR_VERSION
@@ -139,12 +139,6 @@ class ConvertDialog(QDialog):
         """Create the fields for scope, opset, precision and dimensions."""
         self.scope = ScopeBox(self.workspace)
         self.opset = self._make_opset()
-        self.converter = QComboBox()
-        self.converter.setToolTip(
-            wrapped("How nodes are converted to another opset. The preview says which converter was used")
-        )
-        for name, title in CONVERTERS.items():
-            self.converter.addItem(title, name)
         self.precision = QComboBox()
         self.precision.addItem("unchanged", None)
         for name in PRECISIONS:
@@ -167,7 +161,6 @@ class ConvertDialog(QDialog):
         for title, field in (
             ("Con&vert:", self.scope),
             ("&Opset:", self.opset),
-            ("Conver&ter:", self.converter),
             ("&Precision:", self.precision),
             ("&Keep:", self.keep),
             ("", self.keep_interface),
@@ -188,7 +181,7 @@ class ConvertDialog(QDialog):
         self._add_functions_and_names(form)
         self._rare_rows = range(first, form.rowCount())
         self._show_more(shown=False)
-        for combo in (self.opset, self.converter, self.precision, self.functions, self.ir_version):
+        for combo in (self.opset, self.precision, self.functions, self.ir_version):
             combo.currentIndexChanged.connect(self._on_choice)
         for line in (self.keep, self.freeze, self.free):
             line.textEdited.connect(self._on_choice)
@@ -269,7 +262,6 @@ class ConvertDialog(QDialog):
     def _enable(self) -> None:
         for field in (self.keep, self.keep_interface):
             self._form.setRowVisible(field, self.precision.currentData() is not None)
-        self._form.setRowVisible(self.converter, self.opset.currentData() is not None)
         for whole in (self.ir_version, self.sort, *(self.strip[part] for part in OF_THE_MODEL)):
             whole.setEnabled(self.scope.nodes is None)
         self._suggest()
@@ -287,7 +279,6 @@ class ConvertDialog(QDialog):
         keep = [part.strip() for part in self.keep.text().split(",") if part.strip()]
         return argparse.Namespace(
             opset=self.opset.currentData(),
-            converter=self.converter.currentData(),
             precision=self.precision.currentData(),
             keep=[*keep, *(["inputs-outputs"] if self.keep_interface.isChecked() else [])],
             freeze=[part.strip() for part in self.freeze.text().split(",") if part.strip()],
@@ -308,7 +299,7 @@ class ConvertDialog(QDialog):
         if self._task is not None:
             self._task.cancel()
         self._trial = self._task = None
-        wanted = any(value for name, value in vars(options).items() if name not in ("keep", "converter"))
+        wanted = any(value for name, value in vars(options).items() if name != "keep")
         self.state.setText("Preparing the preview…" if wanted else "Choose what to convert.")
         if not wanted:
             return

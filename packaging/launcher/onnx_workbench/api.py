@@ -280,7 +280,6 @@ def convert(
     model: Model | Document,
     *,
     opset: int | None = None,
-    converter: Literal["auto", "own", "onnx"] = "auto",
     precision: Literal["float32", "float16", "bfloat16"] | None = None,
     keep: Sequence[str] = (),
     freeze: Mapping[str, int] | None = None,
@@ -296,7 +295,7 @@ def convert(
 ) -> Converted:
     """Convert the operator set, the precision, dimensions, functions or names of a model; all that is asked for.
 
-    - `opset`: the version of ai.onnx to convert to; `converter`: own adapters, onnx's version converter, or either.
+    - `opset`: the version of ai.onnx to convert to.
     - `precision` of weights and computing; `keep`: operators, or patterns of node names, that stay as they are, and
       "inputs-outputs" for those.
     - `freeze`: numbers for named dimensions; `free`: names for dimensions of inputs, as "batch" for the first one of
@@ -324,7 +323,7 @@ def convert(
 
     document = _document(model)
     options = asked(
-        opset=opset, converter=converter, precision=precision, keep=list(keep),
+        opset=opset, precision=precision, keep=list(keep),
         freeze=[f"{name}={size}" for name, size in (freeze or {}).items()], free=list(free), functions=functions,
         strip=list(strip), rename=list(rename), sort=sort, ir_version=ir_version,
     )  # fmt: skip

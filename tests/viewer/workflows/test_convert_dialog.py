@@ -285,22 +285,6 @@ def test_what_computes_otherwise_is_not_done(dialog, qtbot):
     assert snapshot(document.model) == before
 
 
-@pytest.mark.parametrize(
-    "text",
-    ['<ir_version: 8, opset_import: ["" : 12]> g (float[2,3] x) => (float[2,1] y) { y = ReduceSum<axes=[1]>(x) }'],
-)
-def test_the_converter_is_chosen_for_another_operator_set(dialog, qtbot):
-    assert dialog.converter.isHidden()
-    dialog.opset.setCurrentText("13")
-    assert dialog.converter.isVisible()
-    settled(dialog, qtbot)
-    assert "ReduceSum is written as in version 13" in lines(dialog)
-    dialog.converter.setCurrentIndex(dialog.converter.findData("onnx"))
-    assert not dialog.ok.isEnabled()
-    settled(dialog, qtbot)
-    assert "ReduceSum was converted by onnx's version converter" in lines(dialog)
-
-
 def test_the_result_stays_until_the_dialog_is_closed(dialog, qtbot):
     dialog.opset.setCurrentText("13")
     settled(dialog, qtbot)
