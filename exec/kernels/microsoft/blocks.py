@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -114,12 +114,15 @@ def matmul_nbits_1(
     *,
     K: int,
     N: int,
-    _accuracy_level: int = 0,  # allows less accuracy, which is not needed here
+    _accuracy_level: int = 0,
     bits: int = 4,
     block_size: int,
     weight_prepacked: int = 0,
 ) -> Array:
-    """Return a times the transpose of a matrix [N, K] of few bits."""
+    """Return a times the transpose of a matrix [N, K] of few bits.
+
+    `accuracy_level` allows less accuracy; ONNX Runtime, and so this, makes use of it for constant weights alone.
+    """
     if weight_prepacked:
         msg = "weight_prepacked is set: the weights are laid out for one kind of GPU; expected 0"
         raise KernelError(msg)
@@ -129,7 +132,10 @@ def matmul_nbits_1(
 
 @prepares(matmul_nbits_1)
 def prepare_matmul_nbits(constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Array] | None:
-    """Dequantize constant weights once."""
+    """Dequantize constant weights once.
+
+    With accuracy level 4 and codes of 4 or 8 bits the rows of A are quantized to 8 bits in the blocks of the weights.
+    """
     given = [*constants, *(None,) * 6][:6]
     b, scales = given[1], given[2]
     optional = [constants[i] if i < len(constants) else None for i in (3, 4)]
@@ -137,6 +143,7 @@ def prepare_matmul_nbits(constants: Sequence[Array | None], **attributes: Any) -
         return None
     sizes = {name: attributes.get(name, 4) for name in ("N", "K", "bits", "block_size")}
     expanded: list[Array] = []
+    in_bytes = attributes.get("accuracy_level") == 4 and sizes["bits"] in (4, 8)
 
     def run(
         a: Array,
@@ -151,9 +158,26 @@ def prepare_matmul_nbits(constants: Sequence[Array | None], **attributes: Any) -
             return _multiplied(a, _weights(b, scales, zero_points, g_idx, sizes), bias)
         if not expanded:
             expanded.append(_weights(b, scales, zero_points, g_idx, sizes))
-        return _multiplied(a, expanded[0], bias)
+        rows = a
+        is_plain = g_idx is None and (zero_points is None or zero_points.dtype == np.uint8)
+        if in_bytes and is_plain and a.dtype == np.float32 and a.ndim and a.shape[-1] == sizes["K"]:
+            rows = _in_bytes(a, sizes["block_size"])
+        return _multiplied(rows, expanded[0], bias)
 
     return run
+
+
+def _in_bytes(a: Array, size: int) -> Array:
+    """Round `a` to 127 steps up to the largest magnitude of each block of its last axis."""
+    depth = a.shape[-1]
+    blocks = np.zeros((a.size // max(1, depth), -(-depth // size), size), a.dtype)
+    blocks.reshape(len(blocks), -1)[:, :depth] = a.reshape(-1, depth)
+    step = np.abs(blocks).max(-1, keepdims=True) / a.dtype.type(127)
+    inverse = np.divide(1, step, out=np.zeros_like(step), where=step != 0)
+    np.multiply(blocks, inverse, out=blocks)
+    np.rint(blocks, out=blocks)
+    np.multiply(blocks, step, out=blocks)
+    return blocks.reshape(len(blocks), -1)[:, :depth].reshape(a.shape)
 
 
 @kernel("MatMulFpQ4", since=1, domain=MICROSOFT)
@@ -227,7 +251,7 @@ def gather_block_quantized_1(
     """Slices of a block-quantized tensor, dequantized; zeros for indices out of range."""
     gathered, along = normal_axis(gather_axis, data.ndim), normal_axis(quantize_axis, data.ndim)
     inside = (indices >= -data.shape[gathered]) & (indices < data.shape[gathered])
-    known = np.where(inside, indices, 0)
+    known = np.where(inside, indices % max(1, data.shape[gathered]), 0)
     shift = indices.ndim - 1 if gathered < along else 0
     if is_narrow(data.dtype) and is_float(data.dtype):
         if zero_points is not None or scales.ndim != data.ndim:
@@ -236,13 +260,22 @@ def gather_block_quantized_1(
         block_size = block_size or max(1, data.shape[along])
         scales = unidirectional(scales, (*data.shape[:along], scales.shape[along], *data.shape[along + 1 :]))
     codes = _codes(data, known, bits, gathered, along)
-    factor = _per_element(onnx("Gather", 13, scales, known, axis=gathered), along + shift, block_size, codes)
+
+    def per_element(values: Array) -> Array:
+        """Return one value per element of the slices from one per block."""
+        if gathered == along:
+            if block_size < 1 or values.shape[along] * block_size < data.shape[along]:
+                _refuse_blocks(values, data, block_size, along)
+            return np.asarray(onnx("Gather", 13, values, known // block_size, axis=along))
+        return _per_element(onnx("Gather", 13, values, known, axis=gathered), along + shift, block_size, codes)
+
+    factor = per_element(scales)
     wide = codes.astype(np.float32)
     if zero_points is not None:
-        zero = onnx("Gather", 13, zero_points, known, axis=gathered)
+        zero = zero_points
         if zero.dtype == np.uint8 and bits < 8:
             zero = unpacked(zero, bits, scales.shape[-1])
-        wide -= _per_element(zero, along + shift, block_size, codes).astype(np.float32)
+        wide -= per_element(zero).astype(np.float32)
     elif data.dtype == np.uint8:
         wide -= np.float32(1 << (bits - 1))
     result = np.asarray(wide * widen(factor))
@@ -261,11 +294,15 @@ def _codes(data: Array, indices: Array, bits: int, gathered: int, along: int) ->
     return unpacked(packed, bits, packed.shape[-1] * (8 // bits))
 
 
+def _refuse_blocks(values: Array, codes: Array, block_size: int, axis: int) -> NoReturn:
+    given = f"{values.shape} scales for {codes.shape} codes in blocks of {block_size}"
+    msg = f"{given}; expected one for each block along axis {axis}"
+    raise KernelError(msg)
+
+
 def _per_element(values: Array, axis: int, block_size: int, codes: Array) -> Array:
     """Expand one value per block to one per element."""
     if block_size < 1 or values.ndim != codes.ndim or values.shape[axis] * block_size < codes.shape[axis]:
-        given = f"{values.shape} scales for {codes.shape} codes in blocks of {block_size}"
-        msg = f"{given}; expected one for each block along axis {axis}"
-        raise KernelError(msg)
+        _refuse_blocks(values, codes, block_size, axis)
     spread = np.repeat(values, min(block_size, codes.shape[axis]), axis)
     return spread[(slice(None),) * axis + (slice(0, codes.shape[axis]),)]

@@ -22,27 +22,53 @@ def onnx(op_type: str, opset: int, *inputs: Array | None, wanted: Sequence[bool]
     return kernel.function(*leading, *inputs, **attributes)
 
 
+#: What fused operators may name, and the standard operator of that.
+_ACTIVATIONS = {
+    name: name
+    for name in (
+        "Celu", "Clip", "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "Relu", "Selu", "Sigmoid",
+        "Softmax", "Softplus", "Softsign", "Swish", "Tanh", "ThresholdedRelu",
+    )
+} | {"SiLU": "Swish", "Silu": "Swish"}  # fmt: skip
+
+
 def activate(
-    x: Array, name: str | None, alpha: float | None = None, beta: float | None = None, _gamma: float | None = None
+    x: Array, name: str | None, alpha: float | None = None, beta: float | None = None, gamma: float | None = None
 ) -> Array:
-    """Apply the activation that a fused operator names; None is the identity."""
-    match name or "":
-        case "":
-            return x
-        case "Relu" | "Tanh" | "Sigmoid" | "Softplus" | "Softsign" | "Gelu" | "HardSwish" | "Elu" | "Softmax":
-            return np.asarray(onnx(name or "", 20, x))
-        case "LeakyRelu":
-            return np.asarray(onnx("LeakyRelu", 20, x, alpha=0.01 if alpha is None else alpha))
-        case "HardSigmoid":
-            share, shift = 0.2 if alpha is None else alpha, 0.5 if beta is None else beta
-            return np.asarray(onnx("HardSigmoid", 20, x, alpha=share, beta=shift))
-        case "Clip":
-            low, high = (None if v is None else np.array(v, x.dtype) for v in (alpha, beta))
-            return np.asarray(onnx("Clip", 13, x, low, high))
-        case "SiLU" | "Silu" | "Swish":
-            return np.asarray(onnx("Swish", 24, x))
-    msg = f"activation is {name!r}; expected Relu, Tanh, Sigmoid, LeakyRelu, HardSigmoid, Clip, Gelu or the like"
-    raise KernelError(msg)
+    """Apply the activation that a fused operator names, with the parameters that the standard operator has.
+
+    None is the identity; a parameter that is omitted has the default of the standard operator.
+    """
+    if not name:
+        return x
+    if _operator(name) == "Clip":
+        low, high = (None if v is None else np.array(v, x.dtype) for v in (alpha, beta))
+        return np.asarray(onnx("Clip", 13, x, low, high))
+    values = {"alpha": alpha, "beta": beta, "gamma": gamma}
+    given: dict[str, Any] = {key: values[key] for key in _parameters(name) if values[key] is not None}
+    return np.asarray(onnx(_operator(name), 24, x, **given))
+
+
+def activate_in_order(x: Array, name: str | None, parameters: Sequence[float]) -> Array:
+    """Apply an activation whose parameters are a list, in the order in which the standard operator has them."""
+    if not name:
+        return x
+    return activate(x, name, **dict(zip(_parameters(name), parameters, strict=False)))
+
+
+def _operator(name: str) -> str:
+    if name not in _ACTIVATIONS:
+        msg = f"activation is {name!r}; expected one of {', '.join(sorted(_ACTIVATIONS))}"
+        raise KernelError(msg)
+    return _ACTIVATIONS[name]
+
+
+def _parameters(name: str) -> list[str]:
+    """Return which of alpha, beta and gamma an activation has."""
+    if _operator(name) == "Clip":
+        return ["alpha", "beta"]
+    attributes = find(_operator(name), 24).attributes
+    return [parameter for parameter in ("alpha", "beta", "gamma") if parameter in attributes]
 
 
 def channels_first(x: Array) -> Array:

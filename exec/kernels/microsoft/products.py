@@ -9,7 +9,14 @@ import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.microsoft.activations import plus
-from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, activate, channels_first, channels_last, onnx
+from onnx_workbench.exec.kernels.microsoft.onnx_calls import (
+    MICROSOFT,
+    activate,
+    activate_in_order,
+    channels_first,
+    channels_last,
+    onnx,
+)
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import integers, scalar_float
 from onnx_workbench.exec.kernels.shared.dtypes import cast, dtype_of, narrow, widen
@@ -148,7 +155,7 @@ def fused_conv_1(
         "Conv", 11, x, w, b, auto_pad=auto_pad, dilations=dilations, group=group, kernel_shape=kernel_shape, pads=pads,
         strides=strides,
     )  # fmt: skip
-    return activate(plus(y, z), activation, *(activation_params or ()))
+    return activate_in_order(plus(y, z), activation, activation_params or ())
 
 
 @kernel("NhwcConv", since=1, domain=MICROSOFT, without=("activation", "activation_params", "z"))

@@ -17,6 +17,7 @@ from onnx_workbench.exec.kernels.registry import kernel, prepares
 from onnx_workbench.exec.kernels.shared.axes import normal_axes
 from onnx_workbench.exec.kernels.shared.byte_products import ByteMatrix, to_int32
 from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
+from onnx_workbench.exec.kernels.shared.windows import window
 from onnx_workbench.exec.values.arrays import Array
 from onnx_workbench.exec.values.statistics import describe
 
@@ -234,12 +235,26 @@ def qlinear_average_pool_1(
 ) -> Array:
     """AveragePool, quantized."""
     wide = real(x, x_scale, x_zero_point)
+    source = np.ascontiguousarray(channels_first(wide)) if channels_last else wide
+    if count_include_pad and ceil_mode:
+        # ONNX Runtime divides by the size of the kernel where a window reaches beyond the padding too, as if padded.
+        pads = _pads_to_reach(source.shape[2:], kernel_shape, strides, pads, auto_pad)
+        ceil_mode, auto_pad = 0, "NOTSET"
     y = onnx(
-        "AveragePool", 11, np.ascontiguousarray(channels_first(wide)) if channels_last else wide, auto_pad=auto_pad,
-        ceil_mode=ceil_mode, count_include_pad=count_include_pad, kernel_shape=kernel_shape, pads=pads, strides=strides,
+        "AveragePool", 11, source, auto_pad=auto_pad, ceil_mode=ceil_mode, count_include_pad=count_include_pad,
+        kernel_shape=kernel_shape, pads=pads, strides=strides,
     )  # fmt: skip
     y = _requantized(y, y_scale, y_zero_point, x)
     return _last(y) if channels_last else y
+
+
+def _pads_to_reach(
+    sizes: Sequence[int], kernel: Sequence[int], strides: Ints, pads: Ints, auto_pad: str
+) -> tuple[int, ...]:
+    """Return pads that hold all windows of a pool with ceil_mode."""
+    view = window(sizes, kernel, strides=strides, pads=pads, auto_pad=auto_pad, ceil_mode=1, may_overhang=True)
+    ends = (reach - size - begin for reach, size, begin in zip(view.reach, view.sizes, view.begin, strict=True))
+    return *view.begin, *(max(end, given) for end, given in zip(ends, view.end, strict=True))
 
 
 def _last(x: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -225,6 +226,11 @@ def _classifier(a: dict[str, Any]) -> Callable[[Array], tuple[Array, Array]]:
         len(nodes.mode), leaf, ids, weights, targets,
         aggregate="SUM", wide=_is_wide(a),
     )  # fmt: skip
+
+    @cache
+    def ballots() -> Votes:
+        return build_votes(len(nodes.mode), leaf, ids, np.ones_like(weights), targets, aggregate="SUM", wide=False)
+
     if base.size not in (0, len(labels)) and not (len(labels) <= 2 and base.size == 1):
         msg = f"base_values has {base.size} entries; expected {len(labels)} or none"
         raise KernelError(msg)
@@ -236,6 +242,10 @@ def _classifier(a: dict[str, Any]) -> Callable[[Array], tuple[Array, Array]]:
             return _two_classes(scores, labels, base, post_transform, positive=positive)
         scores[:, : base.size] += base
         chosen = (scores[:, 1] > threshold).astype(np.intp) if voted == {1} else scores.argmax(1)
+        doubtful = np.flatnonzero(scores.max(1, initial=-np.inf) == 0) if voted != {1} and not base.size else ()
+        if len(doubtful):  # a class without votes has the score 0 as well, but is not chosen
+            counts = aggregate_scores(matrix(x)[doubtful], nodes, ballots(), "SUM")
+            chosen[doubtful] = np.where(counts > 0, scores[doubtful], -np.inf).argmax(1)
         return labels[chosen], transformed(scores.astype(np.float32), post_transform)
 
     return run

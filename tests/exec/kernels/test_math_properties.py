@@ -372,3 +372,22 @@ def test_log_softmax_of_one_element_is_exactly_0() -> None:
     """It was off by the rounding of exp and log, of which a further Log made a finite number or NaN."""
     x = np.linspace(-3, 3, 97, dtype=np.float32).reshape(-1, 1)
     assert not np.any(call("LogSoftmax", [x], opset=13))
+
+
+@pytest.mark.parametrize(
+    ("op_type", "opset", "attributes"),
+    [
+        ("HardSwish", 14, {}),
+        ("Gelu", 20, {}),
+        ("Gelu", 20, {"approximate": "tanh"}),
+        ("Swish", 24, {}),
+        ("Mish", 18, {}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_the_largest_numbers_pass_a_gate_as_they_are(
+    op_type: str, opset: int, attributes: dict[str, Any], dtype: Any
+) -> None:
+    largest = np.finfo(dtype).max
+    found = call(op_type, [np.array([largest, -largest], dtype)], opset=opset, **attributes)
+    np.testing.assert_allclose(found, [largest, 0], rtol=1e-6)

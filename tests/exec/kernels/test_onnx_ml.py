@@ -221,6 +221,16 @@ def test_tree_classifier_agrees_with_onnxruntime(transform: str, positive: bool)
         )  # fmt: skip
 
 
+@pytest.mark.parametrize("transform", TRANSFORMS[:4])
+@pytest.mark.parametrize("ids", [[0], [2], [1, 2]])
+def test_a_tree_classifier_chooses_no_class_without_votes(ids: list[int], transform: str) -> None:
+    model = forest("class", ids, modes=COMPARISONS[:1], every=False, positive=False)
+    model["class_weights"] = tuple(-abs(weight) for weight in model["class_weights"])
+    against_ort(
+        "TreeEnsembleClassifier", [X], outputs=2, post_transform=transform, classlabels_int64s=(10, 11, 12), **model
+    )
+
+
 def test_tree_classifier_takes_the_top_of_two_scored_classes() -> None:
     model = forest("class", [0, 1], modes=COMPARISONS[:1], every=True)
     labels, scores = call(

@@ -220,10 +220,10 @@ def hard_swish_14(x: Array) -> Array:
     """x·max(0, min(1, x/6 + 1/2))."""
 
     def fill(x: Array, target: Array) -> None:
-        np.add(x, 3, target)
-        np.clip(target, 0, 6, out=target)
-        np.multiply(target, x, target)
-        np.multiply(target, 1 / 6, target)
+        np.multiply(x, 1 / 6, target)
+        np.add(target, 0.5, target)
+        np.clip(target, 0, 1, out=target)
+        np.multiply(target, x, target)  # last, as the largest values would overflow before
 
     return elementwise(fill, x)
 
@@ -327,8 +327,8 @@ def fill_gelu_tanh(x: Array, target: Array) -> None:
 
 def _gate_half(x: Array, target: Array) -> None:
     np.add(target, 1, target)
-    np.multiply(target, x, target)
     np.multiply(target, 0.5, target)
+    np.multiply(target, x, target)  # last, as the largest values would overflow before
 
 
 @kernel("Gelu", since=20)

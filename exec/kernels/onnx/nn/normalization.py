@@ -248,12 +248,12 @@ def standardize(
     after: Callable[[Array, slice], None] | None = None,
     scale: Array | None = None,
 ) -> tuple[Array, Array]:
-    """Standardize rows (R, L) into `out`; returns mean and 1/deviation (R, 1).
+    """Standardize rows (R, L) into `out`; returns mean and 1/deviation (R, 1), NaN for rows without elements.
 
     `after(block, rows)` finishes each block of rows while it is in cache. `scale` (R, 1) multiplies the rows too.
     """
     rows, length = source.shape
-    mean, inverse = np.empty((rows, 1), source.dtype), np.empty((rows, 1), source.dtype)
+    mean, inverse = (np.full((rows, 1), np.nan, source.dtype) for _ in range(2))
     ones = np.full(length, 1 / max(length, 1), source.dtype)
     block = max(1, min(rows, _BLOCK_BYTES // max(1, length * source.itemsize)))
 
