@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import time
 from collections.abc import Collection, Iterator, Mapping
@@ -57,6 +58,9 @@ _COARSE = {ElementType.FLOAT16: 0.05, ElementType.BFLOAT16: 0.2}
 class Equivalence:
     """Result of an equivalence test. `agrees` is None if it could not be made, with the `reason`.
 
+    `largest_error` is the largest absolute difference of an output element, `magnitude` the largest element of that
+    output, and `snr` the least signal-to-noise ratio of an output, in decibels.
+
     `fails`: the second model does not run or load although the first does, has another interface, or differs without
     bound: by an infinity or NaN, by a type or shape. `remarks`: what
     was not compared, which other programs accept the model, and differences on empty inputs.
@@ -66,6 +70,8 @@ class Equivalence:
     runs: int = 0
     largest_error: float = 0.0
     reason: str = ""
+    magnitude: float = 0.0
+    snr: float = math.inf
     fails: bool = False
     remarks: tuple[str, ...] = ()
 
@@ -80,7 +86,10 @@ class Equivalence:
         if not self.agrees:
             return self.reason if self.fails else f"outputs differ: {self.reason}"
         inputs = "one random input" if self.runs == 1 else f"{self.runs} random inputs"
-        return f"outputs agree on {inputs}, largest error {self.largest_error:.2g}"
+        if not self.largest_error:
+            return f"outputs agree on {inputs}, largest error 0"
+        error = f"{self.largest_error:.2g} where values reach {self.magnitude:.3g}"
+        return f"outputs agree on {inputs}, largest error {error} (SNR {self.snr:.0f} dB)"
 
 
 def compare_models(
@@ -268,14 +277,15 @@ class _Deadline:
 
 
 def _compare(comparison: _Comparison, progress: Progress) -> Equivalence:
-    both, worst = _Deadline(comparison, progress), 0.0
+    both, worst = _Deadline(comparison, progress), _Error()
     remarks: list[str] = []
     has_numbers: dict[str, bool] = {}  # by output: whether some element was a number
     sizes_tried: list[bool] = []  # of each run: whether it used other than the usual sizes
+    refused: dict[str, int] = {}  # the other sizes on which the first model did not run, last
     for number in range(comparison.runs):
         progress.report(number, comparison.runs, "Comparing outputs")
         try:
-            feeds, ours, is_varied = _first_run(both, comparison, number, progress)
+            feeds, ours, is_varied = _first_run(both, comparison, number, progress, refused)
             runs_second = ours.ok and not ours.stopped and not _is_late(ours)
             theirs = both.run_second(feeds, ours) if runs_second else ours
         except ModelError as error:
@@ -292,22 +302,30 @@ def _compare(comparison: _Comparison, progress: Progress) -> Equivalence:
             reason = f"the model no longer runs ({_why(theirs)})"
             return Equivalence(False, number, reason=reason, fails=not theirs.stopped)
         expected = comparison.expected(ours)
-        differs, largest = _compared(expected, theirs.outputs, comparison.tolerance, comparison.fixed)
-        if differs and not np.isfinite(largest):
+        differs, found = _compared(expected, theirs.outputs, comparison.tolerance, comparison.fixed)
+        if differs and not np.isfinite(found.largest):
             return Equivalence(False, number, reason=f"outputs differ: {differs}", fails=True)
         if differs:
             return Equivalence(False, number, reason=differs)
-        worst = max(worst, largest)
+        worst = worst.and_also(found)
         sizes_tried.append(is_varied)
         for name, value in expected.items():
             has_numbers[name] = has_numbers.get(name, False) or _has_numbers(value)
     remarks += [f"output {name} has no element that is a number" for name, has in has_numbers.items() if not has]
     names = ", ".join(symbols(comparison.graph))
     if names and len(sizes_tried) > 1 and not any(sizes_tried):
-        remarks.append(f"it does not run on other sizes of {names} than the usual ones")
+        sizes = ", ".join(f"{name} = {size}" for name, size in refused.items())
+        remarks.append(f"compared at the default sizes of {names} only: the original does not run at {sizes}")
     elif names:
         remarks += _differences_of_empty_inputs(both, comparison, progress)
-    return Equivalence(True, len(sizes_tried), worst, remarks=tuple(remarks))
+    return Equivalence(
+        True,
+        len(sizes_tried),
+        worst.largest,
+        magnitude=worst.magnitude,
+        snr=worst.snr,
+        remarks=tuple(remarks),
+    )
 
 
 def _differences_of_empty_inputs(both: _Deadline, comparison: _Comparison, progress: Progress) -> Iterator[str]:
@@ -329,6 +347,20 @@ def _differences_of_empty_inputs(both: _Deadline, comparison: _Comparison, progr
                     yield f"where {name} is 0, {differs}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Error:
+    """Largest absolute difference of outputs, the largest element of that output, and the least SNR of one (dB)."""
+
+    largest: float = 0.0
+    magnitude: float = 0.0
+    snr: float = math.inf
+
+    def and_also(self, other: _Error) -> _Error:
+        """Return the error of the outputs of both."""
+        worse = max(self, other, key=lambda error: error.largest)
+        return _Error(worse.largest, worse.magnitude, min(self.snr, other.snr))
+
+
 def _has_numbers(value: RuntimeValue) -> bool:
     """Return whether a value has anything to compare: an element other than NaN."""
     if isinstance(value, np.ndarray):
@@ -341,11 +373,12 @@ def _is_late(result: RunResult) -> bool:
 
 
 def _first_run(
-    both: _Deadline, comparison: _Comparison, number: int, progress: Progress
+    both: _Deadline, comparison: _Comparison, number: int, progress: Progress, refused: dict[str, int]
 ) -> tuple[Mapping[str, RuntimeValue], RunResult, bool]:
     """Return feeds of one run, the first model's result, and whether sizes are other than the usual ones.
 
-    They are the usual ones in the first of several runs, and where the model does not run on others.
+    They are the usual ones in the first of several runs, and where the model does not run on others, which are then
+    noted in `refused`.
     """
     graph, sources = comparison.graph, comparison.sources
     seed = comparison.seed + number
@@ -360,6 +393,7 @@ def _first_run(
         else:
             if (result.ok and not result.stopped) or _is_late(result):
                 return feeds, result, True
+        refused.update(sizes)
     feeds = make_feeds(graph, sources=sources, seed=seed, progress=progress)
     return feeds, both.run(0, feeds), False
 
@@ -378,23 +412,24 @@ def _compared(
     found: Mapping[str, RuntimeValue],
     tolerance: float,
     fixed: Collection[str] = (),
-) -> tuple[str, float]:
+) -> tuple[str, _Error]:
     """Return a description of the first output that differs, or an empty one, and the largest error found.
 
     The error of an output that is missing, has another type or shape, or another infinity or NaN, is infinite.
     """
-    worst = 0.0
+    worst, unbounded = _Error(), _Error(np.inf)
     for name, value in expected.items():
         if name not in found:
-            return f"output {name} is missing", np.inf
+            return f"output {name} is missing", unbounded
         types = [v.dtype if isinstance(v, np.ndarray) else None for v in (value, found[name])]
         if name in fixed and types[0] != types[1]:
-            return f"output {name} is of type {types[1]}, and was {types[0]}", np.inf
+            return f"output {name} is of type {types[1]}, and was {types[0]}", unbounded
         own = _in_type_of(found[name], value)
         difference = compare_values(own, value)
         if not difference.within(tolerance, _ATOL + tolerance * _scale(value)):
-            return f"output {name} ({_described(difference)})", np.inf if difference.problem else difference.max_abs
-        worst = max(worst, _error(difference))
+            error = unbounded if difference.problem else _Error(difference.max_abs)
+            return f"output {name} ({_described(difference)})", error
+        worst = worst.and_also(_Error(_error(difference), 10 * _scale(value), difference.snr))
     return "", worst
 
 

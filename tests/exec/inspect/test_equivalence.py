@@ -174,4 +174,15 @@ def test_a_model_of_one_size_is_said_to_be_compared_at_that_alone():
     text = """<ir_version: 10, opset_import: ["" : 22]> g (float[1, M] x) => (float[a, b] y)
         <float[8] w = {1., 2., 3., 4., 5., 6., 7., 8.}> { y = Add(x, w) z = Concat<axis = 0>(x, y) }"""
     model = builders.model(text)
-    assert compare_models(model, model).remarks == ("it does not run on other sizes of M than the usual ones",)
+    assert compare_models(model, model).remarks == (
+        "compared at the default sizes of M only: the original does not run at M = 3",
+    )
+
+
+def test_an_error_is_said_with_the_size_of_the_values():
+    text = '<ir_version: 10, opset_import: ["" : 22]> g (float[9] x) => (float[9] y) <float f = {F}> { y = Mul (x, f) }'
+    before, after = (builders.model(text.replace("F", factor)) for factor in ("1000.0", "1000.01"))
+    found = compare_models(before, after)
+    assert found.largest_error == pytest.approx(found.magnitude * 1e-5, rel=0.01)
+    assert found.snr == pytest.approx(100, abs=1)
+    assert f"where values reach {found.magnitude:.3g} (SNR 100 dB)" in str(found)
