@@ -34,9 +34,9 @@ from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.sandbox import run_isolated
 from onnx_workbench.model.schemas import traits
 
-#: Seconds that a child process needs to start, and the factor by which the second model may be slower than the first
-#: before a time-out counts as a difference.
-_STARTING, _SLOWER = 5, 10
+#: Seconds that a child process may need to start on a busy machine, and the factor by which the second model may be
+#: slower than the first before a time-out counts as a difference.
+_STARTING, _SLOWER = 30, 10
 
 #: Bytes of the largest value in the child process: a constant, and a multiple of the bytes of the weights.
 _LARGEST_VALUE, _OF_WEIGHTS = 256 << 20, 4
