@@ -1,19 +1,14 @@
-"""Node cases of the onnx package, direct kernel calls, tolerances and other engines, for all kernel tests."""
+"""Direct kernel calls, tolerances and other engines, for all kernel tests."""
 
 from __future__ import annotations
 
-import importlib
-import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
-import onnx.backend.test.case.node as node_cases
 import pytest
 from onnx import (
     AttributeProto,
@@ -73,12 +68,6 @@ def run_node(node: NodeProto, inputs: Sequence[Any], opset: int) -> list[Any]:
     values = {name: value for name, value in zip(node.input, inputs, strict=True) if name}
     _run_node(node, values, {SAME_DOMAIN.get(node.domain, node.domain): opset})
     return [values.get(name) for name in node.output]
-
-
-def run_model(model: ModelProto, inputs: Mapping[str, Any]) -> list[Any]:
-    """Evaluate a model in the order of its nodes, kernel by kernel; the graph's outputs in order."""
-    opsets = {SAME_DOMAIN.get(o.domain, o.domain): o.version for o in model.opset_import}
-    return _run_graph(model.graph, dict(inputs), opsets)
 
 
 def _run_graph(graph: GraphProto, values: dict[str, Any], opsets: Mapping[str, int]) -> list[Any]:
@@ -192,80 +181,6 @@ def to_array(value: Any) -> Any:
         flat[:] = texts
         return flat.reshape(value.shape)
     return value
-
-
-# --- cases of the onnx package ---------------------------------------------------------------------------------
-
-
-def operators(folder: str, domain: str = "") -> list[str]:
-    """Operators whose newest schema is in a folder of the specification, such as ``math``."""
-    return sorted(
-        s.name
-        for s in onnx.defs.get_all_schemas()
-        if f"defs/{folder}/" in s.file and s.domain == domain and not s.deprecated
-    )
-
-
-@cache
-def _sources() -> dict[str, str]:
-    """Text of every module with node cases, by dotted name; reading is quick, importing builds the cases."""
-    root = Path(node_cases.__path__[0])
-    return {
-        ".".join((node_cases.__name__, *path.relative_to(root).with_suffix("").parts)): path.read_text("utf-8")
-        for path in sorted(root.rglob("*.py"))
-        if not path.name.startswith("_")
-    }
-
-
-def cases(operators: Iterable[str], *, domain: str = "", expanded: bool = False) -> list[Any]:
-    """The onnx package's node cases of some operators, as pytest parameters with the case's name.
-
-    Only modules that mention an operator are imported, each once per process. `expanded` gives the
-    cases of function bodies instead: nodes of many operators, chosen by the operator they expand.
-    """
-    wanted = set(operators)
-    quoted = re.compile("|".join(rf"[\"']{re.escape(o)}[\"']" for o in sorted(wanted)) or r"\b\B")
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        for name, text in _sources().items():
-            if quoted.search(text):
-                importlib.import_module(name)
-    plain = {c.name: c for c in node_cases._NodeTestCases if "_expanded" not in c.name}
-    chosen = {name for name, c in plain.items() if _is_of(c.model.graph.node[0], wanted, domain)}
-    if expanded:
-        found = [
-            c for c in node_cases._NodeTestCases if "_expanded" in c.name and c.name.split("_expanded")[0] in chosen
-        ]
-    else:
-        found = [plain[name] for name in sorted(chosen)]
-    return [pytest.param(c, id=c.name) for c in found]
-
-
-def _is_of(node: NodeProto, operators: set[str], domain: str) -> bool:
-    return node.op_type in operators and SAME_DOMAIN.get(node.domain, node.domain) == domain
-
-
-def check_case(case: Any) -> None:
-    """Run a case's model kernel by kernel and hold the outputs against the expected ones."""
-    for given, expected in case.data_sets:
-        names = [i.name for i in case.model.graph.input]
-        feeds = {name: to_array(value) for name, value in zip(names, given, strict=True)}
-        before = {name: _copy(value) for name, value in feeds.items()}
-        results = run_model(case.model, feeds)
-        for name, value in feeds.items():
-            assert_same(value, before[name], rtol=0, atol=0, where=f"input {name} after the run")
-        any_value = any(n.op_type == "Bernoulli" or n.op_type.startswith("Random") for n in case.model.graph.node)
-        for output, result, want in zip(case.model.graph.output, results, expected, strict=True):
-            if any_value:
-                assert (result.dtype, result.shape) == (to_array(want).dtype, want.shape)
-            else:
-                assert_same(result, to_array(want), rtol=case.rtol, atol=case.atol, where=output.name)
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_copy(v) for v in value]
-    return value.copy() if isinstance(value, np.ndarray) else value
 
 
 # --- comparing -------------------------------------------------------------------------------------------------

@@ -13,14 +13,9 @@ from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.context import Context, Region, RegionNode
 from onnx_workbench.exec.kernels.onnx.gradients.tape import differentiable
 from onnx_workbench.exec.kernels.registry import find
-from tests.exec.kernels.harness import assert_same, attribute_value, call, cases, check_case, run_node
+from tests.exec.kernels.harness import assert_same, attribute_value, call, run_node
 
 TRAINING = "ai.onnx.preview.training"
-
-
-@pytest.mark.parametrize("case", cases(["Adagrad", "Adam", "Momentum"], domain=TRAINING))
-def test_onnx_case(case: Any) -> None:
-    check_case(case)
 
 
 def runner(nodes: Sequence[Any], opset: int, outer: Mapping[str, Any]) -> Any:

@@ -12,7 +12,7 @@ from onnx_workbench.exec.kernels.onnx_ml import tree_ensembles
 from onnx_workbench.exec.kernels.registry import find
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.io.reader.read import load
-from tests.exec.kernels.harness import assert_same, call, cases, check_against, check_case, one_node_model, ort_one_node
+from tests.exec.kernels.harness import assert_same, call, check_against, one_node_model, ort_one_node
 
 ML = "ai.onnx.ml"
 TRANSFORMS = ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"]
@@ -22,11 +22,6 @@ OPERATORS = [
     "Imputer", "LabelEncoder", "LinearClassifier", "LinearRegressor", "Normalizer", "OneHotEncoder", "SVMClassifier",
     "SVMRegressor", "Scaler", "TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor", "ZipMap",
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize("case", cases(OPERATORS, domain=ML))
-def test_onnx_case(case: Any) -> None:
-    check_case(case)
 
 
 def rows(count: int = 7, width: int = 4) -> Any:

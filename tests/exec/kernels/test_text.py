@@ -14,22 +14,12 @@ from onnx_workbench.exec.errors import KernelError, LimitError
 from onnx_workbench.exec.kernels.shared import regex
 from onnx_workbench.exec.kernels.shared.regex import Pattern
 from onnx_workbench.exec.values.limits import Limits, set_limits
-from tests.exec.kernels.harness import call, cases, check_case
+from tests.exec.kernels.harness import call
 
 needs_re2 = pytest.mark.skipif(regex.re2 is None, reason="there is no google-re2 for this Python")
 
 
-@pytest.mark.parametrize("case", cases(["StringNormalizer", "StringSplit", "StringConcat"]))
-def test_onnx_case(case: Any) -> None:
-    check_case(case)
-
-
 @needs_re2
-@pytest.mark.parametrize("case", cases(["RegexFullMatch"]))
-def test_onnx_case_of_patterns(case: Any) -> None:
-    check_case(case)
-
-
 def texts(*values: str) -> Any:
     return np.array(values, object)
 
