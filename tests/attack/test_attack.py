@@ -80,6 +80,7 @@ def constants_that_double() -> ModelProto:
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "commands"),
     [

@@ -7,6 +7,7 @@ import importlib.util
 import re
 import shlex
 import shutil
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -106,6 +107,7 @@ def plain(title: str) -> str:
     return title.replace("&&", "\0").replace("&", "").replace("\0", "&")
 
 
+@cache
 def menu_paths() -> dict[str, tuple[str, ...]]:
     """What the menus hold, with the keys of each action; submenus too."""
     found: dict[str, tuple[str, ...]] = {}
@@ -117,6 +119,7 @@ def menu_paths() -> dict[str, tuple[str, ...]]:
     return found
 
 
+@cache
 def texts_of_the_program() -> set[str]:
     """Every text in the program's source, without mnemonics."""
     found = set()
@@ -127,27 +130,21 @@ def texts_of_the_program() -> set[str]:
     return found
 
 
-MENUS = menu_paths()
-
-
 @pytest.mark.parametrize("page", WRITTEN, ids=name_of)
 def test_menus_and_keys_are_those_of_the_program(page: Path) -> None:
     text = prose_of(page)
     for path, keys in re.findall(r"\*\*([^*]+ › [^*]+)\*\*(?: \(`([^`]+)`\))?", text):
-        assert path in MENUS, path
-        assert not keys or keys in MENUS[path], (path, keys)
+        assert path in menu_paths(), path
+        assert not keys or keys in menu_paths()[path], (path, keys)
     for keys, path in re.findall(r"`([^`]+)`[^`*.]*\(\*\*([^*]+ › [^*]+)\*\*\)", text):
-        assert keys in MENUS[path], (path, keys)
-
-
-LABELS = texts_of_the_program()
+        assert keys in menu_paths()[path], (path, keys)
 
 
 @pytest.mark.parametrize("page", sorted((DOCS / "panels").glob("*.md")), ids=name_of)
 def test_labels_in_bold_are_in_the_program(page: Path) -> None:
     for start, label in re.findall(r"(- )?\*\*([^*]+)\*\*", prose_of(page)):
         if not start and " › " not in label:  # one that begins a list item is a heading
-            assert {label, f"{label}…"} & LABELS, label
+            assert {label, f"{label}…"} & texts_of_the_program(), label
 
 
 @pytest.fixture

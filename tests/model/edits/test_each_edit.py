@@ -23,7 +23,7 @@ from tests.model.snapshots import assert_known, assert_linked, snapshot
 
 PLACES = {"main", "body", "function", "training"}
 TRIES = 400
-ENOUGH = 40  # tries after which places that were not reached are given up
+ENOUGH = 15  # tries after which places that were not reached are given up
 TEXTS = ("", "a", "fresh", "x", "7", "local", "factor", "from", "namespace")
 
 

@@ -125,6 +125,7 @@ def cost(count, change):
     return lines(edit) + lines(document.undo)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", EDITS.values(), ids=EDITS)
 def test_twice_as_many_cost_about_twice_as_much(change):
     assert cost(256, change) < 2.6 * cost(128, change)

@@ -351,8 +351,7 @@ def rename_one(document):
 
 
 @pytest.mark.parametrize("edits", [
-    [rename_all, rename_one, type_all, delete_many, mark_all], [delete_many, rename_all, rename_one], [type_all],
-    [declare_all, delete_many, rename_one], [delete_many, declare_all],
+    [rename_all, rename_one, type_all, delete_many, mark_all], [declare_all, delete_many, rename_one],
     [mark_all, rename_one, delete_many, type_all],
 ])  # fmt: skip
 def test_edits_of_very_many_steps_are_on_file_as_soon_as_they_are_made(tmp_path, dead, edits):

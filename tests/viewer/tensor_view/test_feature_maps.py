@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,12 +13,16 @@ from onnx_workbench.viewer.tensor_view.feature_maps import Tiles, mosaic, page_c
 from onnx_workbench.viewer.tensor_view.pictures import PictureRequest, image
 from onnx_workbench.viewer.tensor_view.readers import ArrayReader, TensorSlice
 
-MAPS = np.random.default_rng(0).standard_normal((1, 16, 1300, 1250), dtype=np.float32)
 WHICH = TensorSlice((0, 0, 0, 0), 2, 3)
 
 
+@cache
+def maps():
+    return np.random.default_rng(0).standard_normal((1, 16, 1300, 1250), dtype=np.float32)
+
+
 def test_a_part_is_seen_element_by_element():
-    whole = mosaic(ArrayReader(MAPS), WHICH, PictureRequest())
+    whole = mosaic(ArrayReader(maps()), WHICH, PictureRequest())
     assert whole.step > 1
     assert whole.detail is not None
     fine = whole.detail((0.3, 0.6, 0.34, 0.64))
@@ -29,8 +35,8 @@ def test_a_part_is_seen_element_by_element():
     assert max(columns) - min(columns) == 2
     index = fine.index(40, 30)
     assert fine.about(40, 30).startswith(f"{list(index)} = ")
-    assert float(fine.about(40, 30).split(" = ")[1]) == pytest.approx(float(MAPS[index]), rel=1e-4)
-    assert fine.pixels[40, 30].tolist() == whole.scale.colors(MAPS[index][None])[0].tolist()
+    assert float(fine.about(40, 30).split(" = ")[1]) == pytest.approx(float(maps()[index]), rel=1e-4)
+    assert fine.pixels[40, 30].tolist() == whole.scale.colors(maps()[index][None])[0].tolist()
 
 
 @given(st.tuples(*[st.floats(0, 1)] * 4), st.booleans())
@@ -38,7 +44,7 @@ def test_a_part_is_seen_element_by_element():
 def test_every_cell_of_a_part_is_the_element_it_says(corners, same_range):
     x0, x1, y0, y1 = corners
     part = min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)
-    whole = mosaic(ArrayReader(MAPS), WHICH, PictureRequest(same_range=same_range))
+    whole = mosaic(ArrayReader(maps()), WHICH, PictureRequest(same_range=same_range))
     fine = whole.detail(part)
     if not fine.pixels.size:
         return
@@ -48,7 +54,7 @@ def test_every_cell_of_a_part_is_the_element_it_says(corners, same_range):
             index = fine.index(row, column)
             assert (index is None) == (fine.pixels[row, column, 3] == 0)
             if index is not None:
-                assert float(fine.text(row, column, 9)) == pytest.approx(float(MAPS[index]), abs=0.01, rel=0.1)
+                assert float(fine.text(row, column, 9)) == pytest.approx(float(maps()[index]), abs=0.01, rel=0.1)
                 # The place in the whole that lies above this one belongs to the same plane.
                 x = fine.part[0] + (column + 0.5) / width * (fine.part[2] - fine.part[0])
                 y = fine.part[1] + (row + 0.5) / height * (fine.part[3] - fine.part[1])
@@ -59,12 +65,12 @@ def test_every_cell_of_a_part_is_the_element_it_says(corners, same_range):
 
 
 def test_small_maps_need_no_detail():
-    picture = mosaic(ArrayReader(MAPS[:, :4, :20, :30]), WHICH, PictureRequest())
+    picture = mosaic(ArrayReader(maps()[:, :4, :20, :30]), WHICH, PictureRequest())
     assert (picture.detail, picture.step) == (None, 1)
 
 
 def test_heads_say_who_attends_to_whom():
-    picture = mosaic(ArrayReader(MAPS[:, :2, :8, :8]), WHICH, PictureRequest(), attention=True)
+    picture = mosaic(ArrayReader(maps()[:, :2, :8, :8]), WHICH, PictureRequest(), attention=True)
     assert picture.about(3, 5).startswith("head 0: query 3, key 5 = ")
     assert [text for _, _, text in picture.labels] == ["head 0", "head 1"]
     assert "query ↓, key →" in picture.note
@@ -104,7 +110,7 @@ def test_parts_of_a_large_image_show_each_of_its_pixels_in_the_colours_of_the_wh
 
 
 def test_a_small_image_needs_no_detail():
-    picture = image(ArrayReader(MAPS[0, :3, :20, :30]), TensorSlice((0, 0, 0), 1, 2), PictureRequest())
+    picture = image(ArrayReader(maps()[0, :3, :20, :30]), TensorSlice((0, 0, 0), 1, 2), PictureRequest())
     assert (picture.detail, picture.step) == (None, 1)
 
 
