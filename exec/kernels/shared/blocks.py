@@ -17,7 +17,7 @@ from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, widen
 from onnx_workbench.exec.kernels.shared.order import empty_features_first, features_first
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.threads import parallel_for, split, threads
-from onnx_workbench.exec.values.arrays import Array, empty
+from onnx_workbench.exec.values.arrays import UNCHECKED, Array, empty
 from onnx_workbench.exec.values.limits import checkpoint
 
 #: Elements of one piece: long enough to amortize numpy's call overhead, and a few of them in float32 fit one MiB.
@@ -40,6 +40,10 @@ def elementwise(fill: Fill, *inputs: Array) -> Array:
     ``fill(source, …, target)`` is called for flat pieces, on several threads when the array is large.
     """
     shape, dtype = inputs[0].shape, inputs[0].dtype
+    if len(inputs) == 1 and dtype.char in "fd" and inputs[0].nbytes <= UNCHECKED and inputs[0].flags.c_contiguous:
+        small = np.empty(shape, dtype)
+        fill(inputs[0].reshape(-1), small.reshape(-1))
+        return small
     if features_first(inputs[0]):
         return np.moveaxis(elementwise(fill, *[np.moveaxis(x, -1, 0) for x in inputs]), 0, -1)
     result = empty(shape, dtype)
@@ -116,7 +120,7 @@ def apply(ufunc: np.ufunc, x: Array) -> Array:
     if is_quick and (x.size < PARALLEL or threads() == 1):
         result = (
             np.empty(x.shape, x.dtype)
-            if x.ndim < 2 or not features_first(x)
+            if x.flags.c_contiguous or not features_first(x)
             else empty_features_first(x.shape, x.dtype)
         )
         ufunc(x, result)

@@ -32,7 +32,7 @@ def binary(ufunc: np.ufunc, a: Array, b: Array) -> Array:
     try:
         if not (is_plain or 0 < a.nbytes * b.size <= UNCHECKED):
             result = ufunc(a, b, out=empty(broadcast_shape(a, b), _kind(ufunc, a, b)), casting="equiv")
-        elif is_plain and len(shape) > 1 and features_first(a) and (len(other) < 2 or features_first(b)):
+        elif is_plain and not a.flags.c_contiguous and features_first(a) and (len(other) < 2 or features_first(b)):
             result = ufunc(a, b, out=empty_features_first(shape, _kind(ufunc, a, b)), casting="equiv")
         else:
             if a.nbytes > UNCHECKED:
@@ -54,6 +54,8 @@ def _kind(ufunc: np.ufunc, a: Array, b: Array) -> np.dtype[Any]:
 
 def check_one_type(*inputs: Array) -> None:
     """Raise KernelError where inputs differ in type, which numpy would promote."""
+    if len(inputs) == 2 and inputs[0].dtype == inputs[1].dtype:
+        return
     if any(x.dtype != inputs[0].dtype for x in inputs):
         msg = f"inputs are {' and '.join(x.dtype.name for x in inputs)}; expected the same type"
         raise KernelError(msg)

@@ -97,6 +97,8 @@ def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def widen(x: Array) -> Array:
     """Return `x` in its compute_dtype; no copy when it has that type."""
+    if x.dtype.char in "fd":
+        return x
     dtype = compute_dtype(x.dtype)
     return x if dtype == x.dtype else decode(x, dtype)
 

@@ -7,8 +7,8 @@ import numpy as np
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.scratch import scratch
-from onnx_workbench.exec.kernels.threads import parallel_for, split, threads
-from onnx_workbench.exec.values.arrays import Array, empty
+from onnx_workbench.exec.kernels.threads import WORTH, parallel_for, split, threads
+from onnx_workbench.exec.values.arrays import UNCHECKED, Array, empty
 
 #: Up to rows × columns × depth of this OpenBLAS multiplies without packing, where `blas.multiplies_unpacked`. Beyond it
 #: packs both matrices first, which costs more than it saves when one of them is small.
@@ -16,6 +16,8 @@ UNPACKED = 1_000_000
 #: Multiply-adds per BLAS call, which cannot be interrupted: some tenths of a second.
 LONGEST = 1 << 33
 _STEP = 64
+#: Elements of a result that may be made before its size is checked.
+_SMALL = UNCHECKED // 8
 _LEAST_ROWS = 16
 _ROWS_AT_ONCE = 6  # other numbers of rows leave a slower remainder; measured
 _LEAST, _MOST = 128, 448  # columns; measured
@@ -97,6 +99,18 @@ def _pieces(matrix: Array, count: int, step: int) -> Array:
     row, value = matrix.strides
     shape = (count, matrix.shape[0], step)
     return np.lib.stride_tricks.as_strided(matrix, shape, (step * value, row, value))
+
+
+def small_product(a: Array, b: Array) -> Array | None:
+    """Return a @ b of matrices of one type, float32 or float64, by a single call.
+
+    None for others, and where the product is worth threads or its size a check: the calls of `product` take 10 us.
+    """
+    if a.dtype != b.dtype or a.dtype.char not in "fd" or not a.ndim == 2 == b.ndim or a.shape[1] != b.shape[0]:
+        return None
+    if a.shape[0] * b.shape[1] > _SMALL or a.size * b.shape[1] > WORTH or not (a.flags.forc and b.flags.forc):
+        return None
+    return np.asarray(np.matmul(a, b))
 
 
 def product(a: Array, b: Array) -> Array:

@@ -30,7 +30,7 @@ def fill_relu(x: Array, target: Array) -> None:
 @kernel("Relu", since=1)
 def relu_1(x: Array) -> Array:
     """max(x, 0)."""
-    if compute_dtype(x.dtype) != x.dtype or (x.size >= PARALLEL and threads() > 1):
+    if (x.dtype.char not in "fd" and compute_dtype(x.dtype) != x.dtype) or (x.size >= PARALLEL and threads() > 1):
         return elementwise(fill_relu, x)
     return np.asarray(np.maximum(x, x.dtype.type(0)))
 

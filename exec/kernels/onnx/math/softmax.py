@@ -14,7 +14,7 @@ from onnx_workbench.exec.kernels.shared.axes import normal_axis
 from onnx_workbench.exec.kernels.shared.blocks import PARALLEL, PIECE, spread
 from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype
 from onnx_workbench.exec.kernels.shared.scratch import scratch
-from onnx_workbench.exec.values.arrays import Array, empty
+from onnx_workbench.exec.values.arrays import UNCHECKED, Array, empty
 from onnx_workbench.exec.values.limits import checkpoint
 
 #: Longer rows are summed pairwise by numpy, which is more exact.
@@ -88,7 +88,7 @@ def _hardmax_rows(x: Array, target: Array) -> None:
 
 def _by_rows(x: Array, axis: int, flatten: bool, fill: Callable[[Array, Array], None]) -> Array:
     """Run `fill` over pieces of the outer axes that fit the cache."""
-    result = empty(x.shape, x.dtype)
+    result = empty(x.shape, x.dtype) if x.nbytes > UNCHECKED else np.empty(x.shape, x.dtype)
     if not result.size:
         return result
     axis = normal_axis(axis, max(x.ndim, 1)) if not (flatten and axis == x.ndim) else axis
@@ -101,6 +101,9 @@ def _by_rows(x: Array, axis: int, flatten: bool, fill: Callable[[Array, Array], 
     wide = compute_dtype(x.dtype)
     if fill is softmax_rows and x.dtype == np.float16:
         wide, fill = x.dtype, _softmax_half_rows
+    if x.size <= PIECE and wide == x.dtype:
+        fill(source, target)
+        return result
     step = max(1, PIECE * outer // x.size)
 
     def run(start: int, stop: int) -> None:

@@ -6,6 +6,7 @@ All work in blocks that stay in the L2 cache, because each makes several passes 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
 from math import prod
 from typing import Any
 
@@ -253,14 +254,17 @@ def standardize(
     `after(block, rows)` finishes each block of rows while it is in cache. `scale` (R, 1) multiplies the rows too.
     """
     rows, length = source.shape
-    mean, inverse = (np.full((rows, 1), np.nan, source.dtype) for _ in range(2))
-    ones = np.full(length, 1 / max(length, 1), source.dtype)
+    if not length:
+        nothing = np.full((rows, 1), np.nan, source.dtype)
+        return nothing, nothing
+    mean, inverse = np.empty((rows, 1), source.dtype), np.empty((rows, 1), source.dtype)
+    shares = _shares(length, source.dtype)
     block = max(1, min(rows, _BLOCK_BYTES // max(1, length * source.itemsize)))
 
     def one(index: int) -> None:
         part = slice(index * block, min(rows, (index + 1) * block))
         piece, result = source[part], out[part]
-        mean[part, 0] = piece @ ones
+        mean[part, 0] = piece @ shares
         np.subtract(piece, mean[part], out=result)
         square = np.vecdot(result, result) / length
         inverse[part, 0] = 1 / np.sqrt(square + source.dtype.type(epsilon))
@@ -268,9 +272,19 @@ def standardize(
         if after is not None:
             after(result, part)
 
-    if rows and length:
+    if 0 < rows <= block:
+        one(0)
+    elif rows:
         parallel_for(one, -(-rows // block), source.size * PASSES)
     return mean, inverse
+
+
+@lru_cache(maxsize=64)
+def _shares(length: int, dtype: np.dtype[Any]) -> Array:
+    """Return what the product with a row gives the mean of."""
+    shares = np.full(length, 1 / length, dtype)
+    shares.flags.writeable = False
+    return shares
 
 
 @kernel("InstanceNormalization", since=1)
@@ -397,6 +411,7 @@ def _trailing(value: Array, shape: tuple[int, ...], axis: int) -> Array | None:
     return np.ascontiguousarray(np.broadcast_to(inner, shape[axis:])).reshape(-1)
 
 
+@cache
 def _stash(number: int) -> np.dtype[Any]:
     """Return the type in which `stash_type` computes the statistics."""
     dtype = dtype_of(number)
