@@ -22,7 +22,6 @@ class RegionFinder:
     def __init__(self, around: Activation, step: PlanStep, library: Library) -> None:
         self._around = around
         self._path = step.path
-        self._key = step.key
         self._library = library
 
     def __call__(self, given: Mapping[str, RuntimeValue], target: str) -> Region:
@@ -30,7 +29,6 @@ class RegionFinder:
         state, executor = self._around.state, self._around.executor
         assert state is not None
         assert executor is not None
-        self._library.volatile.add(self._key)  # the results of the node depend on more than its inputs
         plan = state.plan
         by_name = {plan.name(value): slot for (path, value), slot in plan.slots.items() if path == self._path}
         names = {slot: name for name, slot in by_name.items()}

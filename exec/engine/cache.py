@@ -1,4 +1,7 @@
-"""Value cache of a session, keyed by token: outputs of steps, values inside their bodies, summaries."""
+"""Value cache of a session, keyed by token: outputs of steps, values inside their bodies, summaries.
+
+A token says how a value is computed from the inputs, so entries hold for the present values of the inputs only.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ class CacheEntry:
     seconds: float
     nbytes: int
     run: int
+    inputs: int = 0  # mask, see PlanStep
     inside: SubgraphRecord | None = None  # of its bodies
 
     @property
@@ -44,6 +48,7 @@ class CacheOutline:
     seconds: float
     nbytes: int
     run: int
+    inputs: int = 0
 
 
 @dataclass(slots=True)
@@ -70,6 +75,11 @@ class ValueCache:
         """Evict all values; the measured costs of steps are kept."""
         self.entries.clear()
         self.outlines.clear()
+
+    def drop(self, inputs: int) -> None:
+        """Release all values that depend on these inputs, which have changed: no later run can reuse them."""
+        self.entries = {token: entry for token, entry in self.entries.items() if not entry.inputs & inputs}
+        self.outlines = {token: outline for token, outline in self.outlines.items() if not outline.inputs & inputs}
 
     def retain(self, tokens: Container[int]) -> None:
         """Evict the body values of constant steps that have none of these tokens."""

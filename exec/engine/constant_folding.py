@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.engine.input_types import KernelGuard
+from onnx_workbench.exec.engine.input_types import check_types
 from onnx_workbench.exec.errors import MissingKernelError
 from onnx_workbench.exec.kernels import load
 from onnx_workbench.exec.kernels.context import Context
@@ -47,7 +47,9 @@ def evaluate(node: Node, inputs: Sequence[Array | None], opset: int, most_bytes:
     try:
         # Kernels may raise any exception for invalid inputs; the node is then not folded.
         with suppress(Exception), np.errstate(all="ignore"):
-            found = KernelGuard(call, node.op_type, opset, node.domain)(*kernel.arguments(inputs))
+            given = kernel.arguments(inputs)
+            check_types(node.op_type, opset, node.domain, given)
+            found = call(*given)
     finally:
         set_limits(None)
     results: list[Array | None] = []

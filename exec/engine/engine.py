@@ -1,7 +1,8 @@
 """Runs snapshots: plans them, reuses values of earlier runs, keeps values within a memory budget.
 
-Every value has a token derived from its operation, attributes and inputs. A value whose token is in the cache is not
-computed again, so an edit costs only the nodes downstream of it and an undo costs nothing.
+Every value has a token that says how it is computed, and the set of inputs that it depends on. A value whose token is
+in the cache is not computed again, so an edit costs only the nodes downstream of it and an undo costs nothing. When an
+input changes, the values that depend on it are released before anything is computed: the run works in their memory.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ import numpy as np
 from onnx_workbench.exec.engine.cache import CacheEntry, CacheOutline, ValueCache
 from onnx_workbench.exec.engine.executor import Executor, Observer
 from onnx_workbench.exec.engine.input_types import kind_of
-from onnx_workbench.exec.engine.lowering import compile_model, patch_plan
-from onnx_workbench.exec.engine.operations import Library
+from onnx_workbench.exec.engine.lowering import compile_model
+from onnx_workbench.exec.engine.operations import AROUND, Library
 from onnx_workbench.exec.engine.plan import Plan, PlanStep
-from onnx_workbench.exec.engine.plan_state import Kinds, PlanState, TokenTable, fill
+from onnx_workbench.exec.engine.plan_state import Kinds, PlanState, fill
 from onnx_workbench.exec.engine.snapshot import ModelSnapshot
 from onnx_workbench.exec.engine.stepper import Request, RunOptions, Stepper
 from onnx_workbench.exec.engine.stored_weights import exceed_memory
@@ -51,9 +52,8 @@ class Engine:
         self.library = Library()
         self.cache = ValueCache(budget)
         self._plans: dict[Any, PlanState] = {}  # LRU cache, the newest last
-        self._newest: tuple[int, frozenset[int], ModelSnapshot, PlanState] | None = None
-        self._feeds: dict[int, tuple[int, RuntimeValue]] = {}
-        self._last: tuple[Executor, list[int]] | None = None  # with the tokens of its steps; not in the cache yet
+        self._feeds: dict[int, RuntimeValue] = {}  # the last value of each input
+        self._last: Executor | None = None  # the last run, whose values are not in the cache yet
 
     def forget(self) -> None:
         """Release all values of earlier runs; constants are kept."""
@@ -67,18 +67,12 @@ class Engine:
         if self.library.refused:  # try again: the limit may be higher now, or the file exists
             self.library.refused = False
             self._plans.clear()
-            self._newest = None
         key = (snapshot.uid, seed, fed)
         state = self._plans.pop(key, None)
-        if state is None and self._newest is not None and self._newest[:2] == (seed, fed):
-            before = self._newest[3]
-            patched = patch_plan(before.plan, self._newest[2], snapshot, self.library, seed)
-            state = None if patched is None else before.patched(*patched)
         if state is None:
             with no_collection():
                 state = PlanState(compile_model(snapshot, self.library, seed=seed, fed=fed), self.library)
         self._plans[key] = state
-        self._newest = seed, fed, snapshot, state
         while len(self._plans) > 4:
             del self._plans[next(iter(self._plans))]
         if self.library.is_grown:
@@ -89,10 +83,7 @@ class Engine:
         """Evict constants and weights that no plan reads, and tokens of steps that are not cached."""
         steps: list[PlanStep] = []
         tensors: set[int] = set()
-        known = self.cache.tokens() | {token for token, _ in self._feeds.values()}
-        for state in self._plans.values():
-            if state.token_table is not None:
-                known.update(state.token_table.slots, state.token_table.steps)
+        known = self.cache.tokens()
         pending = [state.plan for state in self._plans.values()]
         while pending:
             plan = pending.pop()
@@ -100,8 +91,9 @@ class Engine:
             tensors.update(plan.constants.values())
             known.update(plan.tokens.values())
             pending += [body.plan for index in plan.bodied for body in plan.steps[index].bodies]
-        known.update(s.key for s in steps)
-        tokens = {s.token for s in steps}
+        for step in steps:
+            known.update((step.key, step.token))
+        tokens = {s.constant for s in steps}
         self.cache.retain(tokens)
         self.library.retain(tokens, {s.operation.number for s in steps}, tensors, known)
 
@@ -122,31 +114,32 @@ class Engine:
         memory = min(process_budget(), options.memory_limit or process_budget())
         limits = Limits(value_limit() if options.max_tensor is None else options.max_tensor, deadline, progress, memory)
         self.cache.run += 1
-        if options.fresh:
-            self.cache.clear()
-            self._last = None
         fed = frozenset(value for value, _ in snapshot.graph.initializers if value in feeds)
         state = self._plan_within(limits, snapshot, options.seed, fed)
         if isinstance(state, str):
             return self._unplanned(request, state, begun)
-        slots, of_steps, kinds = self._assign_feeds(state, feeds)
         targets = _targets(state.plan, options)
-        needed, kept = self._needed(state, of_steps, targets, slots, fresh=options.fresh)
+        slots, kinds = self._assign_feeds(state, feeds, fresh=options.fresh)
+        schedule = None if self.cache.entries or self.cache.outlines else state.schedules.get(targets)
+        if schedule is None:
+            needed, kept = self._needed(state, targets, slots)
+        else:
+            needed, kept = schedule.steps, dict.fromkeys(schedule.folded)
         _refuse_missing(state.plan, needed, slots, snapshot)
         run = Executor(state, slots, limits=limits, ceiling=max(self.budget, 1), observer=observer)
         stepper = Stepper(self, request, run, kept, kinds, begun)
-        stepper.input_bytes = sum(nbytes(self._feeds[value][1]) for value in feeds if value in self._feeds)
+        stepper.input_bytes = sum(nbytes(self._feeds[value]) for value in feeds if value in self._feeds)
         self._count_memory(run, stepper.input_bytes)
-        schedule = state.schedule
-        if schedule is not None and needed is schedule.steps:
-            run.code = state.code_for(schedule.code, kinds)
-        else:
+        if schedule is None:
             with no_collection():
                 stepper.prepare(needed, targets)
             self._count_memory(run, stepper.input_bytes)
+        else:
+            run.code, run.keep = schedule.code, schedule.keep
+        run.main.checks_types = not state.accepts(kinds)
         if options.watched:
             stepper.reopen_constants()
-        self._last = run, of_steps
+        self._last = run
         return stepper
 
     def _count_memory(self, run: Executor, input_bytes: int) -> None:
@@ -172,7 +165,7 @@ class Engine:
             if on_demand == self.library.reads_on_demand:
                 return state
             self._plans.clear()
-            self._newest = self._last = None
+            self._last = None
             self.library.release_weights()
             self.library.reads_on_demand = on_demand
             return self.plan(snapshot, seed, fed)
@@ -193,27 +186,42 @@ class Engine:
         return Stepper(self, request, run, {}, (), begun)
 
     def _assign_feeds(
-        self, state: PlanState, feeds: Mapping[int, RuntimeValue]
-    ) -> tuple[list[RuntimeValue], list[int], Kinds]:
-        """Return the slots filled with feeds and constants, the tokens of the steps, and the kind of each feed."""
-        plan = state.plan
-        given = {value: feed for value, feed in feeds.items() if ((), value) in plan.slots}
-        of_steps = self._step_tokens(state, given)
-        slots = state.template.copy()
-        for value in given:
-            slots[plan.slots[(), value]] = self._feeds[value][1]
-        return slots, of_steps, tuple([(value, kind_of(feed)) for value, feed in given.items()])
+        self, state: PlanState, feeds: Mapping[int, RuntimeValue], *, fresh: bool
+    ) -> tuple[list[RuntimeValue], Kinds]:
+        """Return the slots filled with feeds and constants, and the kind of each feed.
 
-    def _store_last_run(self) -> None:
-        """Put the values of the last run into the cache; deferred until another run needs them."""
-        if self._last is None:
+        Values that depend on inputs which differ from those of earlier runs (all, if `fresh`) are released.
+        """
+        slots, of_values = state.template.copy(), state.plan.slots
+        given = {value: feed for value, feed in feeds.items() if ((), value) in of_values}
+        changed = AROUND
+        for value, feed in given.items():
+            known = self._feeds.get(value, MISSING)
+            if not (known is feed or same_value(known, feed)):
+                is_fixed = isinstance(feed, np.ndarray) and feed.flags.owndata and not feed.flags.writeable
+                self._feeds[value] = feed if is_fixed else copy_value(feed)  # callers may change it
+                changed |= self.library.input_bit(value)
+            slots[of_values[(), value]] = self._feeds[value]
+        if fresh:
+            self.cache.clear()
+            self._last = None
+        else:
+            self._store_last_run(changed)
+        return slots, tuple([(value, kind_of(feed)) for value, feed in given.items()])
+
+    def _store_last_run(self, changed: int) -> None:
+        """Put the values of the last run into the cache, and release those that depend on changed inputs."""
+        cache, run, self._last = self.cache, self._last, None
+        cache.drop(changed)
+        if run is None:
             return
-        (run, tokens), self._last = self._last, None
-        cache, slots, folded = self.cache, run.slots, run.state.folded
+        slots, folded = run.slots, run.state.folded
         for position in range(len(run.stamps)):
             step = run.code[position].step
-            token = tokens[step.index]
-            if not token or folded[step.index] or step.index in run.failures or step.index in run.skipped:
+            token = step.token
+            if step.inputs & changed or not token or folded[step.index]:
+                continue
+            if step.index in run.failures or step.index in run.skipped:
                 continue
             seconds = run.seconds(position)
             cache.costs[step.key] = seconds
@@ -221,81 +229,21 @@ class Engine:
             values = (slots[outs[0]],) if len(outs) == 1 else tuple([slots[s] for s in outs])
             if values[0] is not MISSING if len(values) == 1 else all(v is not MISSING for v in values):
                 inside = run.inside([step]) if step.bodies else None
-                cache.entries[token] = CacheEntry(values, seconds, run.sizes[position], cache.run, inside)
+                cache.entries[token] = CacheEntry(values, seconds, run.sizes[position], cache.run, step.inputs, inside)
             elif run.summaries:
                 found = tuple(run.summaries.get(s) for s in outs)
                 if all(f is not None or not s for f, s in zip(found, outs, strict=True)):
-                    cache.outlines[token] = CacheOutline(found, seconds, run.sizes[position], cache.run)
+                    cache.outlines[token] = CacheOutline(found, seconds, run.sizes[position], cache.run, step.inputs)
         cache.trim()
 
-    def _step_tokens(self, state: PlanState, given: Mapping[int, RuntimeValue]) -> list[int]:
-        """Return a token per step; 0 if it cannot run or one of its inputs is missing."""
-        feeds = tuple((value, self._feed(value, feed)) for value, feed in given.items())
-        is_stable = not self.library.volatile
-        known, base = state.token_table, state.base.token_table if state.base is not None else None
-        if known is not None and known.feeds == feeds and is_stable:
-            return known.steps
-        if base is not None and base.feeds == feeds and is_stable:
-            found = TokenTable(feeds, base.slots.copy(), base.steps.copy())
-            self._update_tokens(state, found)
-        else:
-            found = TokenTable(feeds, [0] * state.plan.size, [])
-            for slot, token in state.plan.tokens.items():
-                found.slots[slot] = token if slot else -1
-            for value, token in feeds:
-                found.slots[state.plan.slots[(), value]] = token
-            for step in state.plan.steps:
-                found.steps.append(self._token(state, step, found.slots))
-        state.base, state.token_table = None, found
-        return found.steps
-
-    def _update_tokens(self, state: PlanState, found: TokenTable) -> None:
-        """Compute new tokens downstream of the steps that an edit changed."""
-        changed, dirty = state.changed, set[int]()
-        for step in state.plan.steps[min(changed) :]:
-            if step.index in changed or not dirty.isdisjoint(step.ins) or not dirty.isdisjoint(step.captured):
-                token = self._token(state, step, found.slots)
-                if token != found.steps[step.index]:
-                    found.steps[step.index] = token
-                    dirty.update(step.outs)
-                    dirty.discard(0)
-
-    def _token(self, state: PlanState, step: PlanStep, slots: list[int]) -> int:
-        """Return the token of a step, 0 if it cannot run; also assigns tokens to its outputs."""
-        constant = state.tokens[step.index]
-        if constant:
-            return constant
-        read = [slots[s] for s in step.reads]
-        if step.operation.problem or 0 in read:
-            for slot in step.outs:
-                slots[slot] = 0 if slot else -1
-            return 0
-        intern, key = self.library.token, step.key
-        content = (key, *read)
-        token = intern(("volatile", self.cache.run, *content) if key in self.library.volatile else content)
-        for index, slot in enumerate(step.outs):
-            if slot:
-                slots[slot] = token if not index else intern((token, "output", index))
-        return token
-
-    def _feed(self, number: int, value: RuntimeValue) -> int:
-        """Return the token of a feed; keeps its value (copied if callers may change it) to compare it later."""
-        known = self._feeds.get(number)
-        if known is not None and (known[1] is value or same_value(known[1], value)):
-            return known[0]
-        token = self.library.token(("feed", number, self.cache.run))
-        is_fixed = isinstance(value, np.ndarray) and value.flags.owndata and not value.flags.writeable
-        self._feeds[number] = token, value if is_fixed else copy_value(value)
-        return token
-
     def _needed(
-        self, state: PlanState, tokens: list[int], targets: set[int] | None, slots: list[RuntimeValue], *, fresh: bool
+        self, state: PlanState, targets: frozenset[int] | None, slots: list[RuntimeValue]
     ) -> tuple[list[PlanStep], dict[int, CacheEntry | CacheOutline | None]]:
         """Return the steps to run, and by index the cached results of the others (None: a folded constant)."""
-        plan, schedule = state.plan, state.schedule
-        if fresh and targets is None and schedule is not None:
-            return schedule.steps, dict.fromkeys(schedule.folded)
-        self._store_last_run()
+        plan, absent = state.plan, 0
+        for slot in plan.inputs:
+            if slots[slot] is MISSING:
+                absent |= plan.input_bits.get(slot, 0)
         wanted = _needed_steps(plan, targets)
         needed: list[PlanStep] = []
         kept: dict[int, CacheEntry | CacheOutline | None] = {}
@@ -305,8 +253,8 @@ class Engine:
             index = step.index
             if not wanted[index] and targets is not None:
                 continue
-            token = tokens[index]
-            if token:
+            token = step.token
+            if token and not step.inputs & absent:
                 entry = entries.get(token)
                 if entry is not None:
                     entry.run = run
@@ -330,7 +278,7 @@ class Engine:
         return needed[::-1], kept
 
 
-def _needed_steps(plan: Plan, targets: set[int] | None) -> bytearray:
+def _needed_steps(plan: Plan, targets: frozenset[int] | None) -> bytearray:
     """Return a flag for each step: whether its values themselves, not only summaries, are needed (outputs, targets)."""
     wanted = bytearray(len(plan.steps))
     for slot in plan.outputs if targets is None else ():
@@ -341,14 +289,14 @@ def _needed_steps(plan: Plan, targets: set[int] | None) -> bytearray:
     return wanted
 
 
-def _targets(plan: Plan, options: RunOptions) -> set[int] | None:
+def _targets(plan: Plan, options: RunOptions) -> frozenset[int] | None:
     """Return the indices of the steps whose values are requested; None: all."""
     if options.until is not None:
         step = plan.step_of(options.until[1], options.until[0])
         if step is None:
             msg = "the node is not part of this graph"
             raise ModelError("No such node to run to", msg)
-        return {step.index}
+        return frozenset((step.index,))
     if options.values is None:
         return None
     names = [v for v in options.values if isinstance(v, str)]
@@ -357,7 +305,7 @@ def _targets(plan: Plan, options: RunOptions) -> set[int] | None:
     slots = [plan.slots[key] for key in keys if key in plan.slots]
     if options.outputs:
         slots += plan.outputs
-    return {plan.producers[s] for s in slots if s in plan.producers}
+    return frozenset(plan.producers[s] for s in slots if s in plan.producers)
 
 
 def _refuse_missing(plan: Plan, needed: Sequence[PlanStep], slots: list[RuntimeValue], snapshot: ModelSnapshot) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnx_workbench.exec.engine.failures import StepError, failure_of, refuse_large
-from onnx_workbench.exec.engine.input_types import kind_of
+from onnx_workbench.exec.engine.input_types import check_types, kind_of
 from onnx_workbench.exec.engine.plan import PlanStep
 from onnx_workbench.exec.engine.plan_state import BodyCall, Code, PlanState
 from onnx_workbench.exec.engine.stored_weights import StoredWeight
@@ -78,7 +78,7 @@ class Executor:
         self.failures: dict[int, Failure] = {}  # by step index
         self.skipped: dict[int, Failure] = {}
         self.dead: dict[int, Failure] = {}  # slots that will never have a value
-        self.main = ExecutorPass(slots, [], [], self.dead, ceiling)
+        self.main = ExecutorPass(slots, [], [], self.dead, ceiling, checks_types=True)
         self.stamps, self.sizes = self.main.stamps, self.main.sizes  # of the steps of `code` that were finished
         self.summaries: dict[int, Summary] = {}
         self.stopped = ""
@@ -140,10 +140,13 @@ class Executor:
         stamp, size_of, held, tick = current.stamps.append, current.sizes.append, current.held, self._tick
         clock, array, limits = time.perf_counter, np.ndarray, self.limits
         around = limits.held - held  # bytes held outside this body
+        checks = current.checks_types
         try:
             for call, get, single, out, free, step in code:
                 if dead and self._skips(step):
                     continue
+                if checks:
+                    check_inputs(step, slots)
                 result = call(get(slots)) if single else call(*get(slots))
                 if out and type(result) is array:
                     slots[out] = result
@@ -409,8 +412,8 @@ class Executor:
             slots[slot] = value
         kinds = tuple([kind_of(slots[slot]) for slot in plan.varying])
         watch = self.subgraphs.watch
-        code = state.code_for(state.code, kinds) if watch is None else self.subgraphs.steps(state, slots, watch)
-        results = self._run_inner(state, slots, code)
+        code = state.code if watch is None else self.subgraphs.steps(state, slots, watch)
+        results = self._run_inner(state, slots, code, checks_types=not state.accepts(kinds))
         state.accept(kinds)
         return results
 
@@ -435,7 +438,8 @@ class Executor:
             is_known = all(slots[s] is not MISSING and type(slots[s]) is not StoredWeight for s in step.reads)
             if state.tokens[step.index] and is_known and not step.bodies:
                 try:
-                    spread(step, slots, state.code_of(step).guarded().call(*(slots[s] for s in step.ins)))
+                    check_inputs(step, slots)
+                    spread(step, slots, state.code_of(step).call(*[slots[s] for s in step.ins]))
                     state.folded[step.index] = 1
                     state.given.update(step.outs)
                     continue
@@ -447,7 +451,9 @@ class Executor:
         state.prepare_weights(rest)
         return [state.code_of(step) for step in rest]
 
-    def _run_inner(self, state: PlanState, slots: list[RuntimeValue], code: Iterable[Code]) -> list[RuntimeValue]:
+    def _run_inner(
+        self, state: PlanState, slots: list[RuntimeValue], code: Iterable[Code], *, checks_types: bool = False
+    ) -> list[RuntimeValue]:
         plan = state.plan
         if plan.bodied or state.contexts:
             self._activate(state, slots)
@@ -455,6 +461,7 @@ class Executor:
         if frame is None:
             frame = self._frames[id(plan)] = Frame(state)
         clocks = frame.begin(slots)
+        frame.current.checks_types = checks_types
         begun = len(clocks)
         clocks.append(time.perf_counter())
         try:
@@ -489,6 +496,13 @@ class Executor:
     def inside(self, steps: Iterable[PlanStep]) -> SubgraphRecord:
         """Return the values this run has computed in the bodies of steps so far. Any thread."""
         return inside(steps, self._frames.copy(), self._loops.copy())
+
+
+def check_inputs(step: PlanStep, slots: list[RuntimeValue]) -> None:
+    """Raise KernelError if the operator of a step does not accept the types of its inputs."""
+    operation, node = step.operation, step.node
+    if not operation.problem:
+        check_types(node.op_type, operation.opset, node.domain, [slots[slot] for slot in step.ins])
 
 
 def spread(step: PlanStep, slots: list[RuntimeValue], result: Any) -> int:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from onnx_workbench.exec.engine.stored_weights import StoredWeight
 from onnx_workbench.exec.errors import KernelError, MissingKernelError
-from onnx_workbench.exec.kernels.registry import KernelFunction
 from onnx_workbench.exec.kernels.registry import find as kernel_of
 from onnx_workbench.exec.values.arrays import RuntimeValue, SparseArray
 from onnx_workbench.exec.values.numpy_errors import in_plain_words
@@ -33,29 +33,16 @@ _LISTED = 8
 _LONGEST = 60
 
 
-class KernelGuard:
-    """Kernel that is called only if some version of the operator accepts inputs of these types; else KernelError.
+def check_types(op_type: str, opset: int, domain: str, inputs: Sequence[RuntimeValue]) -> None:
+    """Raise KernelError unless some version of the operator accepts inputs of these types.
 
     Real files use types that an operator accepts only in a later version, and other programs compute them. So any
     version counts, but the message names the types of the version in use.
     """
-
-    __slots__ = ("_accepted", "_call", "_name")
-
-    def __init__(self, call: KernelFunction, op_type: str, opset: int, domain: str) -> None:
-        self._call = call
-        self._name = op_type, opset, domain
-        self._accepted: tuple[Kind, ...] | None = None  # kinds of the last inputs
-
-    def __call__(self, *inputs: RuntimeValue) -> Any:
-        """Call the kernel."""
-        kinds = tuple([value.dtype if type(value) is np.ndarray else kind_of(value) for value in inputs])
-        if kinds != self._accepted:
-            problem = _refusal(*self._name, kinds)
-            if problem:
-                raise KernelError(problem)
-            self._accepted = kinds
-        return self._call(*inputs)
+    kinds = tuple([value.dtype if type(value) is np.ndarray else kind_of(value) for value in inputs])
+    problem = _refusal(op_type, opset, domain, kinds)
+    if problem:
+        raise KernelError(problem)
 
 
 def kind_of(value: RuntimeValue) -> Kind:
@@ -65,7 +52,7 @@ def kind_of(value: RuntimeValue) -> Kind:
         return dtype
     if isinstance(value, list):
         return tuple(dict.fromkeys(map(kind_of, value)))
-    return type(value)
+    return value.dtype if type(value) is StoredWeight else type(value)
 
 
 @lru_cache(4096)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from typing import Any
 
-from onnx_workbench.exec.engine.operations import NO_ENVIRONMENT, Environment, Library, Operation, resolve
+from onnx_workbench.exec.engine.operations import AROUND, NO_ENVIRONMENT, Environment, Library, Operation, resolve
 from onnx_workbench.exec.engine.plan import BodyPlan, Plan, PlanStep, StepContext
 from onnx_workbench.exec.engine.snapshot import (
     ABSENT,
@@ -27,9 +26,6 @@ from onnx_workbench.model.schemas import traits
 #: Limit for the steps that calls of functions expand to, also in bodies; calls may nest. As many take 500 MB.
 MAX_EXPANDED = 200_000
 MAX_CALL_DEPTH = 100
-
-#: With more changed nodes, compiling the whole graph is as quick as patching the plan.
-_MOST_PATCHED = 16
 
 #: Steps between two checks of the limits of the run that is planned.
 _CHECK_INTERVAL = 1024
@@ -57,80 +53,6 @@ def compile_expansion(
     compiler = Compiler(library, {}, {}, seed, 13, label)
     compiler._repeats = True
     return compiler.root(graph, imports, frozenset(), environment)
-
-
-def patch_plan(
-    plan: Plan, old: ModelSnapshot, new: ModelSnapshot, library: Library, seed: int
-) -> tuple[Plan, list[int]] | None:
-    """Patch `plan`, the plan of `old`; return the plan of `new` and the indices of the steps that differ.
-
-    Most edits change one node of thousands. If the order of the nodes stays, only that node's step is compiled, and
-    the rest is shared. None if it takes more than compiling single steps. Seed and fed initializers must be the same.
-    """
-    changed = _changed(plan, old, new)
-    if not changed:
-        return None
-    library.use(new)
-    steps = list(plan.steps)
-    for index in changed:
-        step = _compile_step(plan, new, index, library, seed)
-        if step is None:
-            return None
-        steps[index] = step
-    return replace(plan, steps=tuple(steps)), changed
-
-
-def _changed(plan: Plan, old: ModelSnapshot, new: ModelSnapshot) -> list[int]:
-    """Return the indices of changed nodes; empty if anything else changed or a changed node is not simple."""
-    a, b = old.graph, new.graph
-    same = (
-        plan.straight
-        and not plan.undefined
-        and len(a.nodes) == len(b.nodes)
-        and (a.inputs, a.outputs, a.initializers) == (b.inputs, b.outputs, b.initializers)
-        and old.opset_imports == new.opset_imports
-        and old.ir_version == new.ir_version
-        and [f.uid for f in old.functions.values()] == [f.uid for f in new.functions.values()]
-    )
-    if not same:
-        return []
-    changed = [i for i, (x, y) in enumerate(zip(a.nodes, b.nodes, strict=True)) if x is not y and x.uid != y.uid]
-    if len(changed) > _MOST_PATCHED:
-        return []
-    return changed if all(_simple(plan.steps[i], a.nodes[i], b.nodes[i], new) for i in changed) else []
-
-
-def _simple(step: PlanStep, old: NodeSnapshot, node: NodeSnapshot, new: ModelSnapshot) -> bool:
-    if step.token or step.bodies or node.bodies or step.operation.expands:
-        return False
-    return old.outputs == node.outputs and (node.domain, node.op_type, node.overload) not in new.functions
-
-
-def _compile_step(plan: Plan, snapshot: ModelSnapshot, index: int, library: Library, seed: int) -> PlanStep | None:
-    """Return the new step of one changed node of the main graph, for the same position in the plan.
-
-    None if more than this step must be compiled: new values, another position in the order, constant inputs.
-    """
-    node = snapshot.graph.nodes[index]
-    scope = LoweringScope((), NO_ENVIRONMENT, snapshot.opset_imports, None)
-    for value in (*node.inputs, *node.outputs):
-        slot = plan.slots.get(((), value), NONE_SLOT)
-        if value and not slot:
-            return None
-        scope.slots[value] = slot
-    read = [scope.slots[value] for value in node.inputs]
-    if any(plan.producers.get(slot, -1) >= index for slot in read):
-        return None
-    tokens = {slot: plan.tokens[slot] for slot in read if slot in plan.tokens}
-    if tokens.keys() >= set(read):
-        return None
-    compiler = Compiler(library, snapshot.functions, snapshot.names, seed, snapshot.ir_version)
-    compiler.tokens = tokens
-    compiler.node(node, scope)
-    (step,) = compiler.steps
-    if step.operation.expands or not set(compiler.notes) <= set(plan.notes):
-        return None
-    return replace(step, index=index)
 
 
 class LoweringScope:
@@ -194,6 +116,7 @@ class Compiler:
         self.size = 1
         self.constants: dict[int, int] = {}  # as in Plan
         self.tokens: dict[int, int] = {NONE_SLOT: 0}
+        self.varying: dict[int, int] = {}  # slot → mask of the inputs of the graph that its content depends on
         self.undefined: dict[int, int] = {}
         self.slots: dict[ValueKey, int] = {}
         self.notes: list[str] = []
@@ -201,7 +124,6 @@ class Compiler:
         self._extent = _Extent()
         self._assumed: set[str] = set()
         self._repeats = False  # the graph may run several times in a run, with different random numbers each time
-        self._failed = False  # a node cannot run for a structural reason: a cycle, a recursion
 
     # -- graphs ----------------------------------------------------------------------------------------------
 
@@ -226,7 +148,7 @@ class Compiler:
         for value, slot in captured.items():
             own = inner._slot(scope, value)
             captures.append((slot, own))
-            if slot in self.tokens:
+            if slot in self.tokens and slot not in self.varying:
                 inner.tokens[own] = self.tokens[slot]
             if slot in self.undefined:
                 inner.undefined[own] = value
@@ -246,20 +168,26 @@ class Compiler:
         for value, tensor in graph.initializers:
             if value not in fed:
                 self._constant(self._slot(scope, value), tensor)
+        if not self._repeats:
+            self._number_inputs(graph, scope, fed)
         self._nodes(graph, scope)
         outputs = tuple(self._read(scope, v) for v in graph.outputs)
         steps = tuple(self.steps)
-        is_straight = (
-            not self._failed
-            and len(steps) == len(graph.nodes)
-            and all(step.node is node for step, node in zip(steps, graph.nodes, strict=True))
-        )
         return Plan(
             steps, self.size, inputs, outputs, self.constants, self.tokens, self.undefined, self.slots,
             producers={slot: step.index for step in steps for slot in step.outs if slot},
             bodied=tuple(step.index for step in steps if step.bodies or step.operation.expands),
-            varying=(*inputs, *changing), names=self.names, notes=tuple(self.notes), straight=is_straight,
+            input_bits={slot: self.varying[slot] for slot in inputs if slot in self.varying},
+            varying=(*inputs, *changing), names=self.names, notes=tuple(self.notes),
         )  # fmt: skip
+
+    def _number_inputs(self, graph: GraphSnapshot, scope: LoweringScope, fed: frozenset[int]) -> None:
+        """Give the inputs of the main graph, and initializers that are fed, tokens and bits."""
+        for value in (*graph.inputs, *fed):
+            slot = self._slot(scope, value)
+            if slot not in self.constants:
+                self.tokens[slot] = self.library.token(("input", value))
+                self.varying[slot] = self.library.input_bit(value)
 
     def _slot(self, scope: LoweringScope, value: int) -> int:
         slot = scope.slots.get(value)
@@ -360,7 +288,6 @@ class Compiler:
         return "/".join([*filter(None, [self.label]), *map(str, scope.calls), node.name or f"#{number}"])
 
     def _add_failing(self, node: NodeSnapshot, scope: LoweringScope, problem: str) -> None:
-        self._failed = True
         operation = Operation(self.library.token(("problem", node.uid, problem)), 0, problem=problem)
         self._emit(node, scope, operation, tuple(self._read(scope, v) for v in node.inputs))
 
@@ -375,19 +302,26 @@ class Compiler:
     ) -> None:
         self._extent.grow(called=bool(self._depth))
         outs = tuple([self._define(scope, v) for v in node.outputs])
-        token, tokens = self.library.token, self.tokens
-        key, context, constant = operation.number, None, 0
+        intern, tokens, varying = self.library.token, self.tokens, self.varying
+        key, context, token, inputs = operation.number, None, 0, 0
         if not operation.problem and (operation.takes_context or bodies or operation.expands):
             context = StepContext(self._label(node, scope), self.seed, scope.imports)
-            key = token((key, (context.label, self.seed)))
+            key = intern((key, (context.label, self.seed)))
         varies = self._repeats and (traits.find(node.op_type, node.domain).is_stochastic or bodies or operation.expands)
-        if not operation.problem and not varies and tokens.keys() >= {*ins, *captured}:
-            constant = token((key, *[tokens[slot] for slot in (*ins, *captured)]))
+        read = [tokens.get(slot, -1) for slot in ins] + [tokens.get(slot, -1) for slot in captured]
+        if not operation.problem and not varies and -1 not in read:
+            token = intern((key, *read))
+            for slot in (*ins, *captured):
+                inputs |= varying.get(slot, 0)
+            if operation.reads_around:
+                inputs |= AROUND
             for index, slot in enumerate(outs):
                 if slot:
-                    tokens[slot] = constant if not index else token((constant, "output", index))
+                    tokens[slot] = intern((token, "output", index)) if index else token
+                    if inputs:
+                        varying[slot] = inputs
         step = PlanStep(
-            len(self.steps), node, scope.path, operation, ins, outs, captured, bodies, context, key, constant
+            len(self.steps), node, scope.path, operation, ins, outs, captured, bodies, context, key, token, inputs
         )  # fmt: skip
         self.steps.append(step)
 

@@ -37,6 +37,12 @@ _GROWTH_BYTES, _GROWTH_WEIGHTS, _GROWTH, _GROWTH_TOKENS = 1 << 20, 1 << 25, 16, 
 #: The same for operations, which are small, and are used again after an undo.
 _GROWTH_OPERATIONS = 10_000
 
+#: Bit of outputs that depend on more than the inputs of their node: they are computed in every run.
+AROUND = 1
+
+#: Operators that run a part of the graph around them again.
+_READ_AROUND = frozenset({("ai.onnx.preview.training", "Gradient")})
+
 #: Attributes of opset 1 that only told a framework which buffers it may overwrite.
 _DROPPED = frozenset({"consumed_inputs"})
 
@@ -59,6 +65,7 @@ class Operation:
     notes: tuple[str, ...] = ()
     expands: bool = False
     given: tuple[AttributeSnapshot, ...] = ()  # as in the file, references resolved
+    reads_around: bool = False  # its outputs depend on more than its inputs
 
     @property
     def takes_context(self) -> bool:
@@ -100,7 +107,7 @@ class Library:
         self._free: dict[int, tuple[int, ...]] = {}
         self._local = 0
         self.folded: dict[Any, RuntimeValue] = {}
-        self.volatile: set[int] = set()  # keys of steps whose results depend on more than their inputs
+        self._bits: dict[int, int] = {}
         self.prepared: dict[tuple[int, tuple[int, ...]], Prepared] = {}  # by number of the operation, see `prepare`
         self.refused = False  # a constant could not be read, and plans hold steps that fail for it
         self.reads_on_demand = False  # weights stay in their file, see stored_weights; set before any is read
@@ -114,6 +121,10 @@ class Library:
         if found is None:
             found = self._tokens[content] = next(self._numbers)
         return found
+
+    def input_bit(self, value: int) -> int:
+        """Return the bit that stands for an input of the graph in masks, the same in all plans."""
+        return self._bits.setdefault(value, AROUND << 1 + len(self._bits))
 
     @property
     def is_grown(self) -> bool:
@@ -250,6 +261,7 @@ class Library:
 
     def _settle(self, node: NodeSnapshot, opset: int, given: tuple[AttributeSnapshot, ...]) -> Operation:
         operation = Operation(next(self._numbers), opset, given=given)
+        operation.reads_around = (node.domain, node.op_type) in _READ_AROUND
         try:
             operation.kernel = _kernel(node.op_type, opset, node.domain)
         except MissingKernelError as error:

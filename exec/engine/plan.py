@@ -31,8 +31,10 @@ class StepContext(NamedTuple):
 class PlanStep:
     """One node to run. Immutable; not frozen only because that takes nine times as long to create.
 
-    `captured` are outer slots that its bodies read; `token` identifies its outputs if all its inputs are constant, else
-    it is 0; `key` identifies the operation without its inputs. `context` is None if the kernel needs none.
+    `captured` are outer slots that its bodies read; `key` identifies the operation without its inputs, `token` how its
+    outputs are computed from constants and inputs of the graph: 0 if it cannot run, or depends on formal inputs of a
+    body. `inputs` are the inputs it depends on, as a mask of Library.input_bit. `context` is None if the kernel needs
+    none.
     """
 
     index: int
@@ -46,6 +48,12 @@ class PlanStep:
     context: StepContext | None
     key: int
     token: int
+    inputs: int
+
+    @property
+    def constant(self) -> int:
+        """Token of its outputs if they are the same in every run, else 0."""
+        return 0 if self.inputs else self.token
 
     @property
     def reads(self) -> tuple[int, ...]:
@@ -71,15 +79,15 @@ class Plan:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     constants: Mapping[int, int]  # slot → number of a tensor
-    tokens: Mapping[int, int]  # slot → token, where constant
+    tokens: Mapping[int, int]  # slot → token of its content, where that is known: see PlanStep
     undefined: Mapping[int, int]  # slot → number of a value that nothing defines
     slots: Mapping[ValueKey, int]
     producers: Mapping[int, int]  # slot → index of a step
     bodied: tuple[int, ...]  # indices of steps with inner plans
+    input_bits: Mapping[int, int]  # slot of an input of the main graph → its bit in PlanStep.inputs
     varying: tuple[int, ...]  # of a body: inputs and captured slots that are not constant
     names: Mapping[int, str]  # of values, by number; a live view of the model
     notes: tuple[str, ...]  # without those of operations
-    straight: bool  # steps are the nodes of the graph in file order
 
     @cached_property
     def all_notes(self) -> tuple[str, ...]:

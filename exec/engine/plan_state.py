@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from onnx_workbench.exec.engine.autodiff_region import RegionFinder
-from onnx_workbench.exec.engine.input_types import KernelGuard, Kind
+from onnx_workbench.exec.engine.input_types import Kind
 from onnx_workbench.exec.engine.lowering import compile_expansion
 from onnx_workbench.exec.engine.operations import Library, Operation, Prepared
 from onnx_workbench.exec.engine.plan import BodyPlan, Plan, PlanStep
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Kinds of the inputs of a plan: see PlanState.code_for.
+#: Kinds of the inputs of a plan: see PlanState.accepts.
 Kinds = tuple[Kind | tuple[int, Kind], ...]
 
 #: Exceptions of reading a constant.
@@ -55,23 +54,10 @@ class Code(NamedTuple):
     free: tuple[int, ...]  # slots that no later step reads
     step: PlanStep
 
-    def guarded(self) -> Code:
-        """Return the code with a type check of the kernel's inputs; see PlanState.code_for."""
-        operation, node = self.step.operation, self.step.node
-        if operation.problem:
-            return self
-        reading = self.call if isinstance(self.call, ReadingCall) else None
-        guard = KernelGuard(reading.call if reading else self.call, node.op_type, operation.opset, node.domain)
-        call = ReadingCall(guard) if reading else guard
-        return Code(call, self.get, self.single, self.out, self.free, self.step)
-
 
 @dataclass(slots=True, eq=False)
 class Activation:
-    """The current pass over a plan, for kernels that run bodies or regions of it.
-
-    Shared by the states of a plan and of those patched from it, of which one runs at a time.
-    """
+    """The current pass over a plan, for kernels that run bodies or regions of it."""
 
     executor: Executor | None = None
     state: PlanState | None = None
@@ -79,21 +65,13 @@ class Activation:
 
 
 @dataclass(slots=True)
-class TokenTable:
-    """Tokens of slots and steps for certain feeds, which are pairs of a value's number and its token."""
-
-    feeds: tuple[tuple[int, int], ...]
-    slots: list[int]
-    steps: list[int]
-
-
-@dataclass(slots=True)
 class Schedule:
-    """Schedule of a run of all values after constant folding: the steps, their code, the folded steps."""
+    """What a run does that reuses nothing but constants: the steps, their code, the folded steps, slots to keep."""
 
     steps: list[PlanStep]
     code: list[Code]
     folded: list[int]
+    keep: set[int] | None  # None: all
 
 
 class PlanState:
@@ -109,21 +87,17 @@ class PlanState:
         self.template: list[RuntimeValue] = [MISSING] * plan.size
         self.template[NONE_SLOT] = None
         self.given: set[int] = set()  # slots the template holds
-        self.tokens = [step.token for step in plan.steps]
+        self.tokens = [step.constant for step in plan.steps]
         self.folded = bytearray(len(plan.steps))
         self.bound = bytearray(len(plan.steps))
         self.contexts: dict[int, Context] = {}  # by index of the step
         self.bodies: dict[int, tuple[BodyCall, ...]] = {}  # by index of the step
         self.expansions: dict[int, Expansion] = {}  # by index of the step
         self.activation = Activation()
-        self.schedule: Schedule | None = None
+        self.schedules: dict[frozenset[int] | None, Schedule] = {}  # by the steps that are asked for; None: all
         self.code: list[Code] | None = None  # of a body or an expansion, once it has run
-        self.token_table: TokenTable | None = None
-        self.base: PlanState | None = None  # the state this one was patched from, until its values have tokens
-        self.changed: frozenset[int] = frozenset()  # steps that differ from those of `base`
         self._calls: list[KernelFunction | None] = [None] * len(plan.steps)
         self._codes: list[Code | None] = [None] * len(plan.steps)
-        self._guarded: list[Code] = []
         self._accepted: Kinds | None = None
         self._layout: SlotMap | None = None
         self._weight_bytes: int | None = None
@@ -134,30 +108,6 @@ class PlanState:
         if self._layout is None:
             self._layout = self.plan.layout()
         return self._layout
-
-    def patched(self, plan: Plan, changed: Iterable[int]) -> PlanState:
-        """Return the state of a plan that differs from this one's in some steps, which have no bodies."""
-        state = copy(self)
-        state.plan, state.base, state.changed = plan, self, frozenset(changed)
-        state.template, state.given = self.template.copy(), self.given.copy()
-        state.tokens, state.folded, state.bound = self.tokens.copy(), self.folded.copy(), self.bound.copy()
-        state.contexts, state.bodies, state.expansions = (
-            self.contexts.copy(),
-            self.bodies.copy(),
-            self.expansions.copy(),
-        )
-        state._calls, state._codes = self._calls.copy(), self._codes.copy()
-        state.schedule, state.token_table, state._guarded, state._accepted = None, None, [], None
-        if plan.constants is not self.plan.constants:
-            state._weight_bytes = None
-        for index in changed:
-            state.tokens[index] = plan.steps[index].token
-            state.folded[index] = state.bound[index] = 0
-            state._calls[index] = state._codes[index] = None
-            state.contexts.pop(index, None)
-        if any(plan.steps[index].layout() != self.plan.steps[index].layout() for index in changed):
-            state._layout = None
-        return state
 
     @property
     def weight_bytes(self) -> int:
@@ -242,19 +192,11 @@ class PlanState:
             self._codes[step.index] = code
         return code
 
-    def code_for(self, code: list[Code], kinds: Kinds) -> list[Code]:
-        """Return the code of all steps, with type checks until a run with inputs of these kinds has succeeded.
-
-        The types of all values follow from those of the inputs, so that later runs need no checks.
-        """
-        if kinds == self._accepted:
-            return code
-        if len(self._guarded) != len(code):
-            self._guarded = [one.guarded() for one in code]
-        return self._guarded
-
     def accepts(self, kinds: Kinds) -> bool:
-        """Return whether a run with inputs of these kinds has succeeded, so that type checks are not needed."""
+        """Return whether a run with inputs of these kinds has succeeded, so that type checks are not needed.
+
+        The types of all values follow from those of the inputs.
+        """
         return kinds == self._accepted
 
     def accept(self, kinds: Kinds) -> None:

@@ -102,7 +102,7 @@ class Stepper:
 
     # -- planning --------------------------------------------------------------------------------------------
 
-    def prepare(self, needed: list[PlanStep], targets: set[int] | None) -> None:
+    def prepare(self, needed: list[PlanStep], targets: frozenset[int] | None) -> None:
         """Compute constants, prepare weights, determine the order of steps."""
         run, plan, state = self.run, self.plan, self.state
         slots, template = run.slots, state.template
@@ -128,7 +128,7 @@ class Stepper:
             constants = [s for s in needed if state.tokens[s.index]]
             rest = [s for s in needed if not state.tokens[s.index]] if constants else needed
         if constants:
-            run.code = [state.code_of(s).guarded() for s in constants]
+            run.code = [state.code_of(s) for s in constants]
             run.keep = {slot for s in constants for slot in s.outs}  # later steps read them
             self._costs = self._costs_of([*constants, *rest])
             run.execute(expected=self._expected)
@@ -139,11 +139,11 @@ class Stepper:
         with self._within_limits():
             state.prepare_weights(rest)
         code = self._code(rest)
-        is_whole = targets is None and not (run.dead or run.stopped)
-        if is_whole and len(rest) + len(self._kept) == len(plan.steps) - len(constants):
-            self._remember(rest, code)
-        guarded = code if state.accepts(self._kinds) else [c.guarded() for c in code]
-        run.code = [*run.code, *guarded] if constants else guarded
+        if not (run.dead or run.stopped or any(self._kept.values())):
+            folded = [*self._kept, *(step.index for step in constants)]
+            if all(state.folded[index] for index in folded):
+                state.schedules[targets] = Schedule(rest, code, folded, run.keep)
+        run.code = [*run.code, *code] if constants else code
 
     @contextmanager
     def _within_limits(self) -> Iterator[None]:
@@ -167,14 +167,8 @@ class Stepper:
         self._kept = {index: kept for index, kept in self._kept.items() if kept is not None}
         self._costs = None
         order = sorted([*folded, *(code.step for code in run.code)], key=lambda step: step.index)
-        run.rewind([code.guarded() for code in self._code(order)])
-
-    def _remember(self, steps: list[PlanStep], code: list[Code]) -> None:
-        """Store the schedule for the next run of all values."""
-        tokens, folded = self.state.tokens, self.state.folded
-        constant = [index for index, token in enumerate(tokens) if token]
-        if len(tokens) - len(constant) == len(steps) and all(folded[index] for index in constant):
-            self.state.schedule = Schedule(steps, code, constant)
+        run.rewind(self._code(order))
+        run.main.checks_types = True
 
     def _code(self, steps: list[PlanStep]) -> list[Code]:
         keep = self.run.keep

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from onnx_workbench.exec.kernels.registry import KernelFunction
 from onnx_workbench.exec.values.arrays import RuntimeValue
 from onnx_workbench.exec.values.limits import current_limits
@@ -43,10 +45,15 @@ class StoredWeight:
         return self.tensor.numpy()
 
     @property
+    def dtype(self) -> np.dtype[Any] | None:
+        """Type of the elements in memory, if it is known."""
+        kind = self.tensor.element_type
+        return kind.numpy_dtype if isinstance(kind, ElementType) else None
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the values in memory."""
-        kind = self.tensor.element_type
-        return self.tensor.size * (kind.numpy_dtype.itemsize if isinstance(kind, ElementType) else 0)
+        return 0 if self.dtype is None else self.tensor.size * self.dtype.itemsize
 
     @property
     def summary(self) -> Summary:

@@ -87,7 +87,7 @@ class SubgraphStepper:
         for step in plan.steps:
             self._check_stop(plan, SubgraphPosition(previous, step, self._depth, iterations, loops), slots, watch)
             if not state.folded[step.index]:
-                yield state.code_of(step).guarded()
+                yield state.code_of(step)
             previous = step
         self._check_stop(plan, SubgraphPosition(previous, None, self._depth, iterations, loops), slots, watch)
         self._depth -= 1

@@ -31,6 +31,7 @@ class ExecutorPass:
     ceiling: int  # limit for `held`; beyond it values are released
     held: int = 0  # bytes of values
     peak: int = 0  # of `held`
+    checks_types: bool = False  # of the inputs of each step
 
 
 class Frame:

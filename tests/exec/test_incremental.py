@@ -16,7 +16,8 @@ from onnx import helper
 from onnx_workbench.exec.engine import cache, operations
 from onnx_workbench.exec.engine.snapshot import SnapshotCache
 from onnx_workbench.exec.kernels.shared import blas
-from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.values import MISSING, same_value
 from onnx_workbench.exec.session import Session
 from onnx_workbench.exec.values.arrays import SparseArray
 from onnx_workbench.model.errors import ModelError
@@ -278,6 +279,7 @@ def test_whatever_is_done_values_are_those_of_a_fresh_session(data: st.DataObjec
     pool = [rng.standard_normal(4).astype(np.float32) * size for size in (1, 2, 0)]
     changes = [("k", "value_float"), ("l", "value_float"), ("a", "alpha"), ("g", "alpha"), ("u", "alpha")]
     feeds, seed = {"x": pool[0], "z": pool[1]}, 0
+    earlier: list[tuple[RunResult, dict[str, np.ndarray]]] = []
     with pytest.MonkeyPatch.context() as patch:
         for name in ("_GROWTH_TOKENS", "_GROWTH", "_GROWTH_WEIGHTS", "_GROWTH_BYTES", "_GROWTH_OPERATIONS"):
             patch.setattr(operations, name, 0)
@@ -300,11 +302,50 @@ def test_whatever_is_done_values_are_those_of_a_fresh_session(data: st.DataObjec
                     session.forget()
                 case "seed":
                     seed = data.draw(st.integers(0, 2))
-            found = session.run(feeds, seed=seed, values=data.draw(st.sampled_from(["all", "outputs"])))
+            kept = data.draw(st.sampled_from(["all", "all", "outputs", ["b", "q"]]))
+            found = session.run(feeds, seed=seed, values=kept, fresh=data.draw(st.integers(0, 7)) == 0)
             expected = Session(document).run(feeds, seed=seed)
             names = expected.values if data.draw(st.booleans()) else expected.outputs
             for name in names:
-                np.testing.assert_array_equal(found.value(name), expected.value(name), err_msg=name)
+                assert same_value(found.value(name), expected.value(name)), name
+            held = {name: value for name in expected.values if (value := found.find(name)) is not MISSING}
+            earlier.append((found, {name: value.copy() for name, value in held.items()}))
+            for result, values in earlier:
+                assert all(same_value(result.find(name), value) for name, value in values.items())
+
+
+@pytest.mark.parametrize("kept", ["all", "outputs"])
+def test_values_of_an_earlier_input_are_released_before_another_run_computes(kept: str) -> None:
+    session = Session(parse("g (float[3] x) => (float[3] y) { a = Neg(x) b = Abs(a) y = Exp(b) }"))
+    released = []
+    for number in range(3):
+        values = session.run({"x": X + number}, values=kept).values
+        released += [weakref.ref(values[name]) for name in ("x", "b", "y")]
+        del values
+        stepper = session.steps({"x": X - number - 1}, values=kept)
+        assert [one() for one in released] == [None] * len(released)
+        assert not session.engine.cache.entries
+        stepper.resume()
+
+
+def test_values_that_do_not_depend_on_the_input_that_changed_are_kept() -> None:
+    document = Document(parse("g (float[3] x, float[3] z) => (float[3] y) { a = Neg(x) b = Abs(z) y = Add(a, b) }"))
+    session = Session(document)
+    session.run({"x": X, "z": X})
+    assert states(session.run({"x": X + 1, "z": X})) == {"a": "DONE", "b": "KEPT", "y": "DONE"}
+    with document.edit("Change") as edit:
+        edit.do(SetField(node(document.model, "a"), "op_type", "Sqrt"))
+    assert states(session.run({"x": X + 1, "z": X + 2})) == {"a": "DONE", "b": "DONE", "y": "DONE"}
+    document.undo()
+    assert states(session.run({"x": X + 1, "z": X + 2})) == {"a": "KEPT", "b": "KEPT", "y": "DONE"}
+
+
+def test_an_input_that_is_not_given_is_not_that_of_an_earlier_run() -> None:
+    session = Session(parse("g (float[3] x, float[3] z) => (float[3] y, float[3] w) { y = Neg(x) w = Abs(z) }"))
+    session.run({"x": X, "z": X})
+    with pytest.raises(ModelError, match="missing"):
+        session.run({"x": X})
+    assert states(session.run({"x": X, "z": X})) == {"y": "KEPT", "w": "KEPT"}
 
 
 def test_a_sparse_input_that_is_written_to_is_another_and_results_are_protected() -> None:
