@@ -52,7 +52,7 @@ def kind_of(value: RuntimeValue) -> Kind:
         return dtype
     if isinstance(value, list):
         return tuple(dict.fromkeys(map(kind_of, value)))
-    return value.dtype if type(value) is StoredWeight else type(value)
+    return (isinstance(value, StoredWeight) and value.dtype) or type(value)
 
 
 @lru_cache(4096)
