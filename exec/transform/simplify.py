@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from onnx_workbench.exec.engine.constant_folding import evaluate
@@ -12,12 +12,10 @@ from onnx_workbench.exec.inspect.self_check import check_transformed
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import Step
 from onnx_workbench.model.history.working_copy import WorkingCopy
-from onnx_workbench.model.ir.graph import Value
-from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.recovery.write_ahead import Recording, recording_of
 from onnx_workbench.model.simplify.passes import Pass, SimplifyOptions
-from onnx_workbench.model.simplify.pipeline import SimplifyReport, Survey, simplify, survey, trusted_types
+from onnx_workbench.model.simplify.pipeline import SimplifyReport, Survey, simplify, survey
 from onnx_workbench.model.text.formatting import bytes_text, display
 
 
@@ -47,14 +45,10 @@ class Simplification:
 
     def __init__(self, copy: WorkingCopy) -> None:
         self.copy = copy
-        self._types: Mapping[Value, Type] | None = None
 
     def survey(self, *, options: SimplifyOptions | None = None, progress: Progress = SILENT) -> Survey:
         """Return the matches and refusals of each pass; the copy stays as it is."""
-        model = self.copy.document.model
-        if self._types is None:
-            self._types = trusted_types(model, progress).types
-        return survey(model, evaluate=evaluate, options=options, types=self._types, progress=progress)
+        return survey(self.copy.document.model, evaluate=evaluate, options=options, progress=progress)
 
     def run(
         self,
@@ -67,7 +61,7 @@ class Simplification:
         """Simplify the copy and compare it with the original on `runs` random inputs. Call once."""
         document = self.copy.document
         untouched = WorkingCopy(document.model, progress).document.model if checks else document.model
-        report = simplify(document, passes, evaluate=evaluate, options=options, types=self._types, progress=progress)
+        report = simplify(document, passes, evaluate=evaluate, options=options, progress=progress)
         if not report.applied:
             agreement = Equivalence(None, reason="nothing was changed")
         elif not checks:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
 from onnx_workbench.model.schemas.defaults import attribute
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from onnx_workbench.model.analysis.values import KnownValues
 
 
 def plain(node: Node, name: str) -> Any:
@@ -41,21 +36,6 @@ def text(node: Node, name: str, otherwise: str = "") -> str:
     """Return a STRING attribute or its default; `otherwise` where the operator's version has neither."""
     value = attribute(node, name)
     return value if isinstance(value, str) else otherwise
-
-
-def content_of(facts: KnownValues, node: Node, index: int) -> NDArray[Any] | None:
-    """Return the contents of an input, numbers and symbols; None if unknown or left out."""
-    value = node.inputs[index] if index < len(node.inputs) else None
-    return None if value is None else facts.contents.get(value)
-
-
-def constant_ints(facts: KnownValues, node: Node, index: int) -> tuple[int, ...] | None:
-    """Return the integers in an input, when all are known."""
-    found = content_of(facts, node, index)
-    if found is None:
-        return None
-    flat = found.reshape(-1).tolist()
-    return tuple(flat) if all(isinstance(v, int) for v in flat) else None
 
 
 def constant_tensor(node: Node) -> Tensor | SparseTensor | None:

@@ -12,7 +12,8 @@ from onnx_workbench.model.schemas.defaults import schema_of
 from onnx_workbench.model.schemas.schema import type_text
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.inference.infer import InferredTypes, TypeMismatch
+    from onnx_workbench.model.inference.engine import TypeMismatch
+    from onnx_workbench.model.inference.infer import InferredTypes
     from onnx_workbench.model.ir.graph import Node
 
 

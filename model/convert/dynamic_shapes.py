@@ -7,19 +7,20 @@ from dataclasses import replace
 from itertools import chain, zip_longest
 
 from onnx_workbench.model.analysis import symbolic
-from onnx_workbench.model.analysis.node_constants import constant_tensor
 from onnx_workbench.model.analysis.scoping import enclosing, run_order
-from onnx_workbench.model.analysis.shapes import reshaped
 from onnx_workbench.model.analysis.symbolic import AnySize
-from onnx_workbench.model.analysis.topology import upstream
+from onnx_workbench.model.analysis.topology import downstream, upstream
 from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
-from onnx_workbench.model.analysis.values import Dims, KnownValues
 from onnx_workbench.model.convert.dimensions import constant_shape, set_constant_shape
 from onnx_workbench.model.convert.report import ConversionReport
 from onnx_workbench.model.edits.interface import check_dimension, set_dimension, substitute_dimensions
 from onnx_workbench.model.edits.values import set_type
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.inference import custom_rules
+from onnx_workbench.model.inference.engine import Inference
+from onnx_workbench.model.inference.facts import Dims
+from onnx_workbench.model.inference.operators.reshaping import reshaped
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import UNNAMED, Dimension, Shape, TensorType
@@ -69,8 +70,9 @@ class _Freeing:
         self._renamed: dict[str, str] = {}
         self._edit, self._graph = edit, graph
         self._old = {v: dims for v in graph.values() if (dims := _dims(v, type_of)) is not None}
-        known = {v: type_of(v) for v in graph.values() if v.producer is not None}
-        self._facts = KnownValues({v: _without_sizes(k) for v, k in known.items() if isinstance(k, TensorType)})
+        self._freed: list[Value] = []
+        self._inference = Inference(edit.model, custom_rules.rules({}), trusts_declared=False)
+        self._facts = self._inference.facts
 
     def name_inputs(self, wanted: Mapping[Place, str]) -> None:
         inputs = {v.name: v for v in self._graph.required_inputs}
@@ -93,6 +95,7 @@ class _Freeing:
                 raise ModelError(f"{symbol} cannot stand for different sizes", f"{sizes_said}.", value)
             set_dimension(self._edit, value, axis, symbol)
             self._names.add(symbol)
+            self._freed.append(value)
             if number != symbol:
                 renamed.setdefault(symbol, number)
         substitute_dimensions(self._edit, self._graph, self._renamed)
@@ -105,15 +108,9 @@ class _Freeing:
     def propagate_sizes(self) -> None:
         """Go through the nodes in topological order, adapt constant shapes, and compute the new output sizes."""
         facts = self._facts
-        held = {v: v.initializer for v in self._graph.initializers if not v.is_input}
-        constants = {v: t for v, t in held.items() if isinstance(t, Tensor)}
-        facts.start(self._graph, constants, declared=True)
+        self._inference.begin()
+        changing = downstream([*self._freed])
         for node in run_order(self._graph):
-            if node.op_type == "Constant" and not node.domain and node.outputs[0] is not None:
-                tensor = constant_tensor(node)
-                if isinstance(tensor, Tensor):
-                    facts.learn_constant(node.outputs[0], tensor)
-                    continue
             opset = self._graph.opset_imports.get(node.domain, 1)
             if opset >= 5 and (entries := self._fitting(node)) is not None:
                 set_constant_shape(self._edit, node, entries)
@@ -121,9 +118,10 @@ class _Freeing:
                 if shape is not None and isinstance(shape.initializer, Tensor):
                     facts.learn_constant(shape, shape.initializer)
                 self.report.changed(f"a {node.op_type} accepts any size", node)
-            facts.learn(node, opset)
+            self._inference.learn_node(node)
             for value in node.outputs:
-                self._assume(value)
+                if value is not None and value in self._old:
+                    self._keep_old_sizes(value, is_changing=value in changing)
             self._warn_of_fixed(node)
 
     def _warn_of_fixed(self, node: Node) -> None:
@@ -142,21 +140,11 @@ class _Freeing:
             if numbers and free:
                 self.report.warn(f"{node.op_type} needs {free[0]} to be {numbers[0]}", node)
 
-    def _assume(self, value: Value | None) -> None:
-        """Assume a size that no rule determines: unchanged, or the symbol of the only equal former size."""
-        dims, old = self._facts.dims(value), self._old.get(value) if value is not None else None
-        if value is None or dims is None or old is None or len(dims) != len(old):
-            return
-        assumed = [
-            self._size(b) if str(a).startswith("?") and b is not None else a for a, b in zip(dims, old, strict=True)
-        ]
-        self._facts.set_type(value, None, tuple(assumed))
-
-    def _size(self, dim: Dimension) -> AnySize:
-        if isinstance(dim, int):
-            alike = [name for name, number in self.numbers.items() if number == dim]
-            return symbolic.symbol(alike[0]) if len(alike) == 1 else dim
-        return symbolic.symbol(self._renamed.get(str(dim), str(dim)))
+    def _keep_old_sizes(self, value: Value, *, is_changing: bool) -> None:
+        """Keep the former sizes of a value that does not depend on what is freed, and the rank of others."""
+        old = self._old[value]
+        renamed = [self._renamed.get(dim, dim) if isinstance(dim, str) else dim for dim in old]
+        self._facts.set_dims(value, [None if is_changing else self._facts.size(dim) for dim in renamed])
 
     def _fitting(self, node: Node) -> list[int] | None:
         """Return another constant shape for a Reshape or Expand; None if the present one is still right."""
@@ -246,10 +234,6 @@ def _dims(value: Value, type_of: TypeOf) -> tuple[Dimension, ...] | None:
         return tuple(value.initializer.shape)
     kind = type_of(value)
     return kind.shape.dims if isinstance(kind, TensorType) and kind.shape is not None else None
-
-
-def _without_sizes(kind: TensorType) -> TensorType:
-    return kind if kind.shape is None else TensorType(kind.element_type, Shape((None,) * kind.shape.rank))
 
 
 def _expanded(have: Dims, old: Sequence[Dimension], given: list[int]) -> list[int] | None:

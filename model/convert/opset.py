@@ -62,11 +62,11 @@ def convert_opset(
         raise ModelError(f"There is no opset {version}", f"Versions 1 to {newest} are known.")
     report = ConversionReport()
     rewriter = GraphRewriter(edit)
-    conversion = OpsetConversion(rewriter, type_of, report, version, _contents(edit.model, version, type_of))
+    conversion = OpsetConversion(rewriter, type_of, report, version, _contents(edit.model, version))
     while _write_out_missing(conversion, version, progress):
         type_of = infer() if infer is not None else type_of
         _declare_bodies(edit, type_of)
-        conversion = OpsetConversion(rewriter, type_of, report, version, _contents(edit.model, version, type_of))
+        conversion = OpsetConversion(rewriter, type_of, report, version, _contents(edit.model, version))
     for owner, roots in _owners(edit.model):
         current = owner.opset_imports.get("")
         if current is None or current == version:
@@ -82,14 +82,15 @@ def convert_opset(
     return report
 
 
-def _contents(model: Model, version: int, type_of: TypeOf) -> Mapping[Value, NDArray[Any]]:
+def _contents(model: Model, version: int) -> Mapping[Value, NDArray[Any]]:
     """Return known small integer values, for inputs that have to become attributes."""
-    from onnx_workbench.model.analysis.values import ModelValues
+    from onnx_workbench.model.inference.engine import Inference
 
     if all(owner.opset_imports.get("", version) <= version for owner, _ in _owners(model)):
         return {}
-    types = {value: kind for graph in model.graphs() for value in graph.values() if (kind := type_of(value))}
-    return ModelValues(model, types).contents
+    inference = Inference(model, trusts_declared=False)
+    inference.run()
+    return inference.facts.contents
 
 
 def _owners(model: Model) -> list[tuple[Model | Function, list[Graph]]]:

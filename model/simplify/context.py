@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.constants import Constants
 from onnx_workbench.model.analysis.scoping import is_visible
-from onnx_workbench.model.analysis.values import ModelValues
 from onnx_workbench.model.edits.rewriter import RewriteObserver
+from onnx_workbench.model.inference import custom_rules
+from onnx_workbench.model.inference.engine import Inference
+from onnx_workbench.model.inference.operators.node_call import NodeCall
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.name_index import ancestor_in
 from onnx_workbench.model.ir.tensors import Tensor
-from onnx_workbench.model.ir.types import ElementType, Type
+from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.schemas import traits
 from onnx_workbench.model.simplify.passes import Evaluate, Match, PassRefusal, SimplifyOptions, is_there
@@ -31,7 +33,6 @@ class MatchContext(RewriteObserver):
     def __init__(
         self,
         model: Model,
-        types: Mapping[Value, Type],
         *,
         evaluate: Evaluate | None = None,
         options: SimplifyOptions | None = None,
@@ -49,9 +50,19 @@ class MatchContext(RewriteObserver):
         self.protected = self.constants.protected
         self._index: dict[str, dict[Node, None]] = {}
         self._fewest: dict[tuple[str, int], tuple[int, int] | None] = {}  # inputs and outputs; None: no such operator
-        self.facts = ModelValues(model, types, self.constants)
+        self._inference = Inference(model, custom_rules.rules({}), self.constants, progress, trusts_declared=False)
+        self._inference.run()
+        self.facts = self._inference.facts
         self.graphs: list[Graph] = []
         self.index_graphs()
+
+    def learn(self) -> None:
+        """Compute facts about all nodes again after changes, which adds to what is known."""
+        self._inference.run()
+
+    def call(self, node: Node) -> NodeCall:
+        """Return a node with the facts about its inputs."""
+        return NodeCall.of(node, self.facts)
 
     def index_graphs(self) -> None:
         """Find the graphs that are simplified, and their nodes by operator, as the model is now."""
@@ -146,7 +157,7 @@ class MatchContext(RewriteObserver):
         for body in node.bodies:
             self.graphs.extend(g for g in body.walk() if g not in self.graphs)
         if not any(v is not None and self.facts.dims(v) is not None for v in node.outputs):
-            self.facts.learn_node(node)
+            self._inference.learn_node(node)
 
     def node_removed(self, node: Node) -> None:
         """Remove a node and those in its subgraphs from the index."""

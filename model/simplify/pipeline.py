@@ -15,10 +15,7 @@ from onnx_workbench.model.edits.fresh_names import FreshNames
 from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.errors import ModelError, errors_to
 from onnx_workbench.model.history.document import Document
-from onnx_workbench.model.history.steps import SetField, SetInitializer, Step
-from onnx_workbench.model.inference.infer import InferredTypes, answer, request
-from onnx_workbench.model.ir.graph import Model, Value
-from onnx_workbench.model.ir.types import Type
+from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Evaluate, Match, Pass, PassRefusal, SimplifyOptions, is_there
@@ -74,20 +71,19 @@ def simplify(
     *,
     evaluate: Evaluate | None = None,
     options: SimplifyOptions | None = None,
-    types: Mapping[Value, Type] | None = None,
     progress: Progress = SILENT,
 ) -> SimplifyReport:
     """Apply passes (by default the default ones) round after round, one history entry per run of a pass.
 
-    Runs where the document is used: off the GUI thread on a working copy. Without `evaluate` nothing is folded. `types`
-    are inferred ones if available. Cancelling leaves complete entries behind.
+    Runs where the document is used: off the GUI thread on a working copy. Without `evaluate` nothing is folded.
+    Cancelling leaves complete entries behind.
     """
     from onnx_workbench.model.simplify.pass_list import default_passes
 
     model = document.model
     chosen = default_passes() if passes is None else passes
     before = figures(model)
-    context = prepare(model, evaluate=evaluate, options=options, types=types, progress=progress)
+    context = prepare(model, evaluate=evaluate, options=options, progress=progress)
     report = SimplifyReport(before, before)
     names = FreshNames()
     for round_ in range(_ROUNDS):
@@ -107,7 +103,7 @@ def simplify(
         report.rounds = round_ + 1
         if not changed:
             break
-        context.facts.learn_model()
+        context.learn()
     report.refusals = [r for r in context.refusals.values() if is_there(r.place)]
     report.after = figures(model)
     return report
@@ -145,7 +141,6 @@ def survey(
     *,
     evaluate: Evaluate | None = None,
     options: SimplifyOptions | None = None,
-    types: Mapping[Value, Type] | None = None,
     progress: Progress = SILENT,
 ) -> Survey:
     """Return what each pass would find now. Changes nothing.
@@ -154,7 +149,7 @@ def survey(
     """
     from onnx_workbench.model.simplify.pass_list import all_passes
 
-    context = prepare(model, evaluate=evaluate, options=options, types=types, progress=progress)
+    context = prepare(model, evaluate=evaluate, options=options, progress=progress)
     found: dict[str, list[Match]] = {}
     failed: dict[str, str] = {}
     chosen = all_passes() if passes is None else passes
@@ -177,36 +172,10 @@ def prepare(
     *,
     evaluate: Evaluate | None = None,
     options: SimplifyOptions | None = None,
-    types: Mapping[Value, Type] | None = None,
     progress: Progress = SILENT,
 ) -> MatchContext:
-    """Return a context for finding matches; infers types unless they are given."""
-    if types is None:
-        types = trusted_types(model, progress).types
-    return MatchContext(model, types, evaluate=evaluate, options=options, progress=progress)
-
-
-def trusted_types(model: Model, progress: Progress = SILENT) -> InferredTypes:
-    """Infer types from inputs and true constants only.
-
-    Replaceable defaults are no constants, and declared types of subgraph inputs need not hold in every iteration: both
-    are hidden from inference. For models that are not shared.
-    """
-    undo: list[Step] = []
-    try:
-        for graph in list(model.graph.walk()):
-            for value in graph.inputs:
-                if value.initializer is not None:
-                    undo.append(SetInitializer(graph, value, None).apply())
-                if graph is not model.graph and value.type is not None:
-                    undo.append(SetField(value, "type", None).apply())
-        asked = request(model, formulas=False)
-    except ModelError as error:  # the data of a small constant is unavailable
-        return InferredTypes(problem=str(error))
-    finally:
-        for step in reversed(undo):
-            step.apply()
-    return answer(asked, progress)
+    """Return a context for finding matches."""
+    return MatchContext(model, evaluate=evaluate, options=options, progress=progress)
 
 
 def figures(model: Model) -> ModelFigures:

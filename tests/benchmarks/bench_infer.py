@@ -5,8 +5,7 @@
 Counted are values that nodes make, graph outputs left out, in models whose declarations were removed. The second
 part takes onnx's own test cases of single operators, their sizes made names, and lists what the symbolic one tells of
 outputs and ours does not; where it contradicts the specification, as of Resize with axes, that is said too. The third
-times a graph of 10,000 and 100,000 nodes: what a reader of the window does, and what a child process
-does meanwhile. Without sympy the symbolic one is left out.
+times a graph of 10,000 and 100,000 nodes. Without sympy the symbolic one is left out.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ from itertools import product, zip_longest
 from pathlib import Path
 from typing import Any
 
-from onnx_workbench.model.inference.child import Inference
-from onnx_workbench.model.inference.infer import answer, infer, request
+from onnx_workbench.model.inference import infer
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.ir.types import ElementType, TensorType, Type
@@ -56,8 +54,6 @@ def _levels(known: Known) -> tuple[bool, ...]:
 def _ours(path: Path) -> Found:
     model = load(path)
     inferred = infer(model)
-    if inferred.problem:
-        raise ValueError(inferred.problem)
     return {
         value.name: _known(inferred.types.get(value))
         for graph in model.graph.walk()
@@ -206,10 +202,7 @@ def compare_operators() -> None:
                 theirs = SymbolicShapeInference.infer_shapes(model, auto_merge=True)
             if theirs is None:
                 continue
-            inference = Inference(model.SerializeToString(), {})
-            inference.run()
-            inference.find_formulas()
-            ours = inference.result()[0]
+            ours = {value.name: kind for value, kind in infer(load(model.SerializeToString())).types.items()}
             for output in theirs.graph.output:
                 known = _known_message(output.type)
                 mine = _known(ours.get(output.name))
@@ -242,17 +235,14 @@ def cost(count: int) -> None:
         _chain(path, count)
         model: Model = load(path)
         start = time.perf_counter()
-        asked = request(model)
-        prepared = time.perf_counter()
-        found = answer(asked)
+        found = infer(model)
         answered = time.perf_counter()
         plain = onnx.load(path)
         begun = time.perf_counter()
         onnx.shape_inference.infer_shapes(plain, data_prop=True)
         alone = time.perf_counter() - begun
     print(
-        f"{count:,} nodes: prepared by a reader {prepared - start:.2f} s, "
-        f"child and reading its answer {answered - prepared:.2f} s ({len(found.types):,} types{found.problem}); "
+        f"{count:,} nodes: {answered - start:.2f} s ({len(found.types):,} types); "
         f"onnx alone {alone:.2f} s, ratio {(answered - start) / alone:.1f}"
     )
 

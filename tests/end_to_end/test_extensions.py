@@ -220,7 +220,6 @@ def twice(x, *, plus=0.0):
 """
     extensions.load(written(text))
     inferred = ow.infer(ow.load(model), write=False)
-    assert not inferred.problem
     assert "d" not in {value.name for value in inferred.types}
 
 

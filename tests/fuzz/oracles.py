@@ -256,7 +256,7 @@ def one_helper_process() -> Iterator[None]:
         return ask(function, payload)
 
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("model.inference.infer", "model.sandbox"):
+        for name in ("model.inference.onnx_comparison", "model.sandbox"):
             patch.setattr(import_module(f"onnx_workbench.{name}"), "run_isolated", call)
         yield
     child.close()
@@ -280,8 +280,6 @@ def infers(case: Case) -> str:
     """Types that are inferred are those of a run, and writing them changes nothing."""
     model = case.load()
     inferred = infer(model)
-    if inferred.problem:
-        return f"inference failed: {inferred.problem}"
     wrong = [m for m in inferred.misfits if m.is_sure and not m.is_computed]
     if wrong and case.runs:
         return f"{wrong[0].node.op_type} is said not to fit: {wrong[0].reason}"

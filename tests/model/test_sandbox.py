@@ -11,7 +11,6 @@ import pytest
 
 from onnx_workbench.model import sandbox
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.inference.protocol import encode
 from onnx_workbench.model.progress import Cancelled, Progress
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the limits are POSIX ones")
@@ -167,7 +166,7 @@ def test_a_frozen_program_starts_itself_as_the_child(monkeypatch, tmp_path):
     monkeypatch.undo()  # starts children as the program does
     monkeypatch.setattr(sys, "frozen", True, raising=False)
     monkeypatch.setattr(sys, "executable", str(program))
-    assert sandbox.run_isolated("onnx_workbench.model.inference.protocol:encode", b"") == encode([])
+    assert sandbox.run_isolated("onnx_workbench.model.inference.onnx_comparison:run", b"?") == b""
 
 
 def test_cancelling_kills_the_child():

@@ -67,9 +67,9 @@ def test_the_graph_shows_sizes_that_only_an_output_declares(make_window, qtbot, 
 def test_types_are_inferred_once_typing_rests(window, qtbot, monkeypatch):
     workspace = window.tabs()[-1].workspace
     qtbot.waitUntil(lambda: workspace.types.inferred is not None)
-    infer = import_module("onnx_workbench.model.inference.infer")  # the package has a function of that name
-    asked, request = [], infer.request
-    monkeypatch.setattr(infer, "request", lambda *given, **more: asked.append(given) or request(*given, **more))
+    inference = import_module("onnx_workbench.model.inference")
+    asked, infer = [], inference.infer
+    monkeypatch.setattr(inference, "infer", lambda *given: asked.append(given) or infer(*given))
 
     def edit(alpha):
         with workspace.document.edit("Set alpha") as transaction:

@@ -255,7 +255,7 @@ def _write_selected_types(context: MenuContext) -> None:
 )
 def _set_type_rule(context: MenuContext) -> None:
     from onnx_workbench.model.errors import ModelError
-    from onnx_workbench.model.inference.rules import user_rule
+    from onnx_workbench.model.inference.custom_rules import rule_of_text
     from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 
     workspace, custom = context.opened, _custom_nodes(context)
@@ -269,7 +269,7 @@ def _set_type_rule(context: MenuContext) -> None:
 
     def set_rule(texts: list[str]) -> None:
         rule = texts[0].strip()
-        if rule and user_rule(rule) is None:
+        if rule and rule_of_text(rule) is None:
             raise ModelError(f"{display(rule, 60)!r} is not a rule", "Write it as: same as input 0")
         workspace.types.set_rule(operator, rule)
 

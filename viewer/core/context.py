@@ -62,7 +62,7 @@ class DocumentContext(QObject):
         self._end_before_change = document.before_change(cancel_readers)
         self.changes = ModelSignals(document, self)
         self.grouping = Grouping(self.changes, self)  # connected first: gets changes before any view
-        self.types = TypeInference(document, self.tasks, self)
+        self.types = TypeInference(document, self)
         self.problems = ProblemChecker(document, self.types, self.tasks, self)
         self.journal: Journal | None = None  # of its edits; set by Autosave
         self.run_state = ""  # for the status line; see set_run_state

@@ -16,9 +16,7 @@ from onnx_workbench.viewer.core.readers import ModelReader
 
 if TYPE_CHECKING:
     from onnx_workbench.model.inference import InferredTypes
-    from onnx_workbench.model.inference.infer import InferenceRequest
     from onnx_workbench.model.progress import Progress
-    from onnx_workbench.viewer.core.tasks import Task, TaskRunner
 
 _DELAY_MS = 120  # debounce after an edit, as for typing
 
@@ -32,23 +30,21 @@ class TypeInference(QObject):
     changed = Signal()  # the type of a value has changed
     known = Signal()  # inference of the current model has finished
 
-    def __init__(self, document: Document, tasks: TaskRunner, parent: QObject | None = None) -> None:
+    def __init__(self, document: Document, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._document = document
-        self._tasks = tasks
         self._inferred: InferredTypes | None = None
         self._rules: dict[str, str] = {}
         self._delay = QTimer(self, singleShot=True)
         self._delay.timeout.connect(self._infer)
         self._end = document.subscribe(self._on_change)
         self._running = False
-        self._asking = ModelReader(self)
-        self._asked: Task[InferredTypes] | None = None
+        self._inferring = ModelReader(self)
 
     def close(self) -> None:
         """Disconnect from the document."""
         self._delay.stop()
-        self._asking.stop()
+        self._inferring.stop()
         self._end()
 
     def start(self) -> None:
@@ -100,40 +96,24 @@ class TypeInference(QObject):
         return declared_type(value) if self._inferred is None else self._inferred.type_of(value)
 
     def _on_change(self, change: Change) -> None:
-        if self._asking.running:
-            self._asking.stop()  # it has read a part of the old model
+        if self._inferring.running:
+            self._inferring.stop()  # it has read a part of the old model
             self._delay.start(_DELAY_MS)
         if self._running and not all(_is_only_a_name(step) for step in change.steps):
             self._delay.start(_DELAY_MS)
-            if self._asked is not None:
-                self._asked.cancel()  # its result would be for the old model
 
     def _infer(self) -> None:
-        from onnx_workbench.model.errors import ModelError
-        from onnx_workbench.model.inference.infer import answer, request
+        from onnx_workbench.model.inference import infer
 
         model, rules = self._document.model, dict(self._rules)
 
-        def prepare(progress: Progress) -> InferenceRequest | None:
-            try:
-                return request(model, rules, progress)
-            except ModelError:
-                return None  # a model that cannot be written cannot be inferred; the list of problems has the reason
+        def work(progress: Progress) -> InferredTypes:
+            return infer(model, rules, progress)
 
-        def start_inference(asked: InferenceRequest | None) -> None:
-            if asked is not None:
-                before = self._inferred
-                self._asked = self._tasks.start(
-                    "",
-                    lambda progress: answer(asked, progress, before, in_background=True),
-                    done=self._set,
-                    supersede="inference",
-                )
-
-        self._asking.start(prepare, start_inference)
+        self._inferring.start(work, self._set)
 
     def _set(self, inferred: InferredTypes) -> None:
-        is_news = inferred is not self._inferred
+        is_news = self._inferred is None or inferred.types != self._inferred.types
         self._inferred = inferred
         if is_news:
             self.changed.emit()

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.model.analysis import symbolic
-from onnx_workbench.model.analysis.node_constants import constant_ints, ints, number, real, text
-from onnx_workbench.model.analysis.shapes import axes_of, ints_end
-from onnx_workbench.model.analysis.slicing import slice_bounds
+from onnx_workbench.model.analysis.node_constants import ints, number, real, text
 from onnx_workbench.model.edits.rewriter import GraphRewriter
+from onnx_workbench.model.inference.operators.contents import ints_end
+from onnx_workbench.model.inference.operators.cutting import slice_bounds
+from onnx_workbench.model.inference.operators.reshaping import axes_of
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import ElementType
@@ -122,7 +123,7 @@ def pads_of(context: MatchContext, node: Node) -> tuple[int, ...] | None:
         return None
     if context.opset(node) < 11:
         return ints(node, "pads") or ints(node, "paddings")
-    return constant_ints(context.facts, node, 1)
+    return context.call(node).numbers(1)
 
 
 def _nop_pad(context: MatchContext) -> Iterator[Match]:
@@ -159,7 +160,7 @@ def _nop_flatten(context: MatchContext) -> Iterator[Match]:
 
 def _nop_reshape(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Reshape"):
-        wanted = constant_ints(context.facts, node, 1) if context.opset(node) >= 5 else ints(node, "shape")
+        wanted = context.call(node).numbers(1) if context.opset(node) >= 5 else ints(node, "shape")
         rank = context.facts.rank(node.inputs[0])
         copies = wanted is not None and rank == len(wanted) and not number(node, "allowzero")
         if copies and wanted is not None and all(w == 0 for w in wanted[:-1]) and wanted[-1:] in ((0,), (-1,)):
@@ -172,7 +173,7 @@ def _nop_expand(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Expand", "Tile"):
         if node.op_type == "Tile" and context.opset(node) < 6:
             continue
-        wanted = constant_ints(context.facts, node, 1)
+        wanted = context.call(node).numbers(1)
         rank = context.facts.rank(node.inputs[0])
         if wanted is not None and rank is not None and len(wanted) <= rank and all(w == 1 for w in wanted):
             yield from bypass(context, node, node.inputs[0], "keeps the shape")
@@ -194,7 +195,7 @@ def _nop_split(context: MatchContext) -> Iterator[Match]:
 
 def _nop_slice(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Slice"):
-        bounds = slice_bounds(context.facts, node, context.opset(node))
+        bounds = slice_bounds(context.call(node))
         dims = context.facts.dims(node.inputs[0])
         if bounds is not None and all(_is_whole(dims, *bound) for bound in bounds):
             yield from bypass(context, node, node.inputs[0], "selects everything")
@@ -291,7 +292,7 @@ def reduced_axes(context: MatchContext, node: Node) -> tuple[int, ...] | None:
     rank = context.facts.rank(node.inputs[0])
     by_input = context.opset(node) >= (13 if node.op_type == "ReduceSum" else 18)
     given = len(node.inputs) > 1 and node.inputs[1] is not None if by_input else "axes" in node.attributes
-    axes = constant_ints(context.facts, node, 1) if by_input and given else ints(node, "axes")
+    axes = context.call(node).numbers(1) if by_input and given else ints(node, "axes")
     if not given or axes == ():
         if number(node, "noop_with_empty_axes"):
             return ()
@@ -340,7 +341,7 @@ def _span(context: MatchContext, node: Node, length: int) -> tuple[int, int] | N
         if len(taken) != len(content) or not taken or taken != list(range(taken[0], taken[0] + len(taken))):
             return None
         return taken[0], taken[-1] + 1
-    bounds = slice_bounds(context.facts, node, context.opset(node))
+    bounds = slice_bounds(context.call(node))
     if bounds is None or len(bounds) != 1 or bounds[0][3] != 1:
         return None
     _, start, end, _ = bounds[0]
@@ -379,8 +380,8 @@ def _nop_squeeze_unsqueeze(context: MatchContext) -> Iterator[Match]:
             continue
         rank = context.facts.rank(before.inputs[0])
         ours, theirs = (
-            axes_of(context.facts, node, context.opset(node)),
-            axes_of(context.facts, before, context.opset(before)),
+            axes_of(context.call(node)),
+            axes_of(context.call(before)),
         )
         if rank is None or ours is None or theirs is None:
             continue

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.model.analysis.node_constants import constant_ints, ints, number
-from onnx_workbench.model.analysis.shapes import axes_of
-from onnx_workbench.model.analysis.slicing import slice_bounds
+from onnx_workbench.model.analysis.node_constants import ints, number
 from onnx_workbench.model.edits.rewriter import GraphRewriter
+from onnx_workbench.model.inference.operators.cutting import slice_bounds
+from onnx_workbench.model.inference.operators.reshaping import axes_of
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.schemas import traits
 from onnx_workbench.model.simplify.context import MatchContext
@@ -106,7 +106,7 @@ def _reduce_unsqueeze(context: MatchContext) -> Iterator[Match]:
         rank = context.facts.rank(inner.inputs[0])
         is_arg = inner.op_type.startswith("Arg")
         axes = (number(inner, "axis"),) if is_arg else reduced_axes(context, inner)
-        new = axes_of(context.facts, node, context.opset(node))
+        new = axes_of(context.call(node))
         if not rank or axes is None or new is None:
             continue
         if sorted(a % rank for a in axes) == sorted(a % rank for a in new):
@@ -133,8 +133,8 @@ def _consecutive_axes(context: MatchContext, op_type: str) -> Iterator[Match]:
         if before is None or before.inputs[0] is None or context.sole_user(node.inputs[0]) is not node:
             continue
         rank = context.facts.rank(before.inputs[0])
-        first = axes_of(context.facts, before, context.opset(before))
-        second = axes_of(context.facts, node, context.opset(node))
+        first = axes_of(context.call(before))
+        second = axes_of(context.call(node))
         if rank is None or first is None or second is None:
             continue
         if op_type == "Squeeze" and len(first) + len(second) > rank:
@@ -182,8 +182,8 @@ def _joined_slices(context: MatchContext, node: Node) -> tuple[Node, list[tuple[
     before = context.producer(node.inputs[0], "Slice") if node.op_type == "Slice" else None
     if before is None or not context.may_change(node) or context.opset(node) < 10:
         return None
-    first = slice_bounds(context.facts, before, context.opset(before))
-    second = slice_bounds(context.facts, node, context.opset(node))
+    first = slice_bounds(context.call(before))
+    second = slice_bounds(context.call(node))
     if first is None or second is None or not all(isinstance(v, int) for b in (*first, *second) for v in b):
         return None
     bounds = _joined_bounds(context, before, first, second)
@@ -222,9 +222,7 @@ def _consecutive_reshapes(context: MatchContext) -> Iterator[Match]:
         before = context.producer(node.inputs[0], *_VIEWS)
         if before is None or before.inputs[0] is None or node.outputs[0] is None:
             continue
-        wanted = (
-            constant_ints(context.facts, node, 1) if node.op_type == "Reshape" and context.opset(node) >= 5 else None
-        )
+        wanted = context.call(node).numbers(1) if node.op_type == "Reshape" and context.opset(node) >= 5 else None
         absolute = wanted is not None and 0 not in wanted and context.opset(node) >= 5
         if absolute:
             yield Match(f"{describe(before)} is undone by {describe(node)}", (before, node),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from onnx_workbench.model.analysis.node_constants import constant_ints, ints, number
+from onnx_workbench.model.analysis.node_constants import ints, number
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.simplify.context import MatchContext
@@ -110,7 +110,7 @@ def _root_mean_square(
 
 def _first_axis(context: MatchContext, mean: Node) -> int | None:
     """Return the first axis of a mean over the last ones, counted from the end; None for another mean."""
-    axes = ints(mean, "axes") if context.opset(mean) < 18 else constant_ints(context.facts, mean, 1)
+    axes = ints(mean, "axes") if context.opset(mean) < 18 else context.call(mean).numbers(1)
     rank = context.facts.rank(mean.inputs[0])
     if not axes or not rank or not number(mean, "keepdims"):
         return None

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.model.analysis import symbolic
-from onnx_workbench.model.analysis.node_constants import constant_ints, number
-from onnx_workbench.model.analysis.shapes import reshaped
+from onnx_workbench.model.analysis.node_constants import number
 from onnx_workbench.model.analysis.symbolic import AnySize
-from onnx_workbench.model.analysis.values import Dims
 from onnx_workbench.model.edits.rewriter import GraphRewriter
+from onnx_workbench.model.inference.facts import Dims
+from onnx_workbench.model.inference.operators.reshaping import reshaped
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType
@@ -154,9 +154,9 @@ def _slice_ends(context: MatchContext) -> Iterator[Match]:
         ends = node.inputs[2]
         contents = None if ends is None else context.facts.contents.get(ends)
         dims = context.facts.dims(node.inputs[0])
-        starts = constant_ints(context.facts, node, 1)
-        axes = constant_ints(context.facts, node, 3) if len(node.inputs) > 3 else None
-        steps = constant_ints(context.facts, node, 4) if len(node.inputs) > 4 else None
+        starts = context.call(node).numbers(1)
+        axes = context.call(node).numbers(3) if len(node.inputs) > 3 else None
+        steps = context.call(node).numbers(4) if len(node.inputs) > 4 else None
         if contents is None or dims is None or starts is None or context.constant(ends) is not None:
             continue
         if (

@@ -1,10 +1,8 @@
-"""Where onnx's inference contradicts ours, ours counts: each entry of `doubtful`, and that it is still needed."""
+"""Where onnx's inference is wrong in some versions, or crashes."""
 
-import onnx
 import pytest
 
 from onnx_workbench.model.inference import infer
-from onnx_workbench.model.inference.doubtful import CRASH_UNTYPED
 from tests.model import builders
 
 SLICE = "(float[M, 6] x) => (float[a, b] y) <int64[1] st = {0}, int64[1] en = {1}> { y = Slice (x, st, en) }"
@@ -37,25 +35,13 @@ def text(body: str, opset: int) -> str:
 def test_what_onnx_infers_wrongly_is_right(body, opset, is_right):
     model = builders.model(text(body, opset))
     found = infer(model)
-    assert found.problem == ""
     assert is_right(found.types[builders.value(model, "y")].shape.dims)
 
 
-@pytest.mark.parametrize(("body", "opset", "is_right"), CASES)
-def test_onnx_is_still_wrong(body, opset, is_right):
-    """Where this fails the entry has nothing left to do."""
-    proto = onnx.parser.parse_model(text(body, opset))
-    del proto.graph.output[0].type.tensor_type.shape.dim[:]
-    proto.graph.output[0].type.tensor_type.ClearField("shape")
-    try:
-        (output,) = onnx.shape_inference.infer_shapes(proto, strict_mode=True).graph.output
-    except onnx.shape_inference.InferenceError:
-        return
-    dims = tuple(d.dim_param or d.dim_value for d in output.type.tensor_type.shape.dim)
-    assert not is_right(dims)
-
-
-@pytest.mark.parametrize(("domain", "operator"), sorted(CRASH_UNTYPED))
+@pytest.mark.parametrize(
+    ("domain", "operator"),
+    [("", "EyeLike"), ("", "RegexFullMatch"), ("ai.onnx.ml", "DictVectorizer"), ("ai.onnx.ml", "LabelEncoder")],
+)
 def test_inputs_of_unknown_types_crash_nothing(domain, operator):
     """onnx's inference dereferences the type of the first input without looking."""
     model = builders.model(f"""<ir_version: 8, opset_import: ["" : 20, "ai.onnx.ml" : 1, "custom" : 1]>
@@ -63,5 +49,4 @@ def test_inputs_of_unknown_types_crash_nothing(domain, operator):
             u = custom.Strange (x) y = {domain + "." if domain else ""}{operator} <dtype = 1, pattern = "a"> (u)
             z = Relu (x) s = Shape (z) }}""")
     found = infer(model)
-    assert found.problem == ""
     assert str(found.types[builders.value(model, "s")]) == "int64[1]"

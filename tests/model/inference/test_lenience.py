@@ -38,7 +38,6 @@ FINE = {
 def found(body, opset):
     model = builders.model(f'<ir_version: 8, opset_import: ["" : {opset}]> g {body}')
     result = infer(model)
-    assert result.problem == ""
     return result.types[builders.value(model, "y")].shape.dims, list(check_inferred(result))
 
 

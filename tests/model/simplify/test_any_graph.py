@@ -64,25 +64,12 @@ def test_random_graphs_compute_the_same(text: str) -> None:
     before = figures(original).nodes
     for one in PASSES:  # each alone must not make more nodes
         count = figures(document.model).nodes
-        simplify(document, [one], evaluate=evaluate, types=_types(document))
+        simplify(document, [one], evaluate=evaluate)
         assert figures(document.model).nodes <= count or one.may_grow, one.id
     simplify(document, evaluate=evaluate)
     assert figures(document.model).nodes <= before
     outcome = compare_models(original, document.model, runs=1)
     assert outcome.agrees is not False, f"{outcome}\n{text}"
-
-
-_known: dict[int, Any] = {}
-
-
-def _types(document: Document) -> Any:
-    """Inferred once per document, as passes keep what values are."""
-    from onnx_workbench.model.simplify.pipeline import trusted_types
-
-    if id(document) not in _known:
-        _known.clear()
-        _known[id(document)] = trusted_types(document.model).types
-    return _known[id(document)]
 
 
 _REAL = (

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onnx_workbench.model.inference.node_call import NodeCall, at, divided, product, same_as, tensor, total
-from onnx_workbench.model.ir.types import Dimension, ElementType, TensorType, Type
+from onnx_workbench.model.analysis.symbolic import AnySize
+from onnx_workbench.model.inference.operators.node_call import (
+    Found,
+    NodeCall,
+    Rule,
+    Sized,
+    at,
+    divided,
+    product,
+    same_as,
+    total,
+)
+from onnx_workbench.model.ir.types import ElementType
 
 E = ElementType
 
-_Dims = tuple[Dimension, ...] | None
+_Dims = Sequence[AnySize | None] | None
 
 
-def _value_width(call: NodeCall) -> Dimension:
+def _value_width(call: NodeCall) -> AnySize | None:
     """Return the width of values produced by one matrix together with queries and keys."""
     sizes = call.attribute("qkv_hidden_sizes")
     if sizes:
@@ -21,24 +32,24 @@ def _value_width(call: NodeCall) -> Dimension:
     return divided(biases if isinstance(biases, int) else columns, 3)
 
 
-def _attention(call: NodeCall) -> Sequence[Type | None]:
+def _attention(call: NodeCall) -> Sequence[Found]:
     data, dims, past = call.tensor(0), call.dims(0), call.dims(4)
     if data is None or dims is None or len(dims) != 3:
         return ()
     width, heads = _value_width(call), call.attribute("num_heads")
     length = total(dims[1], past[3]) if past is not None and len(past) == 5 else dims[1]
     head = past[4] if past is not None and len(past) == 5 else divided(width, heads)
-    return (tensor(data.element_type, (*dims[:2], width)), tensor(data.element_type, (2, dims[0], heads, length, head)))
+    return (Sized(data.element_type, (*dims[:2], width)), Sized(data.element_type, (2, dims[0], heads, length, head)))
 
 
-def _packed_attention(call: NodeCall) -> Sequence[Type | None]:
+def _packed_attention(call: NodeCall) -> Sequence[Found]:
     data, dims = call.tensor(0), call.dims(0)
     if data is None or dims is None or len(dims) != 2:
         return ()
-    return (tensor(data.element_type, (dims[0], _value_width(call))),)
+    return (Sized(data.element_type, (dims[0], _value_width(call))),)
 
 
-def _multi_head_attention(call: NodeCall) -> Sequence[Type | None]:
+def _multi_head_attention(call: NodeCall) -> Sequence[Found]:
     query, dims, key, value, past = call.tensor(0), call.dims(0), call.dims(1), call.dims(2), call.dims(6)
     if query is None or dims is None or len(dims) not in (3, 5):
         return ()
@@ -53,69 +64,69 @@ def _multi_head_attention(call: NodeCall) -> Sequence[Type | None]:
         wide = value[-1] if value is not None and len(value) == 3 else dims[-1]
     if past is not None and len(past) == 4:
         length = total(past[2], length)
-    present = tensor(query.element_type, (dims[0], heads, length, head))
-    return (tensor(query.element_type, (*dims[:2], wide)), present, present)
+    present = Sized(query.element_type, (dims[0], heads, length, head))
+    return (Sized(query.element_type, (*dims[:2], wide)), present, present)
 
 
-def _length_of_keys(query: Sequence[Dimension], key: _Dims) -> Dimension:
+def _length_of_keys(query: Sequence[AnySize | None], key: _Dims) -> AnySize | None:
     if len(query) == 5 or key is None:
         return query[1]
     return key[2] if len(key) == 4 else key[1]
 
 
-def _decoder_masked(call: NodeCall) -> Sequence[Type | None]:
+def _decoder_masked(call: NodeCall) -> Sequence[Found]:
     """One more token: the caches have the maximum length."""
     query, dims, value = call.tensor(0), call.dims(0), call.dims(2)
-    past = call.inputs[5] if len(call.inputs) > 5 else None
+    past = call.tensor(5)
     if query is None or dims is None:
         return ()
     wide = value[-1] if value is not None and len(value) == 3 else dims[-1]
-    return (tensor(query.element_type, (*dims[:-1], wide)), past, past)
+    return (Sized(query.element_type, (*dims[:-1], wide)), past, past)
 
 
-def _packed_multi_head(call: NodeCall) -> Sequence[Type | None]:
+def _packed_multi_head(call: NodeCall) -> Sequence[Found]:
     query, dims, value = call.tensor(0), call.dims(0), call.dims(2)
     if query is None:
         return ()
     if value is not None and len(value) == 2:
-        return (tensor(query.element_type, value),)
+        return (Sized(query.element_type, value),)
     if dims is None or len(dims) != 4:
         return ()
-    return (tensor(query.element_type, (dims[0], product(dims[1], dims[3]))),)
+    return (Sized(query.element_type, (dims[0], product(dims[1], dims[3]))),)
 
 
 def _unpacked(call: NodeCall) -> _Dims:
     """Return the dimensions of queries, where queries, keys and values may be one packed tensor."""
     dims = call.dims(0)
-    is_packed = len(call.inputs) < 3 or (call.inputs[1] is None and call.inputs[2] is None)
+    is_packed = call.input(1) is None and call.input(2) is None
     if dims is None or not is_packed:
         return dims
     heads, others = call.attribute("num_heads", 0), call.attribute("kv_num_heads", 0)
     return (*dims[:-1], product(divided(dims[-1], heads + 2 * others), heads))
 
 
-def _group_query_attention(call: NodeCall) -> Sequence[Type | None]:
+def _group_query_attention(call: NodeCall) -> Sequence[Found]:
     """Shaped like the queries; then the caches, whose growth is only known at run time."""
     query, dims, past = call.tensor(0), _unpacked(call), call.tensor(3)
     if query is None:
         return ()
-    result = tensor(query.element_type, dims)
-    if past is None or past.shape is None or past.shape.rank != 4:
+    result = Sized(query.element_type, dims)
+    if past is None or past.dims is None or len(past.dims) != 4:
         heads = call.attribute("kv_num_heads")
         head = None if dims is None else divided(dims[-1], call.attribute("num_heads"))
-        present = tensor(query.element_type, (at(dims, 0), heads, None, head))
+        present = Sized(query.element_type, (at(dims, 0), heads, None, head))
         return (result, present, present)
-    batch, heads, _, size = past.shape.dims
-    present = tensor(past.element_type, (batch, heads, None, size))
+    batch, heads, _, size = past.dims
+    present = Sized(past.element_type, (batch, heads, None, size))
     return (result, present, present)
 
 
-def _sparse_attention(call: NodeCall) -> Sequence[Type | None]:
+def _sparse_attention(call: NodeCall) -> Sequence[Found]:
     """The caches have the maximum length."""
-    return (*_group_query_attention(call)[:1], *call.inputs[3:5])
+    return (*_group_query_attention(call)[:1], call.tensor(3), call.tensor(4))
 
 
-def _paged_attention(call: NodeCall) -> Sequence[Type | None]:
+def _paged_attention(call: NodeCall) -> Sequence[Found]:
     """Concatenated tokens of all sequences; the caches keep their shape."""
     query, dims = call.tensor(0), _unpacked(call)
     if query is None:
@@ -124,70 +135,71 @@ def _paged_attention(call: NodeCall) -> Sequence[Type | None]:
         heads, width = call.attribute("num_heads"), at(call.dims(0), -1)
         head = call.attribute("v_head_size", 0) or divided(width, heads)
         dims = (*dims[:-1], product(heads, head))
-    caches = [call.inputs[i] if i < len(call.inputs) else None for i in (3, 4)]
-    return (tensor(query.element_type, dims), *caches)
+    return (Sized(query.element_type, dims), call.tensor(3), call.tensor(4))
 
 
-def _gated_relative_position_bias(call: NodeCall) -> Sequence[Type | None]:
+def _gated_relative_position_bias(call: NodeCall) -> Sequence[Found]:
     query, dims, offset = call.tensor(0), call.dims(0), call.dims(6)
     if query is None:
         return ()
     sizes = offset if offset is not None and len(offset) == 2 else dims
-    return (tensor(query.element_type, (at(sizes, 0), call.attribute("num_heads"), at(sizes, 1), at(sizes, 1))),)
+    return (Sized(query.element_type, (at(sizes, 0), call.attribute("num_heads"), at(sizes, 1), at(sizes, 1))),)
 
 
-def _relative_position_bias(call: NodeCall) -> Sequence[Type | None]:
+def _relative_position_bias(call: NodeCall) -> Sequence[Found]:
     """A table of buckets and heads, and how many queries and keys there are."""
     table, dims = call.tensor(0), call.dims(0)
     if table is None:
         return ()
-    lengths = [next(iter(given or ()), None) for given in (*call.values, None, None)[1:3]]
-    return (tensor(table.element_type, (1, dims[1] if dims is not None and len(dims) == 2 else None, *lengths)),)
+    heads = dims[1] if dims is not None and len(dims) == 2 else None
+    return (Sized(table.element_type, (1, heads, call.scalar(1), call.scalar(2))),)
 
 
-def _remove_padding(call: NodeCall) -> Sequence[Type | None]:
+def _remove_padding(call: NodeCall) -> Sequence[Found]:
     """The number of remaining tokens is only known at run time."""
     data, dims = call.tensor(0), call.dims(0)
     if data is None or dims is None or len(dims) != 3:
         return ()
     return (
-        tensor(data.element_type, (None, dims[2])),
-        tensor(E.INT32, dims[:2]),
-        tensor(E.INT32, (total(dims[0], 1),)),
-        tensor(E.INT32, (1,)),
+        Sized(data.element_type, (None, dims[2])),
+        Sized(E.INT32, dims[:2]),
+        Sized(E.INT32, (total(dims[0], 1),)),
+        Sized(E.INT32, (1,)),
     )
 
 
-def _restore_padding(call: NodeCall) -> Sequence[Type | None]:
+def _restore_padding(call: NodeCall) -> Sequence[Found]:
     data, dims, offset = call.tensor(0), call.dims(0), call.dims(1)
     if data is None:
         return ()
-    return (tensor(data.element_type, (at(offset, 0), at(offset, 1), at(dims, -1))),)
+    return (Sized(data.element_type, (at(offset, 0), at(offset, 1), at(dims, -1))),)
 
 
-def _capacity(call: NodeCall) -> Dimension:
+def _capacity(call: NodeCall) -> AnySize | None:
     if call.attribute("policy_mode") == "qsa":
         return total(call.attribute("token_budget", 0), call.attribute("compress_ratio", 0), -1)
     size: int = call.attribute("index_topk", 0)
     return size
 
 
-def _sparse_indexer(call: NodeCall) -> Sequence[Type | None]:
+def _sparse_indexer(call: NodeCall) -> Sequence[Found]:
     """Selected keys of each query; then the grown keys, and the incomplete window."""
     query, dims, past, waiting = call.tensor(0), call.dims(0), call.dims(7), call.dims(13)
     if query is None or dims is None:
         return ()
-    chosen = tensor(E.INT32, (*dims[:2], _capacity(call)))
+    chosen = Sized(E.INT32, (*dims[:2], _capacity(call)))
     if past is None or len(past) != 3:
         return (chosen,)
     is_simple = call.attribute("policy_mode") == "qsa" or waiting is None
     news, left = (dims[1], None) if is_simple else _compressed(call, at(waiting, 2), dims[1])
-    is_shared = len(call.inputs) > 12 and call.inputs[12] is not None
-    present = tensor(query.element_type, (dims[0], past[1] if is_shared else total(past[1], news), at(call.dims(2), 0)))
-    return (chosen, present, None if is_simple else tensor(query.element_type, (2, dims[0], left, at(waiting, 3))))
+    is_shared = call.input(12) is not None
+    present = Sized(query.element_type, (dims[0], past[1] if is_shared else total(past[1], news), at(call.dims(2), 0)))
+    return (chosen, present, None if is_simple else Sized(query.element_type, (2, dims[0], left, at(waiting, 3))))
 
 
-def _compressed(call: NodeCall, waiting: Dimension, length: Dimension) -> tuple[Dimension, Dimension]:
+def _compressed(
+    call: NodeCall, waiting: AnySize | None, length: AnySize | None
+) -> tuple[AnySize | None, AnySize | None]:
     """Return the number of full windows of keys, one compressed key each, and of waiting keys; the last window is
     kept.
     """
@@ -199,23 +211,23 @@ def _compressed(call: NodeCall, waiting: Dimension, length: Dimension) -> tuple[
     return full, ratio + pending % ratio if full else waiting + length
 
 
-def _packed_sparse_indexer(call: NodeCall) -> Sequence[Type | None]:
+def _packed_sparse_indexer(call: NodeCall) -> Sequence[Found]:
     """The same for concatenated tokens; its state keeps its size."""
     query, tokens = call.tensor(0), at(call.dims(0), 0)
     if query is None:
         return ()
     kept = [call.tensor(i) for i in (12, 13, 14, 15)]
-    states: list[TensorType | None] = [None if k is None else TensorType(query.element_type, k.shape) for k in kept[:3]]
-    lengths = None if kept[3] is None else TensorType(E.INT32, kept[3].shape)
+    states = [None if k is None else Sized(query.element_type, k.dims) for k in kept[:3]]
+    lengths = None if kept[3] is None else Sized(E.INT32, kept[3].dims)
     past = call.dims(12)
     news = (at(past, 0), call.attribute("state_update_capacity", 0), at(past, 2))
-    counts = tensor(E.INT32, (tokens,))
-    chosen = tensor(E.INT32, (tokens, _capacity(call)))
-    return (chosen, counts, *states, lengths, tensor(query.element_type, news))
+    counts = Sized(E.INT32, (tokens,))
+    chosen = Sized(E.INT32, (tokens, _capacity(call)))
+    return (chosen, counts, *states, lengths, Sized(query.element_type, news))
 
 
 #: Rules by operator name.
-ATTENTION = {
+ATTENTION: dict[str, Rule] = {
     "Attention": _attention,
     "QAttention": _attention,
     "PackedAttention": _packed_attention,
