@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, repeat
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from onnx_workbench.model import schemas
@@ -15,7 +15,6 @@ from onnx_workbench.model.edits.fresh_names import FreshNames
 from onnx_workbench.model.edits.functions import boundary, constants_taken, in_graph_order
 from onnx_workbench.model.edits.initializers import define_constant
 from onnx_workbench.model.edits.nodes import refuse_recursion, replace_uses
-from onnx_workbench.model.edits.split_metadata import Joint, joint
 from onnx_workbench.model.edits.values import ensure_order, rename_value, why_not_connect
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.clone import Cloner
@@ -258,42 +257,26 @@ def merge(
     of inputs here to names of its outputs, which replace those inputs. Its unconnected inputs become inputs here, its
     outputs become outputs; without `keep_outputs`, outputs that feed the other side are dropped. Clashing names get
     `prefix`, functions a number; identical Constants, initializers and functions are not duplicated.
-    ModelError for operators whose meaning differs between the two opset versions. Parts that were split from one model
-    (see `split_metadata`) are put in the node order of that model.
+    ModelError for operators whose meaning differs between the two opset versions.
     """
     _refuse_other_meaning(graph, other)
     part = other.graph
     here = visible_values(graph)
-    known = joint(graph, edit.model, other)
     links = dict(connections) if connections is not None else _equal_names(part, here)
     cloner = _prefixed(graph, prefix, progress)
     _copy_inputs(edit, graph, part, cloner, {name: (value, here.get(value)) for name, value in links.items()})
     shared = _copy_constants(edit, graph, part, cloner, here)
     brought = Fragment(part, other.functions, other.opset_imports, configurations=other.configurations)
     calls = _copy_operators(edit, graph, brought)
-    known = known.without(part.nodes, shared) if known else None
     copies = cloner.nodes([node for node in part.nodes if node not in shared])
     _call_instead(copies, calls)
-    _insert(edit, graph, copies, known, progress)
+    for node in progress.paced(copies, of=len(copies)):
+        edit.do(InsertNode(graph, node, None))
     fed = _copy_outputs(edit, graph, part, cloner, feeding or {})
     if not keep_outputs:
-        _drop_outputs(edit, graph, (*fed, *(here[name] for name in links.values())), known)
-    if known:
-        known.finish(edit, copies, keep_outputs=keep_outputs)
+        inner = {*fed, *(here[name] for name in links.values())}
+        edit.do(SetGraphOutputs(graph, tuple(value for value in graph.outputs if value not in inner)))
     return copies
-
-
-def _insert(edit: Transaction, graph: Graph, nodes: list[Node], known: Joint | None, progress: Progress) -> None:
-    """Insert nodes at the end, or at their original positions if both models are parts of one split model."""
-    points = known.insertion_points(nodes) if known else repeat(None)
-    for node, before in progress.paced(zip(nodes, points, strict=False), of=len(nodes)):
-        edit.do(InsertNode(graph, node, before))
-
-
-def _drop_outputs(edit: Transaction, graph: Graph, linked: Iterable[Value], known: Joint | None) -> None:
-    """Remove outputs that feed the other side, except outputs of the original split model."""
-    inner = {value for value in linked if not known or not known.gives(value)}
-    edit.do(SetGraphOutputs(graph, tuple(value for value in graph.outputs if value not in inner)))
 
 
 def _copy_outputs(

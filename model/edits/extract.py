@@ -14,7 +14,6 @@ from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.edits.copy_paste import part_of
 from onnx_workbench.model.edits.declare_types import declarable, is_shapeless, size_names
 from onnx_workbench.model.edits.functions import boundary, constants_taken, in_graph_order
-from onnx_workbench.model.edits.split_metadata import part_metadata
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.clone import Cloner
 from onnx_workbench.model.history.steps import SetGraphInputs
@@ -151,11 +150,29 @@ def cut_out(
     for function in result.functions:
         function.model = result
     result.opset_imports = dict(graph.opset_imports)
-    undeclared, shapeless = _declare_ends(part, cut, type_of, size_names(model))
+    _declare_ends(part, cut, type_of, size_names(model))
     _keep_inputs(part, cut.constants)
-    result.metadata = part_metadata(model, graph, cut.nodes, [v.name for v in cut.outputs], undeclared, shapeless)
+    result.metadata = dict(model.metadata)
     result.source = model.source
     return result
+
+
+def left_out(model: Model, graph: Graph, parts: Sequence[Model]) -> list[str]:
+    """Return what is in no part of the main graph: training graphs, functions, inputs and constants without a use.
+
+    Names, "training graphs" first; empty for parts of another graph.
+    """
+    if graph is not model.graph:
+        return []
+    called = set(functions_used(model, list(model.graph.nodes)))
+    used = {v for graph in model.graph.walk() for node in graph.nodes for v in node.inputs}.union(model.graph.outputs)
+    here = {v.name for part in parts for v in (*part.graph.inputs, *part.graph.initializers)}
+    ends = dict.fromkeys((*model.graph.inputs, *model.graph.initializers))
+    return [
+        *(["training graphs"] if model.training_info else []),
+        *(f"function {function.name}" for function in model.functions if function not in called),
+        *(value.name for value in ends if value not in used and value.name not in here),
+    ]
 
 
 def require_types(part: Model, cut: Extraction) -> None:
@@ -186,18 +203,14 @@ def _is_undeclared(value: Value) -> bool:
 _TOLD = ("producer_name", "producer_version", "domain", "model_version", "doc_string", "configurations")
 
 
-def _declare_ends(part: Graph, cut: Extraction, type_of: TypeOf, names: Collection[str]) -> tuple[list[str], list[str]]:
-    """Declare missing types and shapes of inputs and outputs; returns the names without a type and without a shape."""
-    undeclared, shapeless = [], []
+def _declare_ends(part: Graph, cut: Extraction, type_of: TypeOf, names: Collection[str]) -> None:
+    """Declare missing types and shapes of inputs and outputs."""
     for inner, value in (*zip(part.inputs, cut.inputs, strict=True), *zip(part.outputs, cut.outputs, strict=True)):
         if inner.type is None:
             known = type_of(value)
             inner._type = _constant_type(inner) or (declarable(known, None, names) if known is not None else None)
-            undeclared.append(value.name)
         elif is_shapeless(inner.type) and isinstance(known := type_of(value), TensorType) and known.shape is not None:
             inner._type = declarable(known, inner.type, names)
-            shapeless.append(value.name)
-    return undeclared, shapeless
 
 
 def _keep_inputs(part: Graph, constants: Sequence[Value]) -> None:

@@ -153,10 +153,10 @@ def plural(count: int, noun: str, nouns: str | None = None) -> str:
     return f"{number_text(count)} {noun if count == 1 else nouns or noun + _PLURAL_ENDING}"
 
 
-def lost_text(names: Sequence[str]) -> str:
-    """Describe the information lost when split parts are merged again."""
+def left_out_text(names: Sequence[str]) -> str:
+    """Describe what is in no part of a model."""
     listed = display(", ".join(names), 300, elide="end")
-    return f"Lost when the parts are merged again, as it is too large to store in them or cannot be read: {listed}"
+    return f"In no part, as nothing that is computed uses it: {listed}"
 
 
 def duration_text(seconds: float) -> str:

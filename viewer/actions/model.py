@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFileDialog
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model
-from onnx_workbench.model.text.formatting import display, lost_text, plural
+from onnx_workbench.model.text.formatting import display, left_out_text, plural
 from onnx_workbench.viewer.actions.action import (
     Menu,
     MenuContext,
@@ -48,7 +48,7 @@ def _extract(way: Way, context: MenuContext) -> None:
 
     def done(parts: Sequence[tuple[Model, str]], lost: Sequence[str]) -> None:
         def warn(tab: DocumentTab) -> None:
-            tab.workspace.messages.show("warning", "Not everything can be merged back", lost_text(lost))
+            tab.workspace.messages.show("warning", "Not everything is in a part", left_out_text(lost))
 
         title = origin.title.removesuffix(".onnx")
         requests = [context.files.add_new(part, f"{title}-{suffix}") for part, suffix in parts]

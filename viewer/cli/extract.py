@@ -7,7 +7,6 @@ exit status is 1.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,11 @@ from typing import Any
 from onnx_workbench import api
 from onnx_workbench.exec.transform.extract import check_part
 from onnx_workbench.model.analysis.by_name import graph_named
-from onnx_workbench.model.edits.split_metadata import lost_by_split
 from onnx_workbench.model.ir.graph import Model
-from onnx_workbench.model.text.formatting import lost_text, plural
+from onnx_workbench.model.text.formatting import plural
 from onnx_workbench.viewer.cli.arguments import add_check_arguments
 from onnx_workbench.viewer.cli.output import add_output_arguments, print_agreement, write_model
-from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, print_message, progress, read_model
+from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,20 +50,12 @@ def run(options: argparse.Namespace) -> int:
         agreement = check_part(model, part, root, runs=options.check, progress=comparing)
     if agreement.agrees is not False:
         write_model(part, options)
-    lost = lost_by_split(model, [part])
     if options.json:
-        print_json({**part_facts(options.output, part), "lost": lost, "check": asdict(agreement)})
+        print_json({**part_facts(options.output, part), "check": asdict(agreement)})
     else:
         print(f"{plural(len(part.graph.nodes), 'node')} of {len(root.nodes)}")
-        print_lost(lost)
         print_agreement(agreement)
     return EXIT_FOUND if agreement.agrees is False else EXIT_OK
-
-
-def print_lost(names: Sequence[str]) -> None:
-    """Print what is in no part of a model, if anything."""
-    if names:
-        print_message("warning", lost_text(names))
 
 
 def part_facts(output: Path, part: Model) -> dict[str, Any]:

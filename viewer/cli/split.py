@@ -14,12 +14,20 @@ from dataclasses import asdict
 from onnx_workbench import api
 from onnx_workbench.exec.transform.extract import check_part
 from onnx_workbench.model.analysis.by_name import graph_named
-from onnx_workbench.model.edits.split_metadata import lost_by_split
-from onnx_workbench.model.text.formatting import plural
+from onnx_workbench.model.edits.extract import left_out
+from onnx_workbench.model.text.formatting import left_out_text, plural
 from onnx_workbench.viewer.cli.arguments import add_check_arguments
-from onnx_workbench.viewer.cli.extract import add_cut_arguments, part_facts, print_lost
+from onnx_workbench.viewer.cli.extract import add_cut_arguments, part_facts
 from onnx_workbench.viewer.cli.output import print_agreement, write_model
-from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model, shorten
+from onnx_workbench.viewer.cli.terminal import (
+    EXIT_FOUND,
+    EXIT_OK,
+    print_json,
+    print_message,
+    progress,
+    read_model,
+    shorten,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,9 +55,9 @@ def run(options: argparse.Namespace) -> int:
             names = shorten(", ".join(v.name for v in part.graph.outputs), 300, elide="end")
             print(f"{output.name}: {plural(len(part.graph.nodes), 'node')}; outputs: {names}")
             print_agreement(agreement)
-    lost = lost_by_split(model, parts)
+    lost = left_out(model, root, parts)
     if options.json:
         print_json({"parts": facts, "lost": lost})
-    else:
-        print_lost(lost)
+    elif lost:
+        print_message("warning", left_out_text(lost))
     return EXIT_OK if is_same else EXIT_FOUND

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Literal
 
 from PySide6.QtCore import Qt, QTimer
@@ -20,8 +21,7 @@ from PySide6.QtWidgets import (
 
 from onnx_workbench.exec.transform.extract import checked_parts
 from onnx_workbench.model.analysis import topology
-from onnx_workbench.model.edits.extract import Extraction, cut_between, cut_in_two, cut_selection
-from onnx_workbench.model.edits.split_metadata import lost_by_split
+from onnx_workbench.model.edits.extract import Extraction, cut_between, cut_in_two, cut_selection, left_out
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.text.formatting import display, plural, type_text
@@ -199,7 +199,7 @@ class ExtractDialog(QDialog):
         self._cutting = self._workspace.tasks.start(
             "Extracting",
             lambda progress: checked_parts(model, cuts, rules, progress),
-            done=self._open_parts,
+            done=partial(self._open_parts, cuts[0].graph),
             failed=self._refuse,
             finished=self._show_stopped,
             lane="model",
@@ -218,8 +218,8 @@ class ExtractDialog(QDialog):
         if self._cutting is not None and self._cutting.cancelled and self.isVisible():
             self.preview()
 
-    def _open_parts(self, models: Sequence[Model]) -> None:
-        lost = lost_by_split(self._workspace.model, models)
+    def _open_parts(self, graph: Graph, models: Sequence[Model]) -> None:
+        lost = left_out(self._workspace.model, graph, models) if len(models) > 1 else []
         self.accept()
         self._done(list(zip(models, _suffixes(len(models)), strict=True)), lost)
 

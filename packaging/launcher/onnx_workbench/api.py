@@ -392,8 +392,8 @@ def split(
 ) -> tuple[Model, Model]:
     """Split a model in two at values, by name: the first computes them, the second goes on from there.
 
-    What else is computed before and used behind is passed on too; inputs, constants and functions that nothing uses are
-    in the first. Merged again, they are the model that was split. With `checks`, the parts are compared with the model
+    What else is computed before and used behind is passed on too; inputs that nothing uses are in the first. Merged
+    again, they compute what the model did. With `checks`, the parts are compared with the model
     on so many random inputs, as `extract` does.
 
     ModelError: no such value or graph, a cut that leaves nothing on one side, types that are not known, or a part that

@@ -325,7 +325,6 @@ ELSEWHERE = {
     "values.update_sharding_names": "by insert_on_edge, redirect_output and delete_and_bridge",
     "values.update_name_references": "by rename_value, replace_all and the names made anew",
     "properties.set_opset": "a rule of AnyEdits",
-    "split_remainder.restore_remainder": "by merge, of parts of one model",
     "declare_types.declare": "by declare_all",
     "declare_types.declare_all": "after an inference, see tests/model/inference",
 }

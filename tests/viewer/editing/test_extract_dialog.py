@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from onnx_workbench.model.edits import split_remainder
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.viewer.dialogs.extract import ExtractDialog
 from tests.model import builders
@@ -49,8 +48,7 @@ def test_a_split_shows_both_parts_and_the_cut(desk):
     assert desk.window.tabs()[2].workspace.graph.inputs[0].type is not None
 
 
-def test_what_the_parts_cannot_remember_is_told_beside_the_last(desk, monkeypatch):
-    monkeypatch.setattr(split_remainder, "_LARGEST", 10)
+def test_what_is_in_no_part_is_told_beside_the_last(desk):
     desk.open("""<ir_version: 10, opset_import: ["" : 21, "f" : 1]>
         g (float[2] x) => (float[2] y) { a = Exp (x) y = Neg (a) }
         <domain: "f", opset_import: ["" : 21]> Idle (p) => (q) { q = Relu (p) }""")
