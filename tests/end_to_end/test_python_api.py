@@ -236,7 +236,7 @@ def test_a_page_shows_the_values_of_a_run(qapp):
     result = ow.Session(model).run({"image": np.zeros((1, 1, 28, 28), np.uint8)})
     page = ow.show(model, values=result.values)
     assert '"hasRun":true' in page.html
-    with pytest.raises(ow.ModelError, match="values has no value of the model"):
+    with pytest.raises(ow.ModelError, match="values has no values of this model"):
         ow.show(model, values={"other": np.zeros(1)})
 
 
