@@ -12,7 +12,7 @@ import numpy as np
 
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.exec.values.arrays import Array, RuntimeValue
-from onnx_workbench.exec.values.statistics import describe
+from onnx_workbench.exec.values.statistics import HUGE, SCALE, describe
 
 #: Elements compared at a time, and sample size for the first frontier.
 _BLOCK, _SAMPLE = 1 << 18, 1 << 10
@@ -209,7 +209,8 @@ class _Sums:
     def __init__(self) -> None:
         self.max_abs = self.max_rel = self.tolerance = -1.0
         self.at = 0
-        self.total = self.aa = self.bb = self.ab = self.dd = 0.0
+        self.total = self.aa = self.bb = self.ab = self.dd = 0.0  # of numbers times `scale`, or their products
+        self.scale = 1.0
         self.unequal = 0
         self.lost = 0
         self.size = 0
@@ -233,16 +234,22 @@ class _Sums:
         usable = np.isfinite(a) & np.isfinite(b)
         self.lost += int(a.size - np.count_nonzero(usable | same))
         x, y = a[usable], b[usable]
-        self.total += float(far[usable].sum())
+        if self.scale == 1.0 and max(np.abs(x).max(initial=0), np.abs(y).max(initial=0)) > HUGE:
+            self.scale = SCALE
+            self.total *= SCALE
+            self.aa, self.bb, self.ab, self.dd = (part * SCALE**2 for part in (self.aa, self.bb, self.ab, self.dd))
+        x, y = x * self.scale, y * self.scale
+        apart = np.abs(x - y)
+        self.total += float(apart.sum())
         self.aa += float(np.vdot(x, x).real)
         self.bb += float(np.vdot(y, y).real)
         self.ab += float(np.vdot(x, y).real)
-        self.dd += float((far[usable] ** 2).sum())
+        self.dd += float((apart**2).sum())
 
     def difference(self, ours: Array, reference: Array) -> ValueDifference:
         """Return the result for all blocks."""
         at = tuple(int(i) for i in np.unravel_index(self.at, ours.shape))
-        norms = sqrt(self.aa * self.bb)
+        norms = sqrt(self.aa) * sqrt(self.bb)
         cosine = 1.0 if not self.unequal else self.ab / norms if norms else 0.0
         snr = inf if not self.dd else 10 * log10(self.bb / self.dd) if self.bb else -inf
         if self.lost:  # some elements are infinitely far apart: sums over the others would mislead
@@ -250,7 +257,7 @@ class _Sums:
         return ValueDifference(
             self.max_abs,
             self.max_rel,
-            self.total / self.size,
+            self.total / self.scale / self.size,
             cosine,
             snr,
             self.tolerance,
@@ -259,5 +266,5 @@ class _Sums:
             self.unequal,
             self.size,
             frontier=self.frontier,
-            scale=sqrt(self.bb / self.size),
+            scale=sqrt(self.bb / self.size) / self.scale,
         )

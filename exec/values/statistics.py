@@ -142,9 +142,9 @@ def _blocks(array: Array) -> Any:
         yield row * inner, array[row : row + rows].reshape(-1)
 
 
-#: The square of a larger number may overflow; larger ones are first scaled by a power of two.
-_HUGE = 1e140
-_SCALE = 2.0**-520
+#: Squares of larger numbers may overflow; larger ones are first scaled by a power of two, with room for sums of many.
+HUGE = 1e140
+SCALE = 2.0**-600
 
 
 class Gathered:
@@ -200,10 +200,10 @@ class Gathered:
 
     def _moments(self, block: Array) -> None:
         wide = block.astype(np.float64)
-        if self.scale == 1.0 and max(abs(float(self.minimum)), abs(float(self.maximum))) > _HUGE:
-            self.scale = _SCALE
-            self.mean *= _SCALE
-            self.squares *= _SCALE**2
+        if self.scale == 1.0 and max(abs(float(self.minimum)), abs(float(self.maximum))) > HUGE:
+            self.scale = SCALE
+            self.mean *= SCALE
+            self.squares *= SCALE**2
         if self.scale != 1.0:
             wide *= self.scale
         mean = float(wide.mean())

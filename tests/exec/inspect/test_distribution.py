@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from onnx_workbench.exec.inspect.compare import compare_values
 from onnx_workbench.exec.inspect.distribution import distribution
 from onnx_workbench.exec.values.statistics import statistics
 from onnx_workbench.model.ir.types import ElementType
@@ -31,11 +32,27 @@ def test_bars_hold_what_lies_from_one_edge_to_the_next(data, dtype):
     finite = array[np.isfinite(array)].astype(np.float64)
     found = spread(array)
     assert sum(found.counts) == finite.size
-    if not finite.size or np.ptp(finite) <= np.abs(finite).max() * 1e-6 or np.ptp(finite) > 1e308:
+    assert np.isfinite(found.edges).all()
+    assert list(found.edges) == sorted(found.edges)
+    span = finite.max() / 2 - finite.min() / 2 if finite.size else 0
+    if span <= np.abs(finite).max(initial=0) * 1e-6 or span > 5e307:
         return  # few numbers fit between the edges, or numpy itself overflows
     counts, edges = np.histogram(finite, len(found.counts), (finite.min(), finite.max()))
     assert found.counts == tuple(counts)
     assert found.edges == tuple(edges)
+
+
+@pytest.mark.parametrize("low", [-7.3065204e305, -1.797e308, 5e-324])
+def test_any_finite_range_is_described_without_overflow(low):
+    array = np.array([low, 1.79038661e308] * 50_000)
+    found = spread(array)
+    assert found.counts[0] == found.counts[-1] == 50_000
+    assert (found.edges[0], found.edges[-1]) == (low, 1.79038661e308)
+    assert np.isfinite([*found.edges, *found.percentiles, found.statistics.mean, found.statistics.deviation]).all()
+    difference = compare_values(array * 0.5, array)
+    assert difference.cosine == pytest.approx(1)
+    assert difference.snr == pytest.approx(6.0206, abs=1e-4)
+    assert np.isfinite([difference.max_abs, difference.mean_abs, difference.scale]).all()
 
 
 @pytest.mark.parametrize(("elements", "bars"), [(1, 1), (4, 2), (900, 30), (100_000, 96)])
