@@ -257,7 +257,7 @@ class _Sums:
         return ValueDifference(
             self.max_abs,
             self.max_rel,
-            self.total / self.scale / self.size,
+            self.total / self.size / self.scale,
             cosine,
             snr,
             self.tolerance,
