@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from onnx_workbench.model.history.references import ReadReferences, WriteReferences
+from onnx_workbench.model.history.sound_steps import why_unsound
 from onnx_workbench.model.history.steps import (
     FIELDS,
     KINDS_OF_STEPS,
@@ -18,7 +19,14 @@ from onnx_workbench.model.history.steps import (
     Step,
     references_of,
 )
-from onnx_workbench.model.history.value_decoder import ValueDecoder, device_configuration
+from onnx_workbench.model.history.value_decoder import (
+    ValueDecoder,
+    device_configuration,
+    pairs_of,
+    text_of,
+    texts_of,
+    whole,
+)
 from onnx_workbench.model.history.value_encoder import ValueEncoder
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
 
@@ -71,20 +79,36 @@ def is_known(step: Step, references: WriteReferences) -> bool:
 def decode(entry: Mapping[str, Any], references: ReadReferences) -> Step:
     """Decode a step from a JSON object; raise ModelError when it refers to an object that is not in the model."""
     read = ValueDecoder(references)
+    try:
+        step = _decode_step(entry, read, references)
+        reason = why_unsound(step)
+        if reason:
+            raise ValueError(reason)
+    except BaseException:
+        read.take_back()
+        raise
+    return step
+
+
+def _decode_step(entry: Mapping[str, Any], read: ValueDecoder, references: ReadReferences) -> Step:
     kind: Any = KINDS_OF_STEPS.get(entry["do"])
     if kind is None:
         return _decode_field(entry, read, references)
-    made: Step = kind(**{d.name: _decoded(entry, d, read, references) for d in references_of(kind)})
-    return made
+    step: Step = kind(**{d.name: _decoded(entry, d, read, references) for d in references_of(kind)})
+    return step
 
 
 def _decoded(entry: Mapping[str, Any], declared: Reference, read: ValueDecoder, references: ReadReferences) -> Any:
     """Decode one field of a step from an entry."""
     if declared.role is Role.USES:
-        return tuple((references.find(u, kind), index) for kind, key in _USERS.items() for u, index in entry[key])
+        return tuple(
+            (references.find(u, kind), whole(index)) for kind, key in _USERS.items() for u, index in entry[key]
+        )
     if declared.role is Role.PLAIN:
         content = entry.get(declared.key) if declared.is_optional else entry[declared.key]
-        return _plain(declared.key, content) if declared.kind is str else content
+        if declared.kind is str:
+            return text_of(content)
+        return None if content is None and declared.is_optional else whole(content)
     content = entry[declared.key]
     if declared.role in (Role.CHANGED, Role.BESIDE):
         is_left_out = content is None and declared.is_optional
@@ -122,7 +146,7 @@ _GRAPH = _Codec(
     lambda write, graph: None if graph is None else write.graph(graph),
     lambda read, entry: None if entry is None else read.graph(entry),
 )
-_PAIRS = _Codec(lambda _write, pairs: pairs, lambda _read, entries: tuple((a, b) for a, b in entries))
+_PAIRS = _Codec(lambda _write, pairs: pairs, lambda _read, entries: pairs_of(entries))
 
 #: Codecs of the fields that hold more than numbers and texts.
 _FIELDS: Mapping[str, _Codec] = {
@@ -166,16 +190,12 @@ def _decode_field(entry: Mapping[str, Any], read: ValueDecoder, references: Read
 
 def _plain(field: str, content: Any) -> Any:
     """Return a plain value (number, text, dictionary or list of texts) after checking that the field has this type."""
-    wanted: type[Any] = str
     if field in ("ir_version", "model_version"):
-        wanted = int
-    elif field in ("metadata", "opset_imports"):
-        wanted = dict
-    elif field == "attributes":
-        wanted = list
-    entries = list(content.values()) if isinstance(content, dict) else content if isinstance(content, list) else []
-    of = int if field == "opset_imports" else str
-    if not isinstance(content, wanted) or not all(isinstance(entry, of) for entry in entries):
-        msg = f"{field} is {content!r}, not a {wanted.__name__}"
-        raise TypeError(msg)
-    return tuple(content) if isinstance(content, list) else content
+        return whole(content)
+    if field == "opset_imports":
+        return {text_of(domain): whole(version) for domain, version in dict(content).items()}
+    if field == "metadata":
+        return texts_of(content)
+    if field == "attributes" and isinstance(content, list):
+        return tuple(map(text_of, content))
+    return text_of(content)

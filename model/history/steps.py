@@ -184,7 +184,7 @@ class SetAttribute(BaseStep):
         index = list(attributes).index(self.name) if old is not None else None
         before = old.graphs if old is not None else ()
         for graph in before:
-            _detach_graph(graph)
+            detach_graph(graph)
             graph.owner = None
         if self.attribute is None:
             attributes.pop(self.name, None)
@@ -618,7 +618,7 @@ def _detach(node: Node) -> None:
         if value is not None:
             value._not_used_by(node, index)
     for graph in node.bodies:
-        _detach_graph(graph)
+        detach_graph(graph)
 
 
 def _attach_graph(root: Graph) -> None:
@@ -632,7 +632,8 @@ def _attach_graph(root: Graph) -> None:
                     _add_use(used, node, index)
 
 
-def _detach_graph(root: Graph) -> None:
+def detach_graph(root: Graph) -> None:
+    """Take back the uses of values by a graph, its bodies included."""
     for graph in root.walk():
         for index, value in enumerate(graph.outputs):
             value._not_used_by(graph, index)
@@ -687,7 +688,7 @@ def _relink(before: list[Graph], after: list[Graph]) -> None:
     """Update the uses of main-graph values by training graphs: only graphs that are in the model use them."""
     for graph in before:
         if not any(graph is other for other in after):
-            _detach_graph(graph)
+            detach_graph(graph)
     for graph in after:
         if not any(graph is other for other in before):
             _attach_graph(graph)

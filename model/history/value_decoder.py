@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError, Message
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.references import ReadReferences
-from onnx_workbench.model.history.steps import InsertNode, SetGraphOutputs
+from onnx_workbench.model.history.steps import InsertNode, SetGraphOutputs, detach_graph
 from onnx_workbench.model.io.message_fields import read_message
 from onnx_workbench.model.io.protobuf import (
     AttributeProto,
@@ -62,21 +62,29 @@ class ValueDecoder:
     def __init__(self, references: ReadReferences) -> None:
         self._references = references
         self._depth = 0
+        self._graphs: list[Graph] = []
+
+    def take_back(self) -> None:
+        """Take back the uses of values of the model by what was decoded, as it will not be applied."""
+        for graph in self._graphs:
+            detach_graph(graph)
 
     def attribute(self, entry: Mapping[str, Any]) -> Attribute:
         """Decode an attribute."""
         kind = AttributeKind[entry["kind"]]
         value = entry.get("value")
+        name = text_of(entry["name"])
+        texts = text_of(entry.get("doc_string", "")), text_of(entry.get("reference", ""))
         decode = _DECODE.get(kind.element)
         if value is not None and decode is not None:
             value = tuple(decode(self, part) for part in value) if kind.is_list else decode(self, value)
         if value is not None:
-            value = make_attribute(entry["name"], value, kind).value
+            value = make_attribute(name, value, kind).value
         source = None
         if "source" in entry:
             proto = _message(AttributeProto, entry["source"])
             source = MessageDecoder(self._references.files).attribute(proto).source
-        return Attribute(entry["name"], kind, value, entry.get("doc_string", ""), entry.get("reference", ""), source)
+        return Attribute(name, kind, value, *texts, source)
 
     def number(self, number: Any) -> float:
         """Decode a float."""
@@ -91,8 +99,8 @@ class ValueDecoder:
         if "message" in entry:
             parts = (_unbase64(p) if isinstance(p, str) else self._references.get(p) for p in entry["message"])
             return ProtoTensor(read_message(b"".join(parts)), self._references.files)
-        kind, shape = ElementType(entry["type"]), tuple(int(d) for d in entry["shape"])
-        texts = {"name": entry.get("name", ""), "doc_string": entry.get("doc_string", "")}
+        kind, shape = ElementType(entry["type"]), tuple(whole(size) for size in entry["shape"])
+        texts = {"name": text_of(entry.get("name", "")), "doc_string": text_of(entry.get("doc_string", ""))}
         if "values" in entry:
             values = [float(v) if isinstance(v, str) and kind.is_float else v for v in entry["values"]]
             array = np.array(values, kind.numpy_dtype).reshape(shape)
@@ -104,12 +112,15 @@ class ValueDecoder:
             if min(shape, default=0) < 0 or len(data) != (count * kind.bits + 7) // 8:
                 raise ModelError("The recording is damaged", f"{len(data)} bytes for a tensor of {list(shape)}.")
             array = unpack(data, kind, count).reshape(shape)
-        return ArrayTensor(array, kind, metadata=entry.get("metadata"), **texts)
+        metadata = texts_of(entry["metadata"]) if entry.get("metadata") is not None else None
+        return ArrayTensor(array, kind, metadata=metadata, **texts)
 
     def sparse_tensor(self, entry: Mapping[str, Any]) -> SparseTensor:
         """Decode a sparse tensor."""
         source = _message(SparseTensorProto, entry["unknown"]) if "unknown" in entry else None
-        return SparseTensor(self.tensor(entry["values"]), self.tensor(entry["indices"]), tuple(entry["shape"]), source)
+        return SparseTensor(
+            self.tensor(entry["values"]), self.tensor(entry["indices"]), tuple(map(whole, entry["shape"])), source
+        )
 
     def any_tensor(self, entry: Mapping[str, Any] | None) -> Tensor | SparseTensor | None:
         """Decode a dense or sparse tensor, or None."""
@@ -123,10 +134,11 @@ class ValueDecoder:
             return None
         if depth > _DEEPEST:
             raise ModelError("The recording is damaged", f"Types are nested more than {_DEEPEST} deep.")
-        denotation = entry.get("denotation", "")
+        denotation = text_of(entry.get("denotation", ""))
         shape = None
         if "shape" in entry:
-            shape = Shape(tuple(entry["shape"]), tuple(entry.get("denotations", ())))
+            sizes = (size if size is None or isinstance(size, str) else whole(size) for size in entry["shape"])
+            shape = Shape(tuple(sizes), tuple(map(text_of, entry.get("denotations", ()))))
         if "tensor" in entry:
             return TensorType(element_type(entry["tensor"]), shape, denotation)
         if "sparse" in entry:
@@ -135,7 +147,7 @@ class ValueDecoder:
             return MapType(element_type(entry["map"][0]), self.type(entry["map"][1], depth + 1), denotation)
         if "opaque" in entry:
             domain, name = entry["opaque"]
-            return OpaqueType(domain, name, denotation)
+            return OpaqueType(text_of(domain), text_of(name), denotation)
         if "sequence" in entry:
             return SequenceType(self.type(entry["sequence"], depth + 1), denotation)
         return OptionalType(self.type(entry["optional"], depth + 1), denotation)
@@ -143,7 +155,7 @@ class ValueDecoder:
     def value(self, entry: Any) -> Value:
         """Return a value of the model, or decode a new one."""
         if isinstance(entry, dict) and "new" in entry:
-            value = Value(entry["name"], self.type(entry.get("type")))
+            value = Value(text_of(entry["name"]), self.type(entry.get("type")))
             if "details" in entry:
                 value._details = self.details(entry["details"])
             if "unknown" in entry:
@@ -172,12 +184,12 @@ class ValueDecoder:
             return known
         outputs = self.values(entry["outputs"])
         node = Node(
-            entry["op_type"],
+            text_of(entry["op_type"]),
             self.values(entry["inputs"]),
             outputs,
-            name=entry.get("name", ""),
-            domain=entry.get("domain", ""),
-            overload=entry.get("overload", ""),
+            name=text_of(entry.get("name", "")),
+            domain=text_of(entry.get("domain", "")),
+            overload=text_of(entry.get("overload", "")),
             attributes={a["name"]: self.attribute(a) for a in entry.get("attributes", ())},
         )
         if "details" in entry:
@@ -189,7 +201,7 @@ class ValueDecoder:
 
     def details(self, entry: Sequence[Any]) -> Details:
         """Decode texts, device configurations and changes of unknown fields."""
-        return Details(entry[0], dict(entry[1]), self.devices(entry[2]), self.unknown_changes(entry[3]))
+        return Details(text_of(entry[0]), texts_of(entry[1]), self.devices(entry[2]), self.unknown_changes(entry[3]))
 
     def unknown_changes(self, entries: Sequence[Any]) -> tuple[UnknownChange, ...]:
         """Decode the changes of unknown fields."""
@@ -198,7 +210,10 @@ class ValueDecoder:
     def devices(self, entries: Sequence[Any]) -> tuple[NodeDeviceConfiguration, ...]:
         """Decode the device configurations of a node."""
         return tuple(
-            NodeDeviceConfiguration(name, tuple(map(_sharding, specs)), stage) for name, stage, specs in entries
+            NodeDeviceConfiguration(
+                text_of(name), tuple(map(_sharding, specs)), None if stage is None else whole(stage)
+            )
+            for name, stage, specs in entries
         )
 
     def graph(self, entry: Any) -> Graph:
@@ -209,18 +224,23 @@ class ValueDecoder:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise ModelError("The recording is damaged", f"Graphs are nested more than {_DEEPEST} deep.")
-        graph = Graph(entry["name"])
+        graph = Graph(text_of(entry["name"]))
+        self._graphs.append(graph)
         self._references.add(graph, entry["new"])
-        graph.doc_string, graph.metadata = entry["doc_string"], dict(entry["metadata"])
+        graph.doc_string, graph.metadata = text_of(entry["doc_string"]), texts_of(entry["metadata"])
         graph.inputs = self.known_values(entry["inputs"])
         for reference, tensor in entry["initializers"]:
             value = self.value(reference)
+            _refuse_others_value(value, graph)
             value.initializer = self.any_tensor(tensor)
             graph.initializers.append(value)
         for value in (*graph.inputs, *graph.initializers, *self.known_values(entry["values"])):
+            _refuse_others_value(value, graph)
             value.graph = graph
-        for node in entry["nodes"]:
-            InsertNode(graph, self.node(node)).apply()
+        for node in map(self.node, entry["nodes"]):
+            for output in node.outputs:
+                _refuse_others_value(output, graph)
+            InsertNode(graph, node).apply()
         SetGraphOutputs(graph, self.known_values(entry["outputs"])).apply()
         graph.declared = self.known_values(entry["declared"])
         graph.quantization_annotations = self.annotations(entry["quantization_annotations"])
@@ -233,7 +253,9 @@ class ValueDecoder:
         """Decode quantization annotations: values and the values of their quantization parameters."""
         return tuple(
             QuantizationAnnotation(
-                self.value(value), tuple((key, self.value(v)) for key, v in parameters), _kept(TensorAnnotation, kept)
+                self.value(value),
+                tuple((text_of(key), self.value(v)) for key, v in parameters),
+                _kept(TensorAnnotation, kept),
             )
             for value, parameters, *kept in entries
         )
@@ -243,13 +265,16 @@ class ValueDecoder:
         if not (isinstance(entry, dict) and "new" in entry):
             known: Function = self._references.find(entry, Function)
             return known
-        domain, name, overload = entry["key"]
+        domain, name, overload = map(text_of, entry["key"])
         function = Function(name, domain, overload, self.graph(entry["body"]))
+        _refuse_outer_values(function)
         self._references.add(function, entry["new"])
-        function.doc_string = entry["doc_string"]
-        function.attributes = tuple(entry["attributes"])
+        function.doc_string = text_of(entry["doc_string"])
+        function.attributes = tuple(map(text_of, entry["attributes"]))
         function.attribute_defaults = tuple(self.attribute(a) for a in entry["attribute_defaults"])
-        function.opset_imports, function.metadata = dict(entry["opset_imports"]), dict(entry["metadata"])
+        imports = dict(entry["opset_imports"])
+        function.opset_imports = {text_of(domain): whole(version) for domain, version in imports.items()}
+        function.metadata = texts_of(entry["metadata"])
         if "unknown" in entry:
             function._source = _message(FunctionProto, entry["unknown"])
         function.unknown_changes = self.unknown_changes(entry["unknown_changes"])
@@ -263,11 +288,28 @@ class ValueDecoder:
         graphs = [None if entry[k] is None else self.graph(entry[k]) for k in ("initialization", "algorithm")]
         training = TrainingInfo(*graphs)
         self._references.add(training, entry["new"])
-        training.initialization_binding = tuple((a, b) for a, b in entry["initialization_binding"])
-        training.update_binding = tuple((a, b) for a, b in entry["update_binding"])
+        training.initialization_binding = pairs_of(entry["initialization_binding"])
+        training.update_binding = pairs_of(entry["update_binding"])
         if "unknown" in entry:
             training._source = _message(TrainingInfoProto, entry["unknown"])
         return training
+
+
+def _refuse_others_value(value: Value | None, graph: Graph) -> None:
+    """Raise ValueError if a value that a new graph defines is one of the model, or of a node already."""
+    if value is not None and (value.graph not in (None, graph) or value.producer is not None):
+        msg = f"the new graph {graph.name} defines {value.name}, which something else defines"
+        raise ValueError(msg)
+
+
+def _refuse_outer_values(function: Function) -> None:
+    """Raise ValueError if nodes of a function use values of another graph."""
+    inside = set(function.body.walk())
+    for graph in inside:
+        for value in (*graph.outputs, *(v for node in graph.nodes for v in node.inputs if v is not None)):
+            if value.graph not in inside:
+                msg = f"the function {function.name} uses {value.name}, which is not in it"
+                raise ValueError(msg)
 
 
 def _kept(kind: type[Any], entry: Sequence[str]) -> Any:
@@ -282,6 +324,35 @@ def _message(kind: type[_AnyMessage], text: str) -> _AnyMessage:
         raise ModelError("The recording is damaged", f"A {kind.__name__} in it: {error}.") from error
 
 
+def text_of(content: Any) -> str:
+    """Return a text of a recording; TypeError for anything else."""
+    if not isinstance(content, str):
+        msg = f"{content!r:.100} is not a text"
+        raise TypeError(msg)
+    return content
+
+
+def whole(content: Any) -> int:
+    """Return an integer of 64 bits in a recording; TypeError or ValueError for anything else."""
+    if not isinstance(content, int) or isinstance(content, bool):
+        msg = f"{content!r:.100} is not an integer"
+        raise TypeError(msg)
+    if not -(1 << 63) <= content < 1 << 63:
+        msg = f"{content!r:.100} has more than 64 bits"
+        raise ValueError(msg)
+    return content
+
+
+def texts_of(content: Any) -> dict[str, str]:
+    """Return texts by texts, as metadata."""
+    return {text_of(key): text_of(text) for key, text in dict(content).items()}
+
+
+def pairs_of(content: Any) -> tuple[tuple[str, str], ...]:
+    """Return pairs of texts, as bindings."""
+    return tuple((text_of(first), text_of(second)) for first, second in content)
+
+
 def _unbase64(text: str) -> bytes:
     return base64.b64decode(text)
 
@@ -289,11 +360,18 @@ def _unbase64(text: str) -> bytes:
 def _sharding(entry: Sequence[Any]) -> ShardingSpec:
     name, devices, groups, dimensions = entry
     return ShardingSpec(
-        name,
-        tuple(devices),
-        tuple((key, tuple(members)) for key, members in groups),
-        tuple(ShardedDimension(axis, tuple((size, count) for size, count in parts)) for axis, parts in dimensions),
+        text_of(name),
+        tuple(map(whole, devices)),
+        tuple((whole(key), tuple(map(whole, members))) for key, members in groups),
+        tuple(
+            ShardedDimension(whole(axis), tuple((_size(size), whole(count)) for size, count in parts))
+            for axis, parts in dimensions
+        ),
     )
+
+
+def _size(content: Any) -> int | str | None:
+    return content if content is None or isinstance(content, str) else whole(content)
 
 
 def _unknown_change(path: Sequence[Any], old: str, new: str) -> UnknownChange:
@@ -306,7 +384,8 @@ def _unknown_change(path: Sequence[Any], old: str, new: str) -> UnknownChange:
 def device_configuration(entry: Sequence[Any]) -> DeviceConfiguration:
     """Decode a device configuration of the model."""
     name, count, devices, *kept = entry
-    return DeviceConfiguration(name, count, tuple(devices), _kept(DeviceConfigurationProto, kept))
+    names = tuple(map(text_of, devices))
+    return DeviceConfiguration(text_of(name), whole(count), names, _kept(DeviceConfigurationProto, kept))
 
 
 _DECODE: Mapping[AttributeKind, Any] = {
