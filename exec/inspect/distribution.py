@@ -111,6 +111,7 @@ def _histogram(ordered: Array, statistics: Statistics) -> tuple[tuple[int, ...],
         low, high = low - around, high + around
     bins = min(ceil(sqrt(ordered.size)), MOST_BINS)
     edges = np.linspace(low * part, high * part, bins + 1) / part
+    edges[0], edges[-1] = low, high  # half of the least number is 0
     if ordered.dtype.kind != "f":
         ordered = ordered.astype(np.float64)
     inner = edges[1:-1].astype(ordered.dtype)  # rounded up to the next number of the type if it became smaller
