@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 
 from onnx_workbench.viewer.core.garbage_collection import delete_widget
 from onnx_workbench.viewer.core.settings import CLOSED_PANELS, Settings
+from onnx_workbench.viewer.dock_sizes import DockSizes
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.panel_list import PANELS, PanelInfo
 from onnx_workbench.viewer.style.icons import icon
@@ -34,11 +35,12 @@ _AREAS = {
     "bottom": Qt.DockWidgetArea.BottomDockWidgetArea,
 }
 _WIDTHS = {"left": 280, "right": 340, "bottom": 600}
+_LEAST_HEIGHT = 60  # of a dock below the graph in a low window
 _LINES = 20  # lines of text: initial height of a dock, so that a table or an image has room below its controls,
 _SHARE = 0.42  # but at most this share of the window: the graph stays visible
 _NONE = Qt.KeyboardModifier.NoModifier
 _TAB_BAR = "QMainWindowTabBar"  # Qt's name for the tabs of docks
-_LEAST_WIDTHS = {"left": 190, "right": 230, "bottom": 0}  # a small window takes from the graph, not from names
+_LEAST_WIDTHS = {"left": 150, "right": 230, "bottom": 0}
 
 
 class PanelDock(QDockWidget):
@@ -52,6 +54,8 @@ class PanelDock(QDockWidget):
         self.setObjectName(f"panel.{info.id}")
         self._stack = _Stack(_WIDTHS[info.area])
         self._stack.setMinimumWidth(_LEAST_WIDTHS[info.area])
+        if info.area == "bottom":
+            self._stack.setMinimumHeight(_LEAST_HEIGHT)
         self._panels: dict[Workspace, Panel] = {}
         self._workspace: Workspace | None = None
         self.setWidget(self._stack)
@@ -168,6 +172,9 @@ class Docks(QObject):
                 first_of_area[area] = dock
             dock.hide()
             dock.closed_by_person.connect(self._remember_closed)
+        self.sizes = DockSizes(
+            window, self._docks.values(), {_AREAS[area]: _WIDTHS[area] for area in ("left", "right")}
+        )
         self._offered: set[str] = set()
         self._is_first = False  # the next layout is that of the last start
         self._tab_bars = QTimer(self, singleShot=True, interval=0)
@@ -269,6 +276,7 @@ class Docks(QObject):
         if may_come and panel_id not in self._settings.get(CLOSED_PANELS):
             dock.show()
             dock.raise_()
+            self.sizes.fit(may_hide=True)
         return True
 
     def _remember_closed(self, panel_id: str) -> None:
@@ -277,6 +285,7 @@ class Docks(QObject):
 
     def state(self) -> QByteArray:
         """Return the layout for the next start; empty if it was never shown."""
+        self.sizes.give_back()
         return self._window.saveState() if self._are_shown else self._state
 
     def restore(self, state: QByteArray) -> None:
@@ -290,6 +299,7 @@ class Docks(QObject):
 
     def _restore_state(self) -> None:
         self._window.restoreState(self._state)
+        self.sizes.adopt()
         self._widen_bottom()
         is_first, self._is_first = self._is_first, False
         if not is_first:
@@ -310,8 +320,9 @@ class Docks(QObject):
         if shown == self._are_shown:
             return
         if not shown:
-            self._state = self._window.saveState()
+            self._state = self.state()
         self._are_shown = shown
+        self.sizes.fit_soon()
         if shown and not self._state.isEmpty():
             self._restore_state()
             return

@@ -18,6 +18,7 @@ from PySide6.QtGui import (
     QKeySequence,
     QMouseEvent,
     QPaintEvent,
+    QResizeEvent,
     QShortcut,
 )
 from PySide6.QtWidgets import (
@@ -193,6 +194,7 @@ class MainWindow(QMainWindow):
             self.settings.set(LAST_FOLDER, str(tab.path.parent))
         self.docks.set_shown(shown=tab is not None or self.files.is_waiting)
         self.docks.set_workspace(workspace)
+        self.docks.sizes.graph = None if tab is None else tab.canvas
         self.status.set_workspace(workspace)
         self.status.show_zoom(None if tab is None else tab.canvas.zoom)
         self._show_title()
@@ -251,12 +253,16 @@ class MainWindow(QMainWindow):
             self.actions_binding.run(action_id)
 
     def _suggest_panel(self, workspace: Workspace, panel_id: str) -> None:
-        """Open a panel with new content; at the first run also its inputs and the first output."""
-        if workspace is not self.workspace or not self.docks.suggest_panel(panel_id) or panel_id != "tensor":
+        """Open a panel with new content; at the first run also its inputs. The graph in view does not move for it."""
+        if workspace is not self.workspace:
+            return
+        if self.tab is not None:
+            self.tab.canvas.keep_in_place()
+        if not self.docks.suggest_panel(panel_id) or panel_id != "tensor":
             return
         self.docks.suggest_panel("run")
         if not workspace.selection.items:
-            workspace.navigation.reveal_all(workspace.model.graph.outputs[:1])
+            workspace.selection.set(workspace.model.graph.outputs[:1])
 
     def _open_panel_of(self, item: object) -> None:
         """A double-click on something without an inside: its values, its fields, or the one field it is."""
@@ -318,6 +324,10 @@ class MainWindow(QMainWindow):
         self.palette_popup.open(self.actions_binding.palette_entries(self._trigger))
 
     # -- events ----------------------------------------------------------------------------------------------
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.docks.sizes.fit(may_hide=True)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from itertools import islice
+
+import numpy as np
 
 from onnx_workbench.model.analysis.folded_nodes import FoldedNodes
 from onnx_workbench.model.ir.graph import Graph, Node, Value
@@ -29,8 +31,10 @@ class NodeExpansion:
         self._grouping = grouping
         self._expanding: Graph | None = None  # all groups of this graph are opened once they are computed
         self._unfolded: Node | None = None  # to be scrolled to in the next scene
+        self._opened: Hashable = None  # key of a box to be scrolled to in the next scene
         grouping.regrouped.connect(self._on_regrouped)
         scenes.scene_shown.connect(self._show_unfolded)
+        scenes.scene_shown.connect(self._show_opened)
 
     @property
     def is_grouped(self) -> bool:
@@ -90,9 +94,25 @@ class NodeExpansion:
         if area is not None:
             self._surface.show_area(area, _BORDER)
 
+    def _show_opened(self) -> None:
+        """Scroll to an opened box: to all of it if it fits into the view, else to its header and first row."""
+        key, self._opened = self._opened, None
+        scene, viewport = self._surface.scene, self._surface.viewport
+        box = scene.drawing.box_with(key) if scene is not None else -1
+        if scene is None or box < 0:
+            return
+        row = _first_row(scene, box)
+        across = 0 if scene.drawing.options.direction == "down" else 1
+        middle = scene.rects[:, across] + scene.rects[:, across + 2] / 2
+        nearest = min(row, key=lambda one: abs(float(middle[one]) - self._surface.middle[across]), default=box)
+        areas = [area for boxes in ([box], row, [nearest]) if (area := scene.bounds_of(boxes)) is not None]
+        fitting = (area for area in areas if viewport.fitting(area, _BORDER) >= viewport.scale)
+        self._surface.show_area(next(fitting, areas[-1]), _BORDER)
+
     def _set_expanded(self, box: int, *, is_open: bool) -> None:
         scene, expanded = self._surface.scene, self._scenes.state.expanded
         assert scene is not None
+        self._opened = scene.boxes[box].key if is_open else None
         (expanded.add if is_open else expanded.discard)(scene.boxes[box].key)
         self._surface.show_area(scene.bounds_of([box]) or scene.bounds)
         self._scenes.pin_position(box)
@@ -174,6 +194,18 @@ class NodeExpansion:
                     scope = scope.parent
                 return True
         return False
+
+
+def _first_row(scene: Scene, box: int) -> list[int]:
+    """Return the boxes in the first rank inside a container, or inside the containers in that rank."""
+    parents, ranks = scene.drawing.parents, scene.layout.ranks
+    row, pending = [], [box]
+    for container in pending:  # grows
+        inside = np.flatnonzero(parents == container)
+        first = inside[ranks[inside] == ranks[inside].min(initial=0x7FFFFFFF)].tolist()
+        pending += [inner for inner in first if scene.kinds[inner] == Kind.CONTAINER]
+        row += [inner for inner in first if scene.kinds[inner] != Kind.CONTAINER]
+    return row
 
 
 def _behind_tag(item: Item, hidden: FoldedNodes) -> Node | None:

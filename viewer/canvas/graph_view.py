@@ -53,6 +53,7 @@ class GraphView(Surface):
         super().__init__(parent)
         self.workspace: DocumentContext = workspace
         self._is_read_only = False
+        self._kept: tuple[float, float, float] | None = None  # see `keep_in_place`
         self.node_colors = NodeColors(self)
         self.highlighter = Highlighter(self)
         self.picker: Picker = Picker(self, workspace.selection)
@@ -152,15 +153,21 @@ class GraphView(Surface):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the middle and the selection in view; if the user has not moved the view, restore the initial one."""
         was_tiny = not event.oldSize().isValid() or event.oldSize().width() < 8
-        is_untouched = self.scenes.is_untouched
+        is_untouched, is_kept = self.scenes.is_untouched, self._kept == self.viewport.position
         selected = self._selected_in_view()
         super().resizeEvent(event)
         self.minimap.place()
-        is_held = self._is_pushed and self.underMouse()
+        is_held = self._is_pushed and (self.underMouse() or is_kept)
+        if is_kept:
+            self.keep_in_place()
         if self.scene is not None and (was_tiny or (is_untouched and not is_held)):
             self.scenes.restore_position()
         elif selected is not None and not is_held:
             self.show_area(selected, 8.0)
+
+    def keep_in_place(self) -> None:
+        """Keep everything where it is on the screen when panels open, until the user moves the view."""
+        self._kept = self.viewport.position
 
     def _selected_in_view(self) -> Area | None:
         """Return the rectangle of the last selection if all of it is visible."""

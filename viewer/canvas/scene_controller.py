@@ -13,7 +13,7 @@ from onnx_workbench.model.ir.graph import Graph, Value
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.viewer.canvas.layout import Direction, Layout
 from onnx_workbench.viewer.canvas.open_parts import OpenParts
-from onnx_workbench.viewer.canvas.paint.surface import READABLE, Surface
+from onnx_workbench.viewer.canvas.paint.surface import WHOLE, Surface
 from onnx_workbench.viewer.canvas.picker import Picker
 from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions
 from onnx_workbench.viewer.canvas.scene.scene import Scene
@@ -247,7 +247,7 @@ class SceneController(QObject):
 
     def _show_whole_or_beginning(self) -> None:
         self._surface.fit()
-        if self._surface.viewport.scale < READABLE:
+        if self._surface.viewport.scale < WHOLE:
             self._surface.show_beginning()
 
     def _find_anchor(self) -> Anchor | None:

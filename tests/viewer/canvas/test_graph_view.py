@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
@@ -47,7 +48,7 @@ def test_a_small_graph_is_shown_whole(show, small):
 
 
 def test_a_tall_graph_is_shown_from_its_beginning_in_a_readable_size(show):
-    view = show(long_chain(160).model())
+    view = show(long_chain(900).model())
     assert view.zoom >= 0.6
     x, y = on_screen(view, 0)
     assert 0 <= y < 100
@@ -249,13 +250,33 @@ def test_groups_open_and_close_in_place(show, qtbot):
     wait(qtbot, view)
     frame = box(view, "part1")
     assert view.scene.kinds[frame] == Kind.CONTAINER
-    assert on_screen(view, frame) == pytest.approx(before, abs=1)
+    assert on_screen(view, frame)[0] == pytest.approx(before[0], abs=1)
+    area, shown = view.viewport.area, view.scene.corners[frame]
+    assert area[1] <= shown[1] < shown[3] <= area[3], "all of it is in view, as it fits"
     view.expansion.collapse(frame)
     wait(qtbot, view)
     assert view.scene.kinds[box(view, "part1")] == Kind.GROUP
     view.expansion.expand_all()
     wait(qtbot, view)
     assert Kind.GROUP not in view.scene.kinds
+
+
+def test_opening_a_group_that_does_not_fit_keeps_its_first_row_in_view(show, qtbot):
+    view = show(long_chain(900, scopes=3).model())
+    view.expansion.collapse_all()
+    wait(qtbot, view)
+    view.zoom_to(2.0)
+    group = box(view, "part1")
+    left, top, _, _ = view.scene.rect(group)
+    view.scroll_to(left, top, 600, 560)  # at the lower right
+    view.expansion.expand(group)
+    wait(qtbot, view)
+    frame = box(view, "part1")
+    first = int(np.flatnonzero(view.scene.drawing.parents == frame)[0])
+    shown, area = view.scene.corners[first], view.viewport.area
+    assert view.zoom == 2.0
+    assert (shown[:2] >= area[:2]).all()
+    assert (shown[2:] <= area[2:]).all()
 
 
 def test_revealing_an_output_shows_its_pill_and_opens_no_group(show, qtbot):

@@ -9,6 +9,7 @@ from PySide6.QtCore import QPoint, Qt
 
 from onnx_workbench.model.history.steps import RemoveNode
 from onnx_workbench.viewer.core.navigation_history import NavigationEntry, NavigationHistory
+from onnx_workbench.viewer.core.settings import COLUMNS
 from tests.viewer.pointer import hover
 
 BACK, FORWARD = Qt.MouseButton.BackButton, Qt.MouseButton.ForwardButton
@@ -89,8 +90,11 @@ def test_the_way_back_leads_to_where_a_place_was_left_after_panning_and_clicking
 
 
 def test_a_click_on_the_overview_is_a_jump_and_dragging_there_is_one_too(window, qtbot):
-    minimap = window.tab.view.minimap
-    assert minimap.isVisible()
+    window.settings.set(COLUMNS, False)
+    view, minimap = window.tab.view, window.tab.view.minimap
+    qtbot.waitUntil(lambda: not view.scenes.is_busy)
+    view.zoom_to(1.0)
+    qtbot.waitUntil(minimap.isVisible)
     left = seen(window)
     qtbot.mousePress(minimap, Qt.MouseButton.LeftButton, NONE, QPoint(minimap.width() // 2, 150))
     for y in range(140, 60, -10):

@@ -315,7 +315,7 @@ def _finished(request: LayoutRequest, graph: LayoutGraph, placed: PlacedGraph, s
     positions = np.stack([shown.x, shown.y], 1)
     sizes = np.stack([shown.width, shown.height], 1)
     low, high = extremes(np.concatenate([positions, positions + sizes, points]))
-    if settle:
+    if settle or shown is not placed:  # columns begin anew at each layout
         shown.x -= low[0]
         shown.y -= low[1]
         shown.lines.points -= low

@@ -1,8 +1,7 @@
 """Minimap: the whole graph in a corner of the canvas, with the visible part; a press or drag moves the view.
 
 A graph is often a thousand times taller than wide, so the map may be stretched. When the canvas rests, it moves to a
-corner where it covers no node; if there is none, it becomes translucent. It shrinks or hides to keep labels of edges,
-buttons of headers and the legend visible.
+corner where it covers nothing, shrinks if that helps, or hides.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRect, QRectF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QColor, QEnterEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QWheelEvent
+from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QWheelEvent
 from PySide6.QtWidgets import QWidget
 
 from onnx_workbench.viewer.canvas.paint.batch_drawing import draw_rects
@@ -28,13 +27,12 @@ _LONG = 190
 _SHORT = 96
 _PART = 16  # it covers at most 1 / _PART of the canvas
 _LEAST = 40  # px; in a smaller map no detail is visible
-_SCALES = (1.0, 0.7, 0.5)  # tried in order until it covers nothing important
+_SCALES = (1.0, 0.7, 0.5)  # tried in order until it covers nothing
 _MARGIN = 12
 _PADDING = 5.0
 _LEAST_FRAME = 6.0
 _CORNERS = ((1, 1), (1, 0), (0, 0), (0, 1))  # right or left, below or above
 _REST = 150  # ms after the last move of the canvas until it checks what is below it
-_FAINT = 0.45  # opacity with nodes below
 
 
 class Minimap(QWidget):
@@ -49,8 +47,7 @@ class Minimap(QWidget):
         self._wanted = True
         self._corner = _CORNERS[0]
         self._full = QSize()  # its unreduced size
-        self._is_crowded = False  # it would cover something important in every corner
-        self.is_faint = False  # it covers nodes
+        self._is_crowded = False  # it would cover something in every corner
         self._rest = QTimer(self, singleShot=True, interval=_REST)
         self._rest.timeout.connect(self._settle)
         self._room = QSize()  # size of the canvas when the corner was chosen
@@ -96,45 +93,27 @@ class Minimap(QWidget):
         return QRect(QPoint(_MARGIN + corner[0] * room.width(), _MARGIN + corner[1] * room.height()), size)
 
     def _find_position(self) -> None:
-        """Move to a corner where it covers nothing, else at least no label or button; else hide."""
+        """Move to a corner where it covers nothing; else hide."""
         self._room = self._surface.size()
         sizes = [size for scale in _SCALES if min((size := self._full * scale).toTuple()) >= _LEAST]
-        spots = [(size, corner) for size in sizes for corner in _CORNERS if not self._covers_texts(size, corner)]
-        self._is_crowded = not spots
-        if spots:
-            free = (spot for spot in spots if not self._covers_boxes(self._spot(*spot)))
-            stay = (self.size(), self._corner)
-            self._move_to(*next(free, stay if stay in spots else spots[0]))
-        self._update_opacity()
+        spots = ((size, corner) for size in sizes for corner in _CORNERS)
+        free = next((spot for spot in spots if not self._covers(self._spot(*spot))), None)
+        self._is_crowded = free is None
+        if free is not None:
+            self._move_to(*free)
 
     def _settle(self) -> None:
         """Choose the corner again when the canvas has rested and was resized, or if the map covers something."""
         if self._surface.scene is None or self.underMouse() or not self._is_useful():
             return
-        is_covering = self._covers_texts(self.size(), self._corner) or self._covers_boxes(self.geometry())
-        if is_covering or self._is_crowded or self._room != self._surface.size():
+        if self._is_crowded or self._room != self._surface.size() or self._covers(self.geometry()):
             self._find_position()
             self.setVisible(not self._is_crowded)
-        else:
-            self._update_opacity()
 
-    def _update_opacity(self) -> None:
-        """Become translucent if it covers nodes."""
-        self.is_faint = self._covers_boxes(self.geometry())
-        self.update()
-
-    def _covers_texts(self, size: QSize, corner: tuple[int, int]) -> bool:
-        """Return whether it would cover the legend, a label of an edge or a button of a header."""
-        place, legend = self._spot(size, corner), self._surface.legend
-        if legend.isVisible() and legend.geometry().intersects(place):
-            return True
-        return self._surface.has_label_or_button_in(place)
-
-    def _covers_boxes(self, place: QRect) -> bool:
-        scene = self._surface.scene
-        assert scene is not None
-        found = scene.box_grid.in_rect(*self._surface.viewport.area_of(place))
-        return bool((scene.kinds[found] != Kind.CONTAINER).any())
+    def _covers(self, place: QRect) -> bool:
+        """Return whether it would cover the legend or anything of the graph but the ground of an open group."""
+        legend = self._surface.legend
+        return (legend.isVisible() and legend.geometry().intersects(place)) or self._surface.has_content_in(place)
 
     def _forget(self) -> None:
         self._map = None
@@ -181,7 +160,6 @@ class Minimap(QWidget):
         if self._map is None or self._map.size() != size:
             self._map = self._draw_map(size, ratio)
         painter = QPainter(self)
-        painter.setOpacity(_FAINT if self.is_faint and not self.underMouse() else 1.0)
         painter.drawPixmap(0, 0, self._map)
         colors = theme()
         sx, sy = self._scale()
@@ -231,14 +209,8 @@ class Minimap(QWidget):
             self._rest.start()
         return super().eventFilter(watched, event)
 
-    def enterEvent(self, event: QEnterEvent) -> None:
-        """Make the minimap opaque."""
-        self.update()
-        super().enterEvent(event)
-
     def leaveEvent(self, event: QEvent) -> None:
         self._rest.start()
-        self.update()
         super().leaveEvent(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:

@@ -1,4 +1,4 @@
-"""Texts over the graph in widget coordinates, at a fixed size: group names when zoomed out, legends, notices."""
+"""Texts over the graph in widget coordinates, at a fixed size: names of open groups, legends, notices."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QLinearGradient, QPainter, QPen
 
+from onnx_workbench.viewer.canvas.paint.far_names import LEAST_NAME
 from onnx_workbench.viewer.canvas.paint.fonts import Fonts
-from onnx_workbench.viewer.canvas.paint.painter import BLOCKS_BELOW, LEAST_NAME, ROWS_FROM
+from onnx_workbench.viewer.canvas.paint.painter import ROWS_FROM
 from onnx_workbench.viewer.canvas.paint.viewport import Viewport
-from onnx_workbench.viewer.canvas.scene.coloring import Coloring, Legend, heat_colors
+from onnx_workbench.viewer.canvas.scene.coloring import Legend, heat_colors
 from onnx_workbench.viewer.canvas.scene.drawing import Kind, Style
 from onnx_workbench.viewer.canvas.scene.scene import Scene
 from onnx_workbench.viewer.style.theme import Theme
@@ -25,7 +26,7 @@ _HIDDEN = 10.0  # px of a header that must be out of view for its title to count
 
 @dataclass(frozen=True, slots=True)
 class GroupName:
-    """Name of a group or container over the graph, in px of the widget; `factor` shrinks its font."""
+    """Name of a container over the graph, in px of the widget; `factor` shrinks its font."""
 
     box: int
     text: str
@@ -34,26 +35,21 @@ class GroupName:
 
 
 def group_names(scene: Scene, viewport: Viewport, fonts: Fonts) -> list[GroupName]:
-    """Return names of groups and containers whose titles cannot be read; larger ones first, without overlaps.
+    """Return names of containers whose titles cannot be read; larger ones first, without overlaps.
 
     At small scales these are all of them; at large scales, containers whose header is out of view.
     """
     found: list[GroupName] = []
     for index, rect in _unreadable(scene, viewport):
         box = scene.boxes[index]
-        left, top, width, height = max(rect[0], 0.0), max(rect[1], 0.0), rect[2], rect[3]
-        room = width - 8.0
+        left, top, room = max(rect[0], 0.0), max(rect[1], 0.0), rect[2] - 8.0
         factor = min(max(room / max(fonts.width(box.title, Style.NAME), 1.0), LEAST_NAME / fonts.size), 1.0)
         text = fonts.elided(box.title, Style.NAME, room / factor, middle=True)
         wide, high = fonts.width(text, Style.NAME) * factor, fonts.height(Style.NAME) * factor
         if len(text) < 2 and text != box.title:
             continue
-        spot = (
-            QRectF(left + 3, top + 3, wide + 6, high)
-            if box.kind is Kind.CONTAINER
-            else QRectF(rect[0] + (width - wide) / 2 - 3, rect[1] + (height - high) / 2, wide + 6, high)
-        )
-        for _ in range(_DEEPEST if box.kind is Kind.CONTAINER else 0):  # nested ones below each other
+        spot = QRectF(left + 3, top + 3, wide + 6, high)
+        for _ in range(_DEEPEST):  # nested ones below each other
             if any(spot.intersects(other.rect) for other in found):
                 spot.translate(0.0, high + 4.0)
         if any(spot.intersects(other.rect) for other in found):
@@ -64,25 +60,16 @@ def group_names(scene: Scene, viewport: Viewport, fonts: Fonts) -> list[GroupNam
     return found
 
 
-def paint_group_names(
-    painter: QPainter, scene: Scene, viewport: Viewport, fonts: Fonts, theme: Theme, colouring: Coloring
-) -> None:
-    """Write the names of groups and containers whose titles cannot be read.
-
-    They are on a plate, but on the blocks of one colour that closed groups are from afar, as the names of nodes.
-    """
+def paint_group_names(painter: QPainter, scene: Scene, viewport: Viewport, fonts: Fonts, theme: Theme) -> None:
+    """Write the names of containers whose titles cannot be read, on a plate."""
     font = QFont(fonts.font(Style.NAME))
     back = QColor(theme.canvas)
     back.setAlpha(215)
-    are_blocks = viewport.device_scale < BLOCKS_BELOW
     for name in group_names(scene, viewport, fonts):
-        if are_blocks and scene.boxes[name.box].kind is Kind.GROUP:
-            painter.setPen(colouring.text[int(colouring.indices[name.box])])
-        else:
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(back)
-            painter.drawRoundedRect(name.rect, 3, 3)
-            painter.setPen(theme.text)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(back)
+        painter.drawRoundedRect(name.rect, 3, 3)
+        painter.setPen(theme.text)
         font.setPixelSize(round(fonts.font(Style.NAME).pixelSize() * name.factor))
         painter.setFont(font)
         baseline = name.rect.top() + fonts.ascent(Style.NAME) * name.factor
@@ -90,7 +77,7 @@ def paint_group_names(
 
 
 def _unreadable(scene: Scene, viewport: Viewport) -> list[tuple[int, list[float]]]:
-    """Return visible groups and containers with unreadable titles, largest first, with their position in the widget."""
+    """Return visible containers with unreadable titles, largest first, with their position in the widget."""
     if not len(scene.named):
         return []
     near = viewport.scale >= ROWS_FROM
@@ -100,8 +87,9 @@ def _unreadable(scene: Scene, viewport: Viewport) -> list[tuple[int, list[float]
     seen = (rects[:, 2] >= _LEAST_SPACE[0]) & (rects[:, 3] >= _LEAST_SPACE[1])
     seen &= (rects[:, 0] < viewport.width) & (rects[:, 0] + rects[:, 2] > 0)
     seen &= (rects[:, 1] < viewport.height) & (rects[:, 1] + rects[:, 3] > 0)
+    seen &= scene.kinds[ids] == Kind.CONTAINER
     if near:
-        seen &= (scene.kinds[ids] == Kind.CONTAINER) & ((rects[:, 0] < -_HIDDEN) | (rects[:, 1] < -_HIDDEN))
+        seen &= (rects[:, 0] < -_HIDDEN) | (rects[:, 1] < -_HIDDEN)
     ids, rects = ids[seen], rects[seen]
     order = np.argsort(-rects[:, 2] * rects[:, 3], kind="stable")[: 2 * _MOST_NAMES]
     return list(zip(ids[order].tolist(), rects[order].tolist(), strict=True))

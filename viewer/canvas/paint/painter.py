@@ -20,6 +20,7 @@ from onnx_workbench.viewer.canvas.paint.batch_drawing import (
     draw_rects,
     ending_in,
 )
+from onnx_workbench.viewer.canvas.paint.far_names import FAR_NAME, FarNames
 from onnx_workbench.viewer.canvas.paint.fonts import Fonts
 from onnx_workbench.viewer.canvas.scene import edge_notes
 from onnx_workbench.viewer.canvas.scene.coloring import Coloring, by_category
@@ -42,9 +43,6 @@ from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
 from onnx_workbench.viewer.core.edge_notes import EdgeNote
 from onnx_workbench.viewer.style.theme import Theme
 
-#: Size of names in px on screen at small scales, and the least size, used if the name is too wide.
-FAR_NAME = 10.5
-LEAST_NAME = 8.5
 #: Below this scale boxes are coloured blocks without texts.
 BLOCKS_BELOW = 0.30
 #: From this scale boxes have headers and rows; below it they are blocks with a name, if any.
@@ -59,8 +57,7 @@ MAP_BELOW = 0.10
 RADIUS = 4.0
 EDGE_WIDTH = 1.2
 STRIPE = 6.0  # px left of a title for the stripe in the colour of its operator
-_LEAST_LETTERS = 4  # least length of an elided name, with its …
-_LETTER_HEIGHT = 0.75  # height of capitals relative to the font size
+_PLATE = 200  # opacity of the ground of a name over edges
 _STATIC_LIMIT = 30_000
 _CHUNK = 1000
 _SMOOTH = QPainter.RenderHint.Antialiasing
@@ -81,6 +78,7 @@ class ScenePainter:
         self._fonts = fonts
         self._theme = theme
         self._labels = labels
+        self.names = FarNames(scene, fonts)
         self.colouring = colouring or by_category(scene, theme)
         # Colour of less important texts on each colour.
         self._muted = [_mixed(t, c, 0.22) for t, c in zip(self.colouring.text, self.colouring.palette, strict=True)]
@@ -96,7 +94,8 @@ class ScenePainter:
         self.ratio = 1.0  # device px per px, by which the least size of names grows
 
     def forget(self, pieces: Ids) -> None:
-        """Invalidate the cache for pieces of edges that have moved."""
+        """Invalidate the cache for pieces of edges that have moved, and for all names."""
+        self.names.forget()
         for piece in pieces.tolist():
             self._arrows.pop(piece, None)
 
@@ -119,7 +118,7 @@ class ScenePainter:
         if scale < BLOCKS_BELOW:
             self._paint_blocks(painter, boxes, scale)
             if scale >= MAP_BELOW:
-                self._paint_names(painter, boxes, scale)
+                self._paint_names(painter, (left, top, right, bottom), scale)
             return
         painter.setRenderHint(_SMOOTH, True)
         if scale >= ROWS_FROM:
@@ -128,7 +127,9 @@ class ScenePainter:
             if count % _CHUNK == _CHUNK - 1:
                 progress.report(count, len(boxes), "Drawing")
             self._paint_box(painter, index, scale)
-        if scale >= ROWS_FROM and self._labels is not None:
+        if scale < ROWS_FROM:
+            self._paint_names(painter, (left, top, right, bottom), scale)
+        elif self._labels is not None:
             self._paint_labels(painter, (left, top, right, bottom))
 
     # -- far -------------------------------------------------------------------------------------------------
@@ -154,33 +155,26 @@ class ScenePainter:
             painter.setPen(QPen(self._theme.node_border, 0))
             draw_rects(painter, self.scene.rects[boxes])
 
-    def _paint_names(self, painter: QPainter, boxes: Ids, scale: float) -> None:
-        """Write the names of boxes that have room for them."""
+    def _paint_names(self, painter: QPainter, area: Area, scale: float) -> None:
+        """Write the names that there is room for; those that reach into the area too."""
         painter.setRenderHint(_SMOOTH, True)
-        least = LEAST_NAME * self.ratio / scale
-        sizes = self.scene.rects[boxes, 2:]
-        high = least * _LETTER_HEIGHT
-        roomy = (sizes[:, 0] >= 2.0 * least) & (sizes[:, 1] >= high) & (self.scene.kinds[boxes] != Kind.GROUP)
-        for index in boxes[roomy].tolist():
-            self._paint_name(painter, index, scale)
+        left, top, right, bottom = area
+        high = self._fonts.height(Style.HEADER) * self._magnified(scale)
+        boxes = self.scene.box_grid.in_rect(left - self.names.reach(scale), top - high, right, bottom + high)
+        for name in self.names.of(boxes, scale, self.ratio):
+            if name.is_inside:
+                color = self._name_color(name.box, scale)
+            else:
+                color = self._theme.text
+                ground = QColor(self._ground(self.scene.boxes[name.box].parent))
+                ground.setAlpha(_PLATE)
+                painter.fillRect(QRectF(*self.names.rect(name)), ground)
+            self._large_text(painter, name.left, name.top, name.factor, name.text, color)
 
-    def _paint_name(self, painter: QPainter, index: int, scale: float) -> None:
-        """Write the name of a box into its middle if it can be read."""
-        fonts, box = self._fonts, self.scene.boxes[index]
-        left, top, width, height = self.scene.rect(index)
-        factor = max(self._magnified(scale), 1.0)
-        least = factor * LEAST_NAME / FAR_NAME
-        text, room = box.title, width - 3.0 * self.ratio / scale
-        wide = max(fonts.width(text, Style.HEADER), 1.0)
-        if wide * least <= room:
-            factor = min(factor, room / wide)
-        else:
-            text, factor = fonts.elided(text, Style.HEADER, room / least), least
-            if len(text) < _LEAST_LETTERS:
-                return
-        x = left + (width - fonts.width(text, Style.HEADER) * factor) / 2
-        y = top + (height - fonts.height(Style.HEADER) * factor) / 2
-        self._large_text(painter, x, y, factor, text, self.colouring.text[int(self.colouring.indices[index])])
+    def _name_color(self, index: int, scale: float) -> QColor:
+        """Return the colour of a name on its box."""
+        is_card = scale >= BLOCKS_BELOW and self.scene.boxes[index].kind is not Kind.NODE
+        return self._theme.text if is_card else self.colouring.text[int(self.colouring.indices[index])]
 
     def _magnified(self, scale: float) -> float:
         """Return the factor over 100 % at which a name is readable at a scale."""
@@ -289,7 +283,7 @@ class ScenePainter:
             case Kind.GROUP:
                 self._paint_group(painter, index, box, scale)
             case Kind.INPUT | Kind.OUTPUT | Kind.OUTER:
-                self._paint_pill(painter, index, box, QRectF(left + 0.5, top + 0.5, width - 1, height - 1), scale)
+                self._paint_pill(painter, box, QRectF(left + 0.5, top + 0.5, width - 1, height - 1), scale)
             case _:
                 number = int(self.colouring.indices[index])
                 color, text = self.colouring.palette[number], self.colouring.text[number]
@@ -297,7 +291,6 @@ class ScenePainter:
                     painter.setPen(Qt.PenStyle.NoPen)
                     painter.setBrush(color)
                     painter.drawRoundedRect(QRectF(left, top, width, height), RADIUS, RADIUS)
-                    self._paint_name(painter, index, scale)
                     return
                 self._paint_card(painter, box, (left, top, width, height), color)
                 self._paint_title(painter, box, left, top, width, text, self._muted[number], scale)
@@ -332,7 +325,7 @@ class ScenePainter:
         painter.drawRoundedRect(QRectF(left + 0.5, top + 0.5, width - 1, height - 1), RADIUS, RADIUS)
         painter.setPen(Qt.PenStyle.NoPen)
         color = self.colouring.palette[int(self.colouring.indices[index])]
-        if scale < ROWS_FROM:  # its name is written over it: see `group_names`
+        if scale < ROWS_FROM:
             painter.setBrush(color)
             painter.drawRect(QRectF(left + 1, top + RADIUS, STRIPE, height - 2 * RADIUS))
             return
@@ -343,7 +336,7 @@ class ScenePainter:
         self._paint_title(painter, box, left, top, width, theme.text, theme.muted, scale)
         self._paint_rows(painter, box, left, top + 1)
 
-    def _paint_pill(self, painter: QPainter, index: int, box: Box, rect: QRectF, scale: float) -> None:
+    def _paint_pill(self, painter: QPainter, box: Box, rect: QRectF, scale: float) -> None:
         theme = self._theme
         pen = QPen(theme.node_border, 1.0)
         if box.kind is Kind.OUTER:
@@ -353,7 +346,6 @@ class ScenePainter:
         radius = rect.height() / 2
         painter.drawRoundedRect(rect, radius, radius)
         if scale < ROWS_FROM:
-            self._paint_name(painter, index, scale)
             return
         fonts = self._fonts
         name, note = fonts.width(box.title, Style.NAME), fonts.width(box.note, Style.ROW)

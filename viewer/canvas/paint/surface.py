@@ -10,7 +10,7 @@ import time
 from collections.abc import Collection, Iterable
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QFocusEvent, QPainter, QPaintEvent, QPen, QRegion, QResizeEvent
 from PySide6.QtWidgets import QApplication, QDialog, QWidget
 
@@ -24,9 +24,10 @@ from onnx_workbench.viewer.canvas.paint.fonts import canvas_fonts
 from onnx_workbench.viewer.canvas.paint.highlights import SceneHighlights
 from onnx_workbench.viewer.canvas.paint.legend import LegendCard
 from onnx_workbench.viewer.canvas.paint.overlay import LEGEND_MARGIN, group_names, paint_group_names, paint_notice
-from onnx_workbench.viewer.canvas.paint.painter import ROWS_FROM, ScenePainter
+from onnx_workbench.viewer.canvas.paint.painter import MAP_BELOW, ROWS_FROM, ScenePainter
 from onnx_workbench.viewer.canvas.paint.viewport import LARGEST, Viewport
 from onnx_workbench.viewer.canvas.scene.coloring import Coloring
+from onnx_workbench.viewer.canvas.scene.drawing import HEADER, Kind
 from onnx_workbench.viewer.canvas.scene.edge_labels import LABEL_REACH, MARGIN, EdgeLabels
 from onnx_workbench.viewer.canvas.scene.scene import REACH, Hit, Moved, Scene
 from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
@@ -39,7 +40,9 @@ FILL_SECONDS = 0.005
 SETTLE_SECONDS = 0.06
 
 NO_NODES = "This graph has no nodes."
-#: If the whole graph fits only at a smaller scale than this, its beginning is shown instead.
+#: A graph whose whole fits only at a smaller scale, at which few boxes have names, first shows its beginning instead.
+WHOLE = 0.3
+#: Scale from which everything can be read.
 READABLE = 0.6
 #: From this scale the ports of a box can be hit.
 _PORTS_FROM = 0.40
@@ -77,8 +80,9 @@ class Surface(QWidget):
         self._zoomed_at = 0.0
         self._fitted: tuple[float, float, float] | None = None  # position and scale at which everything was last fitted
         self._focus_by_key = False
-        self._top = 0  # y in the window at the last resize
-        self._is_pushed = False
+        self._corner = QPoint()  # in the window, at the last resize
+        self._window_size = QSize()
+        self._is_pushed = False  # by the last resize: something beside it took room, or gave it
         self._refresh = QTimer(self)
         self._refresh.setSingleShot(True)
         self._refresh.timeout.connect(self.update)
@@ -119,6 +123,8 @@ class Surface(QWidget):
         if scene is None or self.labels is None:
             return
         areas = scene.corners[list(boxes)].tolist()
+        if areas and self._painter is not None:
+            self._painter.names.forget()
         if edges := list(edges):
             self.labels.forget(edges)
             self.labels_changed.emit()
@@ -155,12 +161,27 @@ class Surface(QWidget):
             return -1
         return self.labels.edge_at(x, y)
 
-    def has_label_or_button_in(self, rect: QRect) -> bool:
-        """Return whether a rectangle of the widget intersects the label of an edge or a button of a header."""
-        if self.scene is None or self.labels is None or self.viewport.device_scale < ROWS_FROM:
+    def has_content_in(self, rect: QRect) -> bool:
+        """Return whether a rectangle of the widget intersects a box, an edge, a label, or the header of a container."""
+        scene, area = self.scene, self.viewport.area_of(rect)
+        if scene is None:
             return False
-        area = self.viewport.area_of(rect)
-        return bool(self.labels.in_rect(*area)) or self.scene.has_button_in(area)
+        boxes = scene.box_grid.in_rect(*area)
+        if (scene.kinds[boxes] != Kind.CONTAINER).any() or (scene.rects[boxes, 1] + HEADER > area[1]).any():
+            return True
+        if len(scene.piece_grid.in_rect(*area)) or self._has_name_in(area):
+            return True
+        return self.labels is not None and self.viewport.device_scale >= ROWS_FROM and bool(self.labels.in_rect(*area))
+
+    def _has_name_in(self, area: Area) -> bool:
+        """Return whether an area intersects a name beside a box."""
+        viewport, (left, top, right, bottom) = self.viewport, area
+        if self._painter is None or self.scene is None or not MAP_BELOW <= viewport.device_scale < ROWS_FROM:
+            return False
+        names, reach = self._painter.names, self._painter.names.reach(viewport.device_scale)
+        boxes = self.scene.box_grid.in_rect(left - reach, top, right, bottom)
+        found = map(names.rect, names.of(boxes, viewport.device_scale, viewport.ratio))
+        return any(x < right and x + wide > left and y < bottom and y + high > top for x, y, wide, high in found)
 
     def repaint_labels(self) -> None:
         """Update all labels, after the types or notes of any values changed."""
@@ -234,9 +255,17 @@ class Surface(QWidget):
         """Fit everything, next to the legend if that would cover a part."""
         if self.scene is not None:
             self.fit_area(self.scene.bounds)
-            if (taken := self._legend_margins(self.scene)) is not None:
-                self.fit_area(self.scene.bounds, taken=taken)
+            area = self._with_names(self.scene.bounds)
+            if (taken := self._legend_margins(self.scene)) is not None or area != self.scene.bounds:
+                self.fit_area(area, taken=taken or (0.0, 0.0))
             self._fitted = self.viewport.position
+
+    def _with_names(self, area: Area) -> Area:
+        """Return the area with the names beside boxes at its right, at this scale."""
+        viewport = self.viewport
+        if self._painter is None or not MAP_BELOW <= viewport.device_scale < ROWS_FROM:
+            return area
+        return *area[:2], self._painter.names.bounds_right(viewport.device_scale, viewport.ratio), area[3]
 
     @property
     def is_fitted(self) -> bool:
@@ -433,7 +462,7 @@ class Surface(QWidget):
             self.marks.paint(painter, colors, viewport.area, viewport.scale, lambda p: self._write_on(painter, p))
             painter.restore()
         if self._painter is not None:
-            paint_group_names(painter, self.scene, viewport, self.fonts, colors, self._painter.colouring)
+            paint_group_names(painter, self.scene, viewport, self.fonts, colors)
         if not self.scene.boxes:
             self.paint_notice(painter, self.hint)
         if self._focus_by_key and self.hasFocus():
@@ -450,13 +479,15 @@ class Surface(QWidget):
         paint_notice(painter, self.viewport, text, self.fonts, theme())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the middle of the view; if a message moves the upper edge, keep the content's position on screen."""
-        old, top = event.oldSize(), self.mapTo(self.window(), QPoint()).y()
-        grown = self.height() - old.height()
-        self._is_pushed, self._top = top - self._top == -grown != 0, top
+        """Keep the middle of the view; if a panel or message takes room, keep the content where it is on the screen."""
+        old, corner, size = event.oldSize(), self.mapTo(self.window(), QPoint()), self.window().size()
+        moved, self._corner = corner - self._corner, corner
+        self._is_pushed, self._window_size = size == self._window_size, size
         if old.isValid() and old.width() > 1:
-            self.viewport.x -= round((self.width() - old.width()) / 2 * self.viewport.ratio)
-            self.viewport.y -= round((grown if self._is_pushed else grown / 2) * self.viewport.ratio)
+            grown = self.size() - old
+            dx, dy = moved.toTuple() if self._is_pushed else (-grown.width() / 2, -grown.height() / 2)
+            self.viewport.x += round(dx * self.viewport.ratio)
+            self.viewport.y += round(dy * self.viewport.ratio)
         self.legend.place()
         self._fit_to_widget()
         self._moved()

@@ -404,17 +404,6 @@ class Scene:
             return Hit(box=index, part="button", button=box.buttons[len(box.buttons) - 1 - place])
         return Hit(box=index, part="header")
 
-    def has_button_in(self, area: tuple[float, float, float, float]) -> bool:
-        """Return whether an area intersects a button of a header."""
-        left, top, right, bottom = area
-        for index in self.box_grid.in_rect(*area).tolist():
-            box, (x, y, width, _) = self.boxes[index], self.rect(index)
-            end = x + width - 2 - (STACK if box.kind is Kind.GROUP else 0)
-            start = end - len(box.buttons) * BUTTON
-            if box.buttons and start <= right and end >= left and y <= bottom and y + HEADER >= top:
-                return True
-        return False
-
     def _hit_port(self, index: int, x: float, y: float, reach: float) -> Hit | None:
         sides: list[tuple[Part, list[tuple[int, tuple[float, float]]]]] = [
             ("input", self.inputs(index)),

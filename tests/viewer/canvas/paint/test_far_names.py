@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, QRect
 from PySide6.QtGui import QColor, QImage
@@ -65,20 +66,29 @@ def test_the_name_of_a_group_can_be_clicked_wherever_it_is_written(show, qtbot):
 
 
 def test_the_name_of_a_closed_group_is_written_on_its_color(show, qtbot):
-    view = show(residual(12).model())
+    g = Graphs()
+    g.input("x", 1)
+    for index in range(24):
+        g.node("Relu", ["x" if not index else f"v{index - 1}"], [f"v{index}"], name=f"/p{index // 6}/relu{index}")
+    g.outputs("v23")
+    view = show(g.model())
     view.minimap.hide()
     view.expansion.set_grouped(True)
     wait(qtbot, view)
-    view.zoom_to(0.28)
+    view.zoom_to(0.298)
     settle(view)
-    (name, *_) = (n for n in group_names(view.scene, view.viewport, view.fonts) if is_closed(view, n.box))
-    (x, y, width, height) = view.scene.rect(name.box)
-    view.centre_at(0.28, x + width / 2, y + height / 2)
+    group = next(box for box in range(len(view.scene.boxes)) if is_closed(view, box))
+    x, y, width, height = view.scene.rect(group)
+    view.centre_at(0.298, x + width / 2, y + height / 2)
     settle(view)
-    (name,) = (n for n in group_names(view.scene, view.viewport, view.fonts) if n.box == name.box)
+    names = view._painter.names
+    (name,) = names.of(np.array([group]), 0.298, view.viewport.ratio)
+    assert name.is_inside
     colors = view._painter.colouring
-    number = int(colors.indices[name.box])
-    image = view.grab(name.rect.adjusted(1, 1, -1, -1).toRect()).toImage()
+    number = int(colors.indices[group])
+    left, top, wide, high = names.rect(name)
+    (x0, y0), (x1, y1) = view.viewport.to_widget(left, top), view.viewport.to_widget(left + wide, top + high)
+    image = view.grab(QRect(round(x0) + 1, round(y0) + 1, round(x1 - x0) - 2, round(y1 - y0) - 2)).toImage()
     seen = [image.pixelColor(x, y).name() for x in range(image.width()) for y in range(image.height())]
     assert seen.count(colors.palette[number].name()) > len(seen) / 3, "no plate covers the block"
     lightest = max(QColor(color).lightness() for color in set(seen))
@@ -102,3 +112,45 @@ def test_the_beginning_of_a_wide_graph_shows_what_fits_beside_the_first_input(sh
     left, _, right, _ = view.viewport.area
     assert left <= view.scene.bounds[0]
     assert right >= view.scene.bounds[2]
+
+
+def texts(view, scale):
+    return {n.box: n.text for n in view._painter.names.of(np.arange(len(view.scene.boxes)), scale, view.viewport.ratio)}
+
+
+@pytest.mark.parametrize("scale", [0.2, 0.3, 0.45])
+def test_names_are_whole_and_a_row_has_all_of_them_or_none(show, small, scale):
+    view = show(small.model())
+    found = texts(view, scale)
+    boxes, ranks = view.scene.boxes, view.scene.layout.ranks.tolist()
+    assert {text: boxes[index].title for index, text in found.items()} == {text: text for text in found.values()}
+    for rank in set(ranks):
+        row = {index in found for index in range(len(boxes)) if ranks[index] == rank}
+        assert len(row) == 1
+
+
+def test_a_name_without_room_in_its_box_stands_beside_it(show, small):
+    view = show(small.model())
+    scale = 0.28
+    names = view._painter.names.of(np.arange(len(view.scene.boxes)), scale, view.viewport.ratio)
+    beside = [name for name in names if not name.is_inside]
+    assert beside
+    for name in beside:
+        left, _, wide, _ = view._painter.names.rect(name)
+        box = view.scene.corners[name.box]
+        assert left > box[2]
+        below = view.scene.box_grid.in_rect(left, box[1], left + wide, box[3])
+        assert (view.scene.kinds[below] == Kind.CONTAINER).all()
+
+
+def test_a_whole_graph_in_view_shows_the_names_beside_its_last_boxes(show):
+    g = Graphs()
+    g.input("x", 1)
+    for index in range(40):
+        g.node("LayerNormalization", ["x" if not index else f"v{index - 1}"], [f"v{index}"])
+    g.outputs("v39")
+    view = show(g.model(), 400, 400)
+    view.fit()
+    scale = view.viewport.device_scale
+    assert texts(view, scale)
+    assert view._painter.names.bounds_right(scale) <= view.viewport.area[2]

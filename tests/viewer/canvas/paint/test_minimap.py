@@ -1,4 +1,4 @@
-"""The overview leaves the nodes below it to be seen, in small windows too."""
+"""The overview covers nothing, in small windows too."""
 
 from dataclasses import replace
 
@@ -8,30 +8,35 @@ from PySide6.QtCore import QEvent, QObject, QSize
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.viewer.canvas.scene.drawing import Kind
+from onnx_workbench.viewer.core.settings import COLUMNS
 from onnx_workbench.viewer.style.theme import theme
 from tests.viewer.canvas.graphs import Graphs, long_chain
+from tests.viewer.canvas.painting import wait
 
 
 @pytest.fixture
-def view(show):
+def view(show, qtbot):
     view = show(long_chain(200).model(), 1200, 900)
+    view.workspace.settings.set(COLUMNS, False)
+    wait(qtbot, view)
     view.minimap.set_wanted(True)
     view.zoom_to(1.0)
+    qtbot.waitUntil(view.minimap.isVisible)
     return view
 
 
 @pytest.mark.parametrize("size", [(390, 290), (600, 260), (260, 700)])
-def test_it_covers_little_of_a_small_canvas(view, size):
+def test_it_covers_little_of_a_small_canvas(view, qtbot, size):
     view.resize(*size)
-    assert view.minimap.isVisible()
+    qtbot.waitUntil(view.minimap.isVisible)
     assert 16 * view.minimap.width() * view.minimap.height() <= 1.01 * size[0] * size[1]
 
 
-def test_it_goes_where_nothing_could_be_told_from_it_and_comes_back(view):
+def test_it_goes_where_nothing_could_be_told_from_it_and_comes_back(view, qtbot):
     view.resize(180, 140)
     assert view.minimap.isHidden()
     view.resize(1200, 900)
-    assert view.minimap.isVisible()
+    qtbot.waitUntil(view.minimap.isVisible)
 
 
 def test_its_border_is_within_the_pixels_there_are(view):
@@ -66,7 +71,6 @@ def test_it_goes_to_a_corner_without_nodes_when_the_view_rests(view, qtbot):
         put_below_map(view, 100)
         assert 100 in covered(view)
         qtbot.waitUntil(lambda: not covered(view))
-        assert not view.minimap.is_faint
 
 
 class Paints(QObject):
@@ -104,21 +108,20 @@ def test_it_comes_where_there_are_no_nodes(view):
     assert view.minimap.isHidden()
     view.minimap.set_wanted(True)
     assert not covered(view)
-    assert not view.minimap.is_faint
     assert view.rect().contains(view.minimap.geometry())
 
 
 def test_it_comes_anew_in_a_canvas_of_another_size(view, qtbot):
     put_below_map(view, 100)
     view.resize(1190, 890)
-    qtbot.waitUntil(lambda: not view.minimap.is_faint and not covered(view))
+    qtbot.waitUntil(lambda: not covered(view))
     assert view.rect().contains(view.minimap.geometry())
 
 
 @pytest.mark.parametrize("width", [1200, 300])
 def test_it_makes_room_for_a_legend_that_comes(view, qtbot, width):
     view.resize(width, 500)
-    assert view.minimap.isVisible()
+    qtbot.waitUntil(view.minimap.isVisible)
     view.node_colors.set_overlay(
         {box.subject: 1.0 for box in view.scene.boxes[:50] if isinstance(box.subject, Node)}, "Time"
     )
@@ -126,18 +129,21 @@ def test_it_makes_room_for_a_legend_that_comes(view, qtbot, width):
     qtbot.waitUntil(lambda: not view.legend.geometry().intersects(view.minimap.geometry()))
 
 
-def test_nodes_show_through_it_where_all_corners_have_some(view, qtbot):
+def test_it_hides_where_all_corners_have_nodes_and_comes_back(view, qtbot):
     view.resize(300, 170)
     view.zoom_to(8.0)
     left, top, width, high = view.scene.rect(100)
     assert width * 8 > 300
     assert high * 8 > 170
     view.centre_on(left + width / 2, top + high / 2)
-    qtbot.waitUntil(lambda: view.minimap.is_faint)
+    qtbot.waitUntil(view.minimap.isHidden)
+    view.zoom_to(1.0)
+    view.resize(1200, 900)
+    qtbot.waitUntil(lambda: view.minimap.isVisible() and not covered(view))
 
 
 def is_in_the_way(view):
-    return view.has_label_or_button_in(view.minimap.geometry())
+    return view.has_content_in(view.minimap.geometry())
 
 
 @pytest.fixture
@@ -183,18 +189,6 @@ def test_it_hides_where_labels_are_everywhere_and_comes_back(wall, qtbot):
     qtbot.waitUntil(wall.minimap.isHidden)
     wall.pan_by(0, -1e6)
     qtbot.waitUntil(lambda: wall.minimap.isVisible() and not is_in_the_way(wall))
-
-
-def test_it_goes_out_of_the_way_of_labels_that_come(wall, qtbot):
-    """As values of a run do."""
-    wall.type_of = lambda _: None
-    wall.repaint_scene()
-    crowd(wall)
-    qtbot.waitUntil(lambda: wall.minimap.is_faint)
-    wall.type_of = lambda value: value.type
-    wall.repaint_scene()
-    wall.repaint_labels()
-    qtbot.waitUntil(wall.minimap.isHidden)
 
 
 def test_it_goes_out_of_the_way_of_a_button(show, qtbot):

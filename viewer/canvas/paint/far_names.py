@@ -1,0 +1,149 @@
+"""Names of boxes at small scales, where they have no headers: whole, inside the box or beside it, or none.
+
+A row of boxes has all of its names or none, so that a missing one says nothing about the box.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from onnx_workbench.viewer.canvas.layout.arrays import dense, offsets
+from onnx_workbench.viewer.canvas.paint.fonts import Fonts
+from onnx_workbench.viewer.canvas.scene.drawing import WIDEST, Kind, Style
+from onnx_workbench.viewer.canvas.scene.scene import Scene
+from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
+
+#: Size of names in px on screen, and the least size, used if the name is too wide.
+FAR_NAME = 10.5
+LEAST_NAME = 8.5
+
+_LETTER_HEIGHT = 0.75  # height of capitals relative to the font size
+_BAND = 20.0  # px above and below a box that a name beside it may take: half of the distance between ranks
+_GAP = 4.0  # px on screen between a box and the name beside it
+_REACH = 1200.0  # px: the longest name beside a box
+_MOST_AT_BORDER = 2000  # boxes
+
+
+@dataclass(frozen=True, slots=True)
+class FarName:
+    """A name of a box, in scene coordinates; `factor` enlarges the font of 100 %."""
+
+    box: int
+    text: str
+    left: float
+    top: float
+    factor: float
+    is_inside: bool
+
+
+class FarNames:
+    """Finds the names of a scene at any scale. Free places are searched once for each box."""
+
+    def __init__(self, scene: Scene, fonts: Fonts) -> None:
+        self._scene = scene
+        self._fonts = fonts
+        self._free: dict[int, float] = {}
+        self._row_of: Ids | None = None  # [N] the row of each box
+        self._by_row: Ids = np.zeros(0, np.intp)  # [N] boxes by row
+        self._starts: Ids = np.zeros(1, np.intp)  # [rows + 1] of each row in it
+        self._scale = 0.0
+        self._named: dict[int, bool] = {}  # rows, at this scale
+
+    def forget(self) -> None:
+        """Search again: boxes have other sizes, places or titles."""
+        self._row_of, self._scale = None, 0.0
+        self._free.clear()
+
+    def reach(self, scale: float) -> float:
+        """Return how many px of the scene a name may reach to the right of its box."""
+        return min(_REACH, (WIDEST + _GAP) * self._factor(scale, 1.0))
+
+    def of(self, boxes: Ids, scale: float, ratio: float = 1.0) -> list[FarName]:
+        """Return the names of some boxes, for a scale in device px per scene px and device px per px."""
+        if scale != self._scale:
+            self._scale, self._named = scale, {}
+        rows, found = self._rows(), []
+        for index, row in zip(boxes.tolist(), rows[boxes].tolist(), strict=True):
+            if self._scene.kinds[index] != Kind.CONTAINER and self._is_named(row, scale, ratio):
+                name = self._place(index, scale, ratio)
+                assert name is not None
+                found.append(name)
+        return found
+
+    def bounds_right(self, scale: float, ratio: float = 1.0) -> float:
+        """Return the right end of all names and boxes; boxes alone if there are very many."""
+        right = float(self._scene.bounds[2])
+        at_border = np.flatnonzero(self._scene.corners[:, 2] > right - self.reach(scale))
+        if len(at_border) > _MOST_AT_BORDER:
+            return right
+        names = self.of(at_border, scale, ratio)
+        return max([right, *(left + wide for left, _, wide, _ in map(self.rect, names))])
+
+    def rect(self, name: FarName) -> tuple[float, float, float, float]:
+        """Return left, top, width and height of a name."""
+        wide = self._fonts.width(name.text, Style.HEADER)
+        return name.left, name.top, wide * name.factor, self._high * name.factor
+
+    @property
+    def _high(self) -> float:
+        return self._fonts.height(Style.HEADER)
+
+    def _factor(self, scale: float, ratio: float) -> float:
+        """Return the factor over 100 % at which a name has its size on the screen."""
+        return max(FAR_NAME * ratio / (self._fonts.size * scale), 1.0)
+
+    def _rows(self) -> Ids:
+        """[N] the row of each box: one rank of one container, at one height."""
+        if self._row_of is None:
+            scene = self._scene
+            along = 1 if scene.drawing.options.direction == "down" else 0
+            middles = np.round(scene.rects[:, along] + scene.rects[:, along + 2] / 2)
+            self._row_of, count = dense(scene.drawing.parents, scene.layout.ranks, middles)
+            self._by_row, self._starts = np.argsort(self._row_of, kind="stable"), offsets(self._row_of, count)
+        return self._row_of
+
+    def _is_named(self, row: int, scale: float, ratio: float) -> bool:
+        """Return whether all boxes of a row have room for their names."""
+        known = self._named.get(row)
+        if known is None:
+            boxes = self._by_row[self._starts[row] : self._starts[row + 1]].tolist()
+            plain = (index for index in boxes if self._scene.kinds[index] != Kind.CONTAINER)
+            known = self._named[row] = all(self._place(index, scale, ratio) is not None for index in plain)
+        return known
+
+    def _place(self, index: int, scale: float, ratio: float) -> FarName | None:
+        """Return the name of a box inside it, else beside it; None if there is no room."""
+        fonts, (left, top, width, height) = self._fonts, self._scene.rect(index)
+        factor = self._factor(scale, ratio)
+        least = factor * LEAST_NAME / FAR_NAME
+        text = fonts.elided(self._scene.boxes[index].title, Style.HEADER, WIDEST, middle=True)
+        wide, high = max(fonts.width(text, Style.HEADER), 1.0), self._high
+        room = width - 3.0 * ratio / scale
+        if wide * least <= room and high * _LETTER_HEIGHT * least <= height:
+            factor = min(factor, room / wide, height / (high * _LETTER_HEIGHT))
+            x, y = left + (width - wide * factor) / 2, top + (height - high * factor) / 2
+            return FarName(index, text, x, y, factor, is_inside=True)
+        gap = _GAP * ratio / scale
+        if high * least > height + 2 * _BAND or wide * least + 2 * gap > self._free_beside(index):
+            return None
+        return FarName(index, text, left + width + gap, top + (height - high * least) / 2, least, is_inside=False)
+
+    def _free_beside(self, index: int) -> float:
+        """Return the px at the right of a box, up to `_REACH`, that hold no box or border; edges run below the name."""
+        known = self._free.get(index)
+        if known is None:
+            known = self._free[index] = self._search_beside(index)
+        return known
+
+    def _search_beside(self, index: int) -> float:
+        scene, (left, top, width, height) = self._scene, self._scene.rect(index)
+        right = left + width
+        end = right + _REACH
+        parent = scene.boxes[index].parent
+        if parent >= 0:
+            end = min(end, float(scene.corners[parent, 2]))
+        boxes = scene.box_grid.in_rect(right + 1, top - _BAND + 1, end, top + height + _BAND - 1)
+        boxes = boxes[(scene.corners[boxes, 0] > left) & (boxes != index)]
+        return float(min(scene.rects[boxes, 0].min(initial=end), end)) - right
