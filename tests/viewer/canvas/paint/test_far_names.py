@@ -90,7 +90,7 @@ def test_the_name_of_a_closed_group_is_written_on_its_color(show, qtbot):
     (x0, y0), (x1, y1) = view.viewport.to_widget(left, top), view.viewport.to_widget(left + wide, top + high)
     image = view.grab(QRect(round(x0) + 1, round(y0) + 1, round(x1 - x0) - 2, round(y1 - y0) - 2)).toImage()
     seen = [image.pixelColor(x, y).name() for x in range(image.width()) for y in range(image.height())]
-    assert seen.count(colors.palette[number].name()) > len(seen) / 3, "no plate covers the block"
+    assert seen.count(colors.palette[number].name()) > len(seen) / 4, "no plate covers the block"
     lightest = max(QColor(color).lightness() for color in set(seen))
     assert lightest > (colors.palette[number].lightness() + colors.text[number].lightness()) / 2, "white text"
 
