@@ -16,6 +16,7 @@ from onnx_workbench.model.analysis.convex_scopes import convex_paths
 from onnx_workbench.model.analysis.folded_nodes import find_folded_nodes
 from onnx_workbench.model.analysis.name_scopes import Path, ScopeTree, common_path, scope_paths, tree_of
 from onnx_workbench.model.analysis.repeated_blocks import blocks_of
+from onnx_workbench.model.analysis.stacks import stack_repeats
 from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.model.progress import SILENT, Progress
 
@@ -68,9 +69,12 @@ def find_blocks(graph: Graph, progress: Progress = SILENT) -> Blocks:
     return Blocks(paths, outermost, len(drawn))
 
 
-def scope_tree(graph: Graph, progress: Progress = SILENT) -> ScopeTree:
-    """Return the groups of a graph's nodes by their names (subgraphs have their own). Reads no file."""
-    return convex_tree(graph, scope_paths(graph, progress), progress)
+def scope_tree(graph: Graph, progress: Progress = SILENT, stacks: Mapping[Path, Path] | None = None) -> ScopeTree:
+    """Return the groups of a graph's nodes by their names (subgraphs have their own). Reads no file.
+
+    `stacks` are those before an edit, see `known_stacks`.
+    """
+    return convex_tree(graph, scope_paths(graph, progress), progress, stacks)
 
 
 def groups_of(graph: Graph, progress: Progress = SILENT, *, asked: bool = False) -> tuple[ScopeTree, bool]:
@@ -86,7 +90,9 @@ def groups_of(graph: Graph, progress: Progress = SILENT, *, asked: bool = False)
     return (block_tree(graph, blocks, progress), True) if worthwhile else (tree, False)
 
 
-def block_tree(graph: Graph, blocks: Blocks, progress: Progress = SILENT) -> ScopeTree:
+def block_tree(
+    graph: Graph, blocks: Blocks, progress: Progress = SILENT, stacks: Mapping[Path, Path] | None = None
+) -> ScopeTree:
     """Return the blocks as scopes of the current graph. A new node joins the block that all its neighbours are in."""
     paths = blocks.paths
 
@@ -97,10 +103,15 @@ def block_tree(graph: Graph, blocks: Blocks, progress: Progress = SILENT) -> Sco
             path = around.pop() if len(around) == 1 else ()
         return path
 
-    return convex_tree(graph, {node: path_of(node) for node in graph.nodes}, progress)
+    return convex_tree(graph, {node: path_of(node) for node in graph.nodes}, progress, stacks)
 
 
-def convex_tree(graph: Graph, paths: Mapping[Node, Path], progress: Progress = SILENT) -> ScopeTree:
+def convex_tree(
+    graph: Graph,
+    paths: Mapping[Node, Path],
+    progress: Progress = SILENT,
+    stacks: Mapping[Path, Path] | None = None,
+) -> ScopeTree:
     """Return the convex scopes nearest to those with the given paths. A Constant is where its users are."""
     if not any(paths.values()):
         return tree_of(graph, paths, progress)
@@ -114,7 +125,9 @@ def convex_tree(graph: Graph, paths: Mapping[Node, Path], progress: Progress = S
     for number in np.flatnonzero(is_constant).tolist():
         uses = wiring.users[wiring.use_starts[number] : wiring.use_starts[number + 1]].tolist()
         placed[wiring.nodes[number]] = common_path([found[user] if user >= 0 else () for user in uses])
-    return tree_of(graph, placed, progress)
+    tree = tree_of(graph, placed, progress)
+    stack_repeats(tree, progress, stacks)
+    return tree
 
 
 def _is_constant(node: Node) -> bool:

@@ -32,7 +32,7 @@ class Scope:
     """A group. `path` identifies it within its graph, `name` is its label inside its parent scope.
 
     `nodes` are its direct nodes; `count` includes those of inner scopes. Nodes and inner scopes are in graph order; a
-    scope is at the position of its first node.
+    scope is at the position of its first node. The inner scopes of a stack are equal.
     """
 
     path: Path
@@ -41,6 +41,7 @@ class Scope:
     children: list[Scope] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     count: int = 0
+    is_stack: bool = False
 
     def all_nodes(self) -> Iterator[Node]:
         """Return all nodes, those of inner scopes included."""
@@ -73,6 +74,11 @@ class ScopeTree:
     def find(self, path: Path) -> Scope | None:
         """Return the scope with a path, or None."""
         return next((scope for scope in self.root.walk() if scope.path == path and scope is not self.root), None)
+
+
+def known_stacks(tree: ScopeTree) -> dict[Path, Path]:
+    """Return the stack of each scope in one, for `stack_repeats`."""
+    return {layer.path: stack.path for stack in tree.root.walk() if stack.is_stack for layer in stack.children}
 
 
 def scope_paths(graph: Graph, progress: Progress = SILENT) -> dict[Node, Path]:

@@ -120,8 +120,7 @@ class SceneLoader(QObject):
         if not options.are_grouped(graph):
             return request.expanded
         tree = grouping.find(graph, progress, asked=options.groups is True)
-        is_first = request.is_new and not grouping.has_blocks(graph)
-        return request.expanded | initial_expansion(tree) if is_first else request.expanded
+        return request.expanded | initial_expansion(tree) if request.is_new else request.expanded
 
     def folded_nodes(self, graph: Graph, progress: Progress = SILENT) -> FoldedNodes:
         """Return the nodes of a graph that can be folded into tags. Reads the model; any thread."""

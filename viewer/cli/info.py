@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, and whether to list everything."""
     parser.add_argument("model", metavar="MODEL", help="file to read; - reads standard input")
     parser.add_argument("--all", action="store_true", help="list all operators and initializers")
+    parser.add_argument("--groups", action="store_true", help="print the groups of nodes as the window draws them")
     parser.add_argument("--statistics", action="store_true", help="print multiply-adds, activations and parameters too")
     parser.add_argument("--csv", action="store_true", help="with --statistics: print only these, as CSV")
     parser.add_argument(
@@ -71,6 +72,8 @@ def run(options: argparse.Namespace) -> int:
         raise ModelError("--csv cannot be used like this", "It goes with --statistics and without --json.")
     model = read_model(options, salvage=True)
     facts = collect_facts(model, everything=options.all)
+    if options.groups:
+        facts["groups"] = groups(model)
     if options.statistics:
         nodes = chosen_nodes(options.nodes, model)
         facts["statistics"] = costs(model, options.bind, by=options.by, levels=options.levels, nodes=nodes)
@@ -80,6 +83,8 @@ def run(options: argparse.Namespace) -> int:
         print_json(facts)
     else:
         _print(facts)
+        if options.groups:
+            _print_groups(facts["groups"])
         if options.statistics:
             _print_costs(facts["statistics"], options.by)
     return EXIT_FOUND if model.source is not None and model.source.truncation else EXIT_OK
@@ -123,6 +128,38 @@ def collect_facts(model: Model, *, everything: bool = False) -> dict[str, Any]:
     if everything:
         facts["all_initializers"] = [_initializer(value) for value in initializers]
     return facts
+
+
+def groups(model: Model) -> list[dict[str, Any]]:
+    """Return the groups of the main graph, each with the indices of its own nodes and the groups in it."""
+    from onnx_workbench.model.analysis.groups import groups_of
+
+    with progress("Finding groups") as finding:
+        tree, _ = groups_of(model.graph, finding)
+    index = {node: number for number, node in enumerate(model.graph.nodes)}
+    found: dict[object, dict[str, Any]] = {
+        scope: {"name": scope.name, "nodes": [index[node] for node in scope.nodes], "groups": []}
+        for scope in tree.root.walk()
+    }
+    for scope, facts in found.items():
+        facts["groups"] = [found[child] for child in scope.children]
+    top: list[dict[str, Any]] = found[tree.root]["groups"]
+    return top
+
+
+def _print_groups(found: Sequence[dict[str, Any]]) -> None:
+    print("\ngroups")
+    if not found:
+        print("  none: no names with scopes, and no blocks that repeat")
+    pending = [(group, 1) for group in reversed(found)]
+    while pending:
+        group, depth = pending.pop()
+        print(f"{'  ' * depth}{shorten(group['name'], 100)}  {plural(_count(group), 'node')}")
+        pending += [(inner, depth + 1) for inner in reversed(group["groups"])]
+
+
+def _count(group: dict[str, Any]) -> int:
+    return len(group["nodes"]) + sum(_count(inner) for inner in group["groups"])
 
 
 def costs(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 from shiboken6 import isValid
 
-from onnx_workbench.model.analysis.name_scopes import ScopeTree
+from onnx_workbench.model.analysis.name_scopes import Path, ScopeTree, known_stacks
 from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.core.model_signals import ModelSignals
@@ -39,6 +39,7 @@ class Grouping(QObject):
         self._blocks: dict[Graph, Blocks | None] = {}  # None: it has name scopes, or no worthwhile blocks
         self._asked: set[Graph] = set()  # graphs whose blocks are shown, worthwhile or not
         self._trees: dict[Graph, ScopeTree] = {}
+        self._stacks: dict[Graph, dict[Path, Path]] = {}  # before the last edit
         self._making: dict[Graph, ModelReader] = {}
         self.destroyed.connect(self._trees.clear)
         changes.structure_changed.connect(self._forget)
@@ -66,8 +67,10 @@ class Grouping(QObject):
     def _make(self, graph: Graph, progress: Progress) -> ScopeTree:
         from onnx_workbench.model.analysis.groups import block_tree, scope_tree  # imports numpy
 
-        blocks = self._blocks.get(graph)
-        return scope_tree(graph, progress) if blocks is None else block_tree(graph, blocks, progress)
+        blocks, stacks = self._blocks.get(graph), self._stacks.get(graph)
+        if blocks is None:
+            return scope_tree(graph, progress, stacks)
+        return block_tree(graph, blocks, progress, stacks)
 
     def _made(self, graph: Graph, _tree: ScopeTree) -> None:
         self._making.pop(graph).deleteLater()
@@ -82,7 +85,9 @@ class Grouping(QObject):
         for graph in graphs:
             if graph is None:
                 continue
-            self._trees.pop(graph, None)
+            tree = self._trees.pop(graph, None)
+            if tree is not None:
+                self._stacks[graph] = known_stacks(tree)
             if graph in self._making:
                 self._making[graph].restart()
 

@@ -456,7 +456,8 @@ def _scope_for(root: Scope, node: Node) -> tuple[Scope, Path]:
     path = scope_path(node)
     scope = root
     while True:
-        inner = next((c for c in scope.children if path[: len(c.path)] == c.path), None)
+        inside = (c for child in scope.children for c in (child.children if child.is_stack else (child,)))
+        inner = next((c for c in inside if path[: len(c.path)] == c.path), None)
         if inner is None:
             return scope, path
         scope = inner

@@ -31,8 +31,10 @@ def test_blocks_are_numbered_and_named_after_their_operators():
     graph = residual(5)
     blocks = find_blocks(graph)
     tree = block_tree(graph, blocks)
-    assert [scope.name for scope in tree.root.children] == [f"Block {n} · Exp-Relu-Tanh" for n in range(1, 6)]
-    assert [[node.title for node in scope.nodes] for scope in tree.root.children][1] == [
+    (stack,) = tree.root.children
+    assert stack.name == "Block · Exp-Relu-Tanh ×5"
+    assert [scope.name for scope in stack.children] == [f"Block {n} · Exp-Relu-Tanh" for n in range(1, 6)]
+    assert [[node.title for node in scope.nodes] for scope in stack.children][1] == [
         "b1_0", "b1_1", "b1_2", "b1_add"
     ]  # fmt: skip
     assert [node.title for node in tree.root.nodes] == ["end"]
@@ -46,8 +48,9 @@ def test_large_blocks_have_the_blocks_inside_that_all_of_them_repeat():
     tree = block_tree(graph, find_blocks(graph))
     assert [scope.count for scope in tree.root.children] == [26] * 4
     for outer in tree.root.children:
-        assert [scope.count for scope in outer.children] == [4] * 6
-        assert all(scope.path[0] == outer.name for scope in outer.children)
+        (stack,) = outer.children
+        assert [scope.count for scope in stack.children] == [4] * 6
+        assert all(scope.path[0] == outer.name for scope in stack.children)
 
 
 def test_a_graph_that_repeats_nothing_has_no_blocks():

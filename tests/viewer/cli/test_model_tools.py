@@ -225,6 +225,42 @@ def test_info_tells_what_a_model_costs(tmp_path, capsys):
     assert main(["info", "--statistics", "--bind", "N", str(path)]) == 2
 
 
+def test_info_prints_the_groups_as_they_are_drawn(tmp_path, capsys):
+    names = ["/start/a", "/start/b", *(f"/layer.{n}/{k}" for n in range(5) for k in range(2)), "end"]
+    lines = " ".join(f"[n{n}] v{n + 1} = Relu (v{n})" for n in range(len(names)))
+    model = onnx.parser.parse_model(
+        f'<ir_version: 10, opset_import: ["": 21]> g (float[1] v0) => (float[1] v{len(names)}) {{ {lines} }}'
+    )
+    for node, name in zip(model.graph.node, names, strict=True):
+        node.name = name
+    path = tmp_path / "named.onnx"
+    onnx.save(model, path)
+    assert main(["info", "--groups", str(path)]) == 0
+    printed = capsys.readouterr().out.partition("\ngroups\n")[2]
+    assert printed.splitlines() == [
+        "  start  2 nodes",
+        "  layer ×5  10 nodes",
+        *(f"    layer.{n}  2 nodes" for n in range(5)),
+    ]
+    assert main(["info", "--groups", "--json", str(path)]) == 0
+    start, stack = json.loads(capsys.readouterr().out)["groups"]
+    assert start == {"name": "start", "nodes": [0, 1], "groups": []}
+    assert stack["nodes"] == []
+    assert [group["nodes"] for group in stack["groups"]] == [[2, 3], [4, 5], [6, 7], [8, 9], [10, 11]]
+
+
+def test_info_says_when_there_are_no_groups(tmp_path, capsys):
+    path = tmp_path / "plain.onnx"
+    onnx.save(
+        onnx.parser.parse_model('<ir_version: 10, opset_import: ["": 21]> g (float x) => (float y) { y = Relu (x) }'),
+        path,
+    )
+    assert main(["info", "--groups", str(path)]) == 0
+    assert "groups\n  none" in capsys.readouterr().out
+    assert main(["info", "--groups", "--json", str(path)]) == 0
+    assert json.loads(capsys.readouterr().out)["groups"] == []
+
+
 def test_info_writes_statistics_as_csv(tmp_path, capsys):
     path = tmp_path / "m.onnx"
     save(builders.model(), path)

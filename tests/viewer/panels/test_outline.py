@@ -7,6 +7,7 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt, QTimer
 from PySide6.QtTest import QAbstractItemModelTester
 from PySide6.QtWidgets import QStyleOptionViewItem
 
+from onnx_workbench.model.analysis import stacks
 from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.edits import nodes, values
 from onnx_workbench.model.history.document import Document
@@ -26,8 +27,19 @@ from tests.viewer.canvas.graphs import residual
 
 
 @pytest.fixture
-def blocks(qtbot):
+def blocks(qtbot, monkeypatch):
     """Ten groups of three nodes in a row, and a node beside each that is in none."""
+    monkeypatch.setattr(stacks, "_LEAST", 100)
+    yield from _outline_of_groups(qtbot)
+
+
+@pytest.fixture
+def stacked(qtbot):
+    """The same with the ten groups in a stack."""
+    yield from _outline_of_groups(qtbot)
+
+
+def _outline_of_groups(qtbot):
     graph = Graph("net")
     value = Value("x", None, graph)
     names = [name for block in range(10) for name in (*(f"net/b{block}/n{i}" for i in range(3)), f"free{block}")]
@@ -404,6 +416,16 @@ def test_any_edits_leave_the_outline_right(blocks, seed):
     assert_right(blocks)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_any_edits_leave_a_stack_right(stacked, seed):
+    assert "b ×10" in [index.data() for index in rows(stacked.model)]
+    test_any_edits_leave_the_outline_right(stacked, seed)
+
+
+def test_a_copy_of_a_node_in_a_stack_stands_in_the_group_of_its_original(stacked):
+    test_a_copy_stands_in_the_group_of_its_original(stacked)
+
+
 def test_a_row_that_goes_leaves_nothing_chosen(blocks):
     document, selection = blocks.workspace.document, blocks.workspace.selection
     node = next(n for n in document.model.graph.nodes if n.name == "free4")
@@ -450,8 +472,9 @@ def test_blocks_that_the_canvas_finds_are_in_the_outline(qtbot):
     qtbot.addWidget(view)
     qtbot.waitUntil(lambda: view.scene is not None and not view.scenes.is_busy)
     assert view.expansion.is_grouped
-    top = panel.model.index(0, 0)
-    titles = [panel.model.index(row, 0, top).data() for row in range(panel.model.rowCount(top))]
+    stack = panel.model.index(0, 0, panel.model.index(0, 0))
+    assert stack.data() == "Block · Exp-Relu-Tanh ×26"
+    titles = [panel.model.index(row, 0, stack).data() for row in range(panel.model.rowCount(stack))]
     assert titles[:2] == ["Block 1 · Exp-Relu-Tanh", "Block 2 · Exp-Relu-Tanh"]
     assert len(shown_nodes(panel)) == len(model.graph.nodes)
     workspace.close()

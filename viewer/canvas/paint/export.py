@@ -106,8 +106,8 @@ def render_graph(
     expanded: set[Hashable] = set()
     tree = ScopeTree(Scope((), ""), {})
     if options.are_grouped(graph):
-        tree, has_blocks = groups_of(graph, progress, asked=groups is True)
-        expanded = set() if has_blocks else initial_expansion(tree)
+        tree, _ = groups_of(graph, progress, asked=groups is True)
+        expanded = initial_expansion(tree)
     drawing = build(graph, options, expanded, tree_of=lambda _graph: tree)
     progress.check()
     scene = Scene(drawing, layout(request(drawing), progress))

@@ -223,8 +223,8 @@ def _make_scenes(graph: Graph, options: DrawingOptions, fonts: Fonts, type_of: T
     cards, ids = BoxFactory(fonts, options), Ids()
     expanded: set[Hashable] = set()
     if options.are_grouped(graph):
-        trees[graph], has_blocks = groups_of(graph, progress, asked=options.groups is True)
-        expanded = set() if has_blocks else initial_expansion(trees[graph])
+        trees[graph], _ = groups_of(graph, progress, asked=options.groups is True)
+        expanded = initial_expansion(trees[graph])
 
     def tree_of(shown: Graph) -> ScopeTree:
         if shown not in trees:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Hashable, Iterable
+from itertools import islice
 
 from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.ir.graph import Graph, Node, Value
@@ -34,6 +35,7 @@ from onnx_workbench.viewer.style.theme import operator_category
 _GAP = 10.0  # between the columns of a row, between title and note
 _WIDEST_TITLE = 230.0
 _TITLE_LIMIT = 200
+_MOST_COMPARED = 500  # nodes of each scope of a stack
 
 
 class BoxFactory:
@@ -97,10 +99,13 @@ class BoxFactory:
         texts = [f"{display(op, 30)} {count}" if count > 1 else display(op, 30) for op, count in operators[:3]]
         if len(operators) > 3:
             texts.append(f"{len(operators) - 3} more")
-        rows = (NodeRow("", plural(scope.count, "node"), None), NodeRow("", " · ".join(texts), None))
+        rows = [NodeRow("", plural(scope.count, "node"), None), NodeRow("", " · ".join(texts), None)]
+        if scope.is_stack:
+            rows[0] = NodeRow("", f"{len(scope.children)} × {plural(scope.children[0].count, 'node')}", None)
+            rows.append(NodeRow("", _differences(scope), None))
         category = operator_category("", operators[0][0]) if operators else "custom"
         title = display(scope.name, _TITLE_LIMIT)
-        box = self._sized(Kind.GROUP, scope, key, title, "", rows, category, ("+",), parent)
+        box = self._sized(Kind.GROUP, scope, key, title, "", tuple(rows), category, ("+",), parent)
         box.width += STACK
         box.height += STACK
         return box
@@ -209,6 +214,21 @@ class BoxFactory:
             note = measure.elided(note, Style.ROW, room, middle=True) if room >= min(needed, 64.0) else ""
         height = HEADER + (len(rows) * ROW + 2 * ROWS_PADDING if rows else 0.0)
         return Box(kind, subject, key, title, note, rows, category, buttons, parent, width, height, names)
+
+
+def _differences(stack: Scope) -> str:
+    """Return in what sizes of weights the scopes of a stack differ."""
+    texts = []
+    for alike in zip(*(islice(scope.all_nodes(), _MOST_COMPARED) for scope in stack.children), strict=False):
+        shapes = [[v.initializer.shape if v is not None and v.initializer else None for v in n.inputs] for n in alike]
+        for ends in zip(*shapes, strict=False):
+            if len(set(ends)) > 1 and None not in ends:
+                first, last = ("×".join(map(str, shape or ())) or "1" for shape in (ends[0], ends[-1]))
+                texts.append(f"{display(alike[0].op_type, 30)} {first} … {last}")
+                break
+    if not texts:
+        return "all of the same sizes"
+    return texts[0] + (f" · {len(texts) - 1} more differ" if len(texts) > 1 else "")
 
 
 def _category(node: Node, buttons: tuple[Button, ...]) -> str:

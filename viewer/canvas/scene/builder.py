@@ -43,6 +43,10 @@ from onnx_workbench.viewer.style.labels import name_of
 #: Limit for the boxes of a drawing; further parts stay closed. Guards against recursive functions.
 MOST_BOXES = 400_000
 
+# What a graph shows at first.
+_HARDLY_ANY, _LEAST_BOXES, _FEW_BOXES, _MOST_BOXES = 2, 5, 24, 60
+_NEARLY_ALL, _HALF = 0.9, 0.5  # shares of all nodes in a group: the first says nothing about them
+
 _SLICE = 400
 _MOST_EDGES = 2_000  # limit for the edges drawn to one node
 
@@ -520,33 +524,36 @@ def inner_graph(subject: object, model: Model | None) -> Graph | None:
     return None if function is None else function.body
 
 
-def initial_expansion(tree: ScopeTree, most: int = 24) -> set[Hashable]:
-    """Return the initially expanded groups, which show a model as its blocks: outermost first, up to `most` boxes."""
+def initial_expansion(tree: ScopeTree) -> set[Hashable]:
+    """Return the initially expanded groups, which show a model as its parts: about 5 to 60 boxes.
+
+    A group of nearly everything is opened, again and again. Larger ones are opened while few boxes are shown, and those
+    of half of all nodes while there is room for what is in them. Stacks stay closed, as they say what repeats, unless
+    there is hardly anything else.
+    """
     opened: set[Hashable] = set()
-    top = tree.root
-    while (main := _main_scope(top)) is not None:  # if all nodes are in one scope, such as "model", open it
-        opened.add(((), main.path))
-        top = main
-    shown = len(top.children) + min(len(top.nodes), most // 2)
-    pending = list(top.children)
+    shown = len(tree.root.children) + min(_boxes_of_nodes(tree.root), _FEW_BOXES // 2)
+    pending = [scope for scope in tree.root.children if not scope.is_stack or shown <= _HARDLY_ANY]
     while pending:
         scope = max(pending, key=lambda s: s.count)
         pending.remove(scope)
-        if scope.count * 2 < tree.root.count:
-            break  # all others are too large as well; there may be ten thousands
-        inner = len(scope.children) + len(scope.nodes)
-        if not scope.children or shown + inner - 1 > most:
+        inner = len(scope.children) + _boxes_of_nodes(scope)
+        share = scope.count / max(tree.root.count, 1)
+        says_nothing = share >= _NEARLY_ALL and scope.children and not scope.is_stack
+        has_room = shown + inner - 1 <= (_MOST_BOXES if shown < _LEAST_BOXES else _FEW_BOXES)
+        is_large = share >= _HALF or (shown < _LEAST_BOXES and scope.count > _FEW_BOXES)
+        if not says_nothing and not (has_room and is_large):
+            if share < _HALF:
+                break  # all others are smaller still; there may be ten thousands
             continue
         opened.add(((), scope.path))
         shown += inner - 1
-        pending.extend(scope.children)
+        pending.extend(child for child in scope.children if not child.is_stack or shown <= _HARDLY_ANY)
     return opened
 
 
-def _main_scope(scope: Scope) -> Scope | None:
-    """Return the inner scope that holds nearly all nodes; None if there are several, or if it has no inner scopes."""
-    largest = max(scope.children, key=lambda child: child.count, default=None)
-    return largest if largest is not None and largest.children and largest.count * 10 >= scope.count * 9 else None
+def _boxes_of_nodes(scope: Scope) -> int:
+    return sum(node.op_type != "Constant" for node in scope.nodes)
 
 
 def _takes_any_order(node: Node) -> bool:

@@ -283,8 +283,13 @@ def test_a_graph_without_scopes_is_drawn_as_its_blocks_where_that_is_wanted(tmp_
 
 def test_a_large_graph_is_drawn_as_its_blocks(tmp_path):
     path = tmp_path / "blocks.svg"
+    render_graph(residual(24).model().graph, path)
+    assert path.read_text("utf-8").count("Block ") == 0  # small
     render_graph(residual(501).model().graph, path)
-    assert path.read_text("utf-8").count("Block ") == 501
+    text = path.read_text("utf-8")
+    assert text.count("Block ") == 1
+    assert "Block · Exp-Relu-Tanh ×501" in text
+    assert "501 × 4 nodes" in text
 
 
 def test_labels_wider_than_the_boxes_are_whole(tmp_path):

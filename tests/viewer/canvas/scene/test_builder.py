@@ -351,3 +351,48 @@ def test_constants_of_a_call_are_named_after_the_inputs_of_the_function(qapp):
     drawing = build(g.model(Function("Scale", "local", body=body.graph)).graph)
     (index,) = drawing.boxes_of(g.values["y"].producer)
     assert [(row.name, row.text) for row in drawing.boxes[index].rows] == [("factor", "200 values")]
+
+
+def stacked_layers(sizes: list[int]) -> Graphs:
+    """x, then a MatMul and a Relu in a layer for each size, between two other groups."""
+    g = Graphs()
+    g.input("x", 1, sizes[0])
+    last = "x"
+    for part, count in (("start", 4), ("end", 4)):
+        for number in range(count):
+            g.node("Exp", [last], [f"{part}{number}"], name=f"/{part}/exp{number}")
+            last = f"{part}{number}"
+        for layer, size in enumerate(sizes if part == "start" else ()):
+            g.constant(f"w{layer}", np.zeros((sizes[max(layer - 1, 0)], size), np.float32))
+            g.node("MatMul", [last, f"w{layer}"], [f"m{layer}"], name=f"/layer.{layer}/matmul")
+            g.node("Relu", [f"m{layer}"], [f"r{layer}"], name=f"/layer.{layer}/relu")
+            last = f"r{layer}"
+    g.outputs(last)
+    return g
+
+
+def test_a_stack_says_how_many_layers_it_has_and_what_differs():
+    graph = stacked_layers([8, 8, 16, 16, 32, 32]).model().graph
+    tree = scope_tree(graph)
+    drawing = build(graph, DrawingOptions(groups=True), initial_expansion(tree))
+    assert titles(drawing) == ["x", "start", "layer ×6", "end", "end3"]
+    assert edges(drawing) == {("x", "start"), ("start", "layer ×6"), ("layer ×6", "end"), ("end", "end3")}
+    assert [row.text for row in drawing.boxes[2].rows] == ["6 × 2 nodes", "MatMul 6 · Relu 6", "MatMul 8×8 … 32×32"]
+    opened = build(graph, DrawingOptions(groups=True), {drawing.boxes[2].key})
+    assert [box.title for box in opened.boxes if box.kind is Kind.GROUP][1:7] == [f"layer.{n}" for n in range(6)]
+    alike = build(stacked_layers([8] * 6).model().graph, DrawingOptions(groups=True))
+    assert alike.boxes[2].rows[2].text == "all of the same sizes"
+
+
+def test_a_level_shows_neither_one_box_nor_hundreds():
+    g = Graphs()
+    g.input("x", 1)
+    g.node("Exp", ["x"], ["v0"], name="/before")
+    for index in range(400):
+        g.node(
+            "Relu", [f"v{index}"], [f"v{index + 1}"], name=f"/net/{'abcd'[index // 100]}/part{index // 10}/relu{index}"
+        )
+    g.outputs("v400")
+    graph = g.model().graph
+    drawing = build(graph, DrawingOptions(groups=True), initial_expansion(scope_tree(graph)))
+    assert 5 <= sum(box.kind in (Kind.GROUP, Kind.NODE) for box in drawing.boxes) <= 60

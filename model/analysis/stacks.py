@@ -1,0 +1,154 @@
+"""Stacks: equal scopes that follow each other, such as the layers of a transformer, as one scope "layer ×12"."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from itertools import groupby
+
+from onnx_workbench.model.analysis.name_scopes import Path, Scope, ScopeTree
+from onnx_workbench.model.analysis.scoping import dependencies
+from onnx_workbench.model.ir.graph import Node
+from onnx_workbench.model.progress import SILENT, Progress
+
+_LEAST = 5  # scopes of a stack: fewer are seen at a glance
+_MOST_BETWEEN = 3  # nodes of no scope between two of a stack
+_NUMBER = re.compile(r"\d+")
+_COUNTERS = re.compile(r"[,，][^,，#]*#[^#]*$| ?[(（]#[^#]*#[)）]|[._\- ]?#")  # ", call 2", "(1 of 2)" in any language
+
+_Element = Scope | Node
+
+
+def stack_repeats(tree: ScopeTree, progress: Progress = SILENT, known: Mapping[Path, Path] | None = None) -> None:
+    """Put equal scopes into stacks, where these are convex; nodes of no scope between them are put in too.
+
+    Scopes are equal if their names differ by numbers only, and their operators not at all. Those that were in one stack
+    before an edit stay in it: `known` maps their paths to that of the stack.
+    """
+    known = known or {}
+    for scope in list(progress.paced(tree.root.walk())):
+        kinds = Counter(map(_kind, scope.children)) if len(scope.children) >= _LEAST else Counter()
+        if max(kinds.values(), default=0) >= _LEAST or any(child.path in known for child in scope.children):
+            _Level(scope, known, progress).stack(tree)
+
+
+def _kind(scope: Scope) -> tuple[str, int]:
+    return _NUMBER.sub("#", scope.name), scope.count
+
+
+class _Level:
+    """The graph of the inner scopes and the nodes of a scope."""
+
+    def __init__(self, scope: Scope, known: Mapping[Path, Path], progress: Progress) -> None:
+        import networkx as nx  # late: most graphs have no stacks
+
+        self._scope, self._known = scope, known
+        element: dict[Node, _Element] = {node: node for node in scope.nodes}
+        element |= {node: child for child in scope.children for node in child.all_nodes()}
+        self._graph: nx.DiGraph[_Element] = nx.DiGraph()
+        self._graph.add_nodes_from(element.values())
+        for node, own in progress.paced(element.items()):
+            for value in dependencies(node):
+                other = element.get(value.producer) if value.producer is not None else None
+                if other is not None and other is not own:
+                    self._graph.add_edge(other, own)
+        is_acyclic = nx.is_directed_acyclic_graph(self._graph)  # not where nodes form a cycle
+        order = nx.topological_sort(self._graph) if is_acyclic else ()
+        self._place = {element: index for index, element in enumerate(order)}
+
+    def stack(self, tree: ScopeTree) -> None:
+        """Find and make the stacks."""
+        found = list(self._proposals())
+        stack_of = {element: n for n, (layers, between) in enumerate(found) for element in (*layers, *between)}
+        cyclic = self._cyclic(stack_of)
+        for number, (layers, between) in enumerate(found):
+            if number not in cyclic:
+                self._put(tree, layers, between)
+
+    def _proposals(self) -> Iterator[tuple[list[Scope], list[Node]]]:
+        """Yield disjoint convex stacks, and the nodes between their scopes."""
+        ordered = [element for element in self._place if isinstance(element, Scope)]
+        taken: set[Node] = set()
+        for _, equal in groupby(
+            ordered, key=lambda scope: self._known.get(scope.path) or (_kind(scope), _operators(scope))
+        ):
+            for layers in self._neighbours(list(equal)):
+                between = self._between(layers)
+                if between is not None and taken.isdisjoint(between):
+                    taken.update(between)
+                    yield layers, between
+
+    def _cyclic(self, stack_of: dict[_Element, int]) -> set[int]:
+        """Return the stacks that feed each other, though each is convex."""
+        import networkx as nx
+
+        def unit(element: _Element) -> object:
+            return stack_of.get(element, element)
+
+        level: nx.DiGraph[object] = nx.DiGraph((unit(a), unit(b)) for a, b in self._graph.edges)
+        knots = (knot for knot in nx.strongly_connected_components(level) if len(knot) > 1)
+        return {member for knot in knots for member in knot if isinstance(member, int)}
+
+    def _neighbours(self, layers: list[Scope]) -> Iterator[list[Scope]]:
+        """Yield scopes of which each follows the one before, with few nodes between them."""
+        run = layers[:1]
+        for layer in layers[1:]:
+            between = self._between([run[-1], layer])
+            if between is None or len(between) > _MOST_BETWEEN:
+                if self._are_enough(run):
+                    yield run
+                run = []
+            run.append(layer)
+        if self._are_enough(run):
+            yield run
+
+    def _are_enough(self, layers: list[Scope]) -> bool:
+        return len(layers) >= (_LEAST if layers[0].path not in self._known else 2)
+
+    def _between(self, layers: list[Scope]) -> list[Node] | None:
+        """Return the nodes on paths between some scopes; None if there are other scopes too."""
+        places = [self._place[layer] for layer in layers]
+        around = range(min(places), max(places))
+        hull = self._reached(self._graph.successors, layers, around) & self._reached(
+            self._graph.predecessors, layers, around
+        )
+        hull.difference_update(layers)
+        nodes = [element for element in hull if isinstance(element, Node)]
+        return nodes if len(nodes) == len(hull) else None
+
+    def _reached(
+        self, neighbours: Callable[[_Element], Iterable[_Element]], start: Iterable[Scope], around: range
+    ) -> set[_Element]:
+        """Return all that follows, or comes before, among elements with these places."""
+        found: set[_Element] = set()
+        pending: list[_Element] = list(start)
+        while pending:
+            for other in neighbours(pending.pop()):
+                if other not in found and self._place[other] in around:
+                    found.add(other)
+                    pending.append(other)
+        return found
+
+    def _put(self, tree: ScopeTree, layers: list[Scope], between: list[Node]) -> None:
+        """Put scopes and nodes into a new scope."""
+        scope, inside = self._scope, set(between)
+        name = _COUNTERS.sub("", _NUMBER.sub("#", layers[0].name)).strip(" ·/._-") or layers[0].name
+        stack = Scope((*layers[0].path, "×"), f"{name} ×{len(layers)}", scope, layers, is_stack=True)
+        stack.nodes = [node for node in scope.nodes if node in inside]
+        stack.count = len(between) + sum(layer.count for layer in layers)
+        scope.nodes = [node for node in scope.nodes if node not in inside]
+        first = scope.children.index(min(layers, key=scope.children.index))
+        members = set(layers)
+        scope.children = [
+            stack if n == first else c for n, c in enumerate(scope.children) if n == first or c not in members
+        ]
+        for layer in layers:
+            layer.parent = stack
+        tree.of.update(dict.fromkeys(stack.nodes, stack))
+
+
+def _operators(scope: Scope) -> Hashable:
+    """Return the operators of a scope and of those in it, Constants aside."""
+    own = tuple((node.domain, node.op_type) for node in scope.nodes if node.op_type != "Constant")
+    return own, tuple(_operators(child) for child in scope.children)
