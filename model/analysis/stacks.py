@@ -60,7 +60,10 @@ class _Level:
     def stack(self, tree: ScopeTree) -> None:
         """Find and make the stacks."""
         found = list(self._proposals())
-        stack_of = {element: n for n, (layers, between) in enumerate(found) for element in (*layers, *between)}
+        stack_of: dict[_Element, int] = {}
+        for number, (layers, between) in enumerate(found):
+            stack_of.update((layer, number) for layer in layers)
+            stack_of.update((node, number) for node in between)
         cyclic = self._cyclic(stack_of)
         for number, (layers, between) in enumerate(found):
             if number not in cyclic:

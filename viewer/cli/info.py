@@ -30,6 +30,7 @@ from onnx_workbench.viewer.cli.terminal import (
 )
 
 if TYPE_CHECKING:
+    from onnx_workbench.model.analysis.name_scopes import Scope
     from onnx_workbench.model.analysis.statistics import Total
     from onnx_workbench.model.analysis.symbolic import AnySize
 
@@ -137,7 +138,7 @@ def groups(model: Model) -> list[dict[str, Any]]:
     with progress("Finding groups") as finding:
         tree, _ = groups_of(model.graph, finding)
     index = {node: number for number, node in enumerate(model.graph.nodes)}
-    found: dict[object, dict[str, Any]] = {
+    found: dict[Scope, dict[str, Any]] = {
         scope: {"name": scope.name, "nodes": [index[node] for node in scope.nodes], "groups": []}
         for scope in tree.root.walk()
     }
