@@ -28,7 +28,6 @@ from onnx_workbench import resources
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.viewer.app import Application
 from onnx_workbench.viewer.core.settings import THEME, Settings
-from onnx_workbench.viewer.dialogs.merge import MergeDialog
 from onnx_workbench.viewer.main_window import MainWindow
 
 FILES = Path(tempfile.gettempdir()) / "models"  # shown in pictures
@@ -98,15 +97,6 @@ def dialog_of_file(action_id: str, make: Callable[[], Path]) -> Picture:
         return dialog(action_id)(window)
 
     return show
-
-
-def merge(window: MainWindow) -> QWidget:
-    """The dialog of a merge, in which the other model makes this one's input."""
-    opened = dialog_of_file("model.merge", preprocessing)(window)
-    assert isinstance(opened, MergeDialog)
-    giver = next(port for port in opened.bay.lists["right"].ports if port.gives)
-    opened.bay.connect_ports(giver, next(port for port in opened.bay.lists["left"].ports if not port.gives))
-    return opened
 
 
 def preprocessing() -> Path:
@@ -180,7 +170,7 @@ PICTURES: dict[str, Picture] = {
     "convert": dialog("model.convert"),
     "simplify": dialog("model.simplify"),
     "extract": dialog("model.extract", select_first="/block/second/Conv"),
-    "merge": merge,
+    "merge": dialog_of_file("model.merge", preprocessing),
     "import-weights": dialog_of_file("model.import_weights", finetuned_weights),
     "find-replace": dialog("edit.replace"),
     "new-model": dialog("file.new"),

@@ -273,6 +273,7 @@ def merge(
     for node in progress.paced(copies, of=len(copies)):
         edit.do(InsertNode(graph, node, None))
     fed = _copy_outputs(edit, graph, part, cloner, feeding or {})
+    _restore_input_names(edit, graph, part, cloner)
     if not keep_outputs:
         inner = {*fed, *(here[name] for name in links.values())}
         edit.do(SetGraphOutputs(graph, tuple(value for value in graph.outputs if value not in inner)))
@@ -384,6 +385,15 @@ def _has_elements_of(ours: Tensor, theirs: Tensor) -> bool:
         if a.tolist() != b.tolist() if a.dtype == object else a.tobytes() != b.tobytes():
             return False
     return True
+
+
+def _restore_input_names(edit: Transaction, graph: Graph, part: Graph, cloner: Cloner) -> None:
+    """Give the part's inputs their names back that an input here had, which was fed and is gone."""
+    taken = names_taken(graph)
+    for value in part.inputs:
+        copy = cloner.values.get(value)
+        if copy is not None and copy in graph.inputs and copy.name != value.name and value.name not in taken:
+            rename_value(edit, copy, value.name)
 
 
 def _feed(edit: Transaction, graph: Graph, name: str, value: Value | None, output: str) -> Value:

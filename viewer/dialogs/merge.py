@@ -1,19 +1,26 @@
-"""Merge dialog: connect the outputs and inputs of two models by wires, with a preview of the result."""
+"""Merge dialog: where another model goes, and what each input is fed by, with a preview of the result."""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPersistentModelIndex, Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import (
+    QAbstractItemView,
     QCheckBox,
+    QComboBox,
+    QCompleter,
     QDialog,
     QDialogButtonBox,
     QFormLayout,
     QLabel,
     QLineEdit,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
     QVBoxLayout,
     QWidget,
 )
@@ -30,54 +37,73 @@ from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.schemas.schema import type_text as signature_text
 from onnx_workbench.model.text.formatting import display, plural, type_text
 from onnx_workbench.viewer.core.tasks import Task
-from onnx_workbench.viewer.dialogs.patch_bay import PatchBay
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.theme import theme
+from onnx_workbench.viewer.tables.row_model import Column, RowModel
+from onnx_workbench.viewer.tables.row_table import RowTable
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
-from onnx_workbench.viewer.widgets.port_list import Port, Side
 from onnx_workbench.viewer.workflows.background_edit import EditOutcome, edit_in_background
 
-_MOST_INNER = 500  # listed values that are neither inputs nor outputs
+_MOST_OFFERED = 1000  # values listed for an input
+_COLUMNS = (Column("Input", 28), Column("Type", 22), Column("Fed By"))
+_FED_BY = 2
+
+
+class Place(enum.Enum):
+    """Where the other model goes."""
+
+    AFTER = "After this model"
+    BEFORE = "Before this model"
+    BESIDE = "Beside this model"
+
+
+@dataclass(slots=True)
+class _Row:
+    """An input, and the name of the value that feeds it; empty: it stays an input."""
+
+    value: Value
+    known: Type | None
+    giver: str = ""
 
 
 class MergeDialog(QDialog):
-    """Ports of this model on the left, of the merged model on the right."""
+    """A table of the inputs that can be fed: the other model's, or this one's where the other comes before it."""
 
     def __init__(self, window: QWidget, workspace: Workspace, graph: Graph, other: Model, title: str) -> None:
         super().__init__(window)
         self.setWindowTitle(f"Merge {display(title, 60)}")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.resize(820, 620)
+        self.resize(720, 520)
         self._workspace, self._graph, self._other, self._title = workspace, graph, other, title
         self._here = visible_values(graph)
-        self._types: dict[Port, Type | None] = {}
-        self.bay = PatchBay((display(workspace.label, 60), display(title, 60)), self._why_not)
-        self.bay.message.connect(self._show_hint)
-        self.search = QLineEdit()
-        self.search.setPlaceholderText("Find a value of this model")
-        self.search.setAccessibleName("Find a value of this model")
-        self.search.setClearButtonEnabled(True)
-        self.search.textChanged.connect(self._show_here)
+        self.place = QComboBox()
+        self.place.setAccessibleName("Place of the other model")
+        for place in Place:
+            self.place.addItem(place.value, place)
+        self.intro = _label()
+        self.inputs = _InputModel(_COLUMNS, self)
+        self.table = RowTable(self.inputs, "Inputs and what feeds them")
+        self.table.setEditTriggers(QAbstractItemView.EditTrigger.AllEditTriggers)
+        self.table.setItemDelegateForColumn(_FED_BY, _GiverDelegate(self))
+        for section, column in enumerate(_COLUMNS):
+            self.table.setColumnWidth(section, column.width * self.fontMetrics().averageCharWidth())
+        self.table.horizontalHeader().setStretchLastSection(True)
         self.prefix = QLineEdit("")
         self.prefix.setAccessibleName("Prefix for names that clash")
         self.prefix.setPlaceholderText("empty: a number is added")
         self.keep = QCheckBox("Outputs that feed the other model &stay outputs")
-        self.preview, self.hint = _label(), _label()
-        self.hint.setMinimumHeight(self.hint.fontMetrics().height())
+        self.preview = _label()
         self.error = ErrorLabel()
         self._lay_out()
-        self._show_here()
-        self._show_other()
-        self._connect_first()
-        workspace.types.changed.connect(self._show_here)
-        self.bay.changed.connect(self._show_preview)
+        self.set_place(self._likely_place())
+        self.place.currentIndexChanged.connect(self._show_inputs)
+        workspace.types.changed.connect(self._update_types)
+        self.inputs.chosen.connect(self._show_preview)
         self.prefix.textChanged.connect(self._show_preview)
         self.keep.toggled.connect(self._show_preview)
-        self._show_preview()
         self._merging: Task[bool] | None = None
         self.finished.connect(self._cancel_merge)
-        self.bay.lists["right"].setFocus()
+        self.place.setFocus()
 
     def _lay_out(self) -> None:
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
@@ -86,89 +112,131 @@ class MergeDialog(QDialog):
         without_icons(buttons.buttons())
         buttons.accepted.connect(self.try_merge)
         buttons.rejected.connect(self.reject)
-        intro = _label()
-        intro.setText("Drag an output onto an input. Enter chooses by name, Del disconnects.")
         form = QFormLayout()
-        form.addRow("Prefix:", self.prefix)
+        form.addRow("&Place:", self.place)
+        names = QFormLayout()
+        names.addRow("Prefi&x:", self.prefix)
         layout = QVBoxLayout(self)
-        layout.addWidget(intro)
-        layout.addWidget(self.search)
-        layout.addWidget(self.bay, 1)
-        layout.addWidget(self.hint)
         layout.addLayout(form)
+        layout.addWidget(self.intro)
+        layout.addWidget(self.table, 1)
+        layout.addLayout(names)
         layout.addWidget(self.keep)
         layout.addWidget(self.preview)
         layout.addWidget(self.error)
         layout.addWidget(buttons)
 
-    # -- ports -----------------------------------------------------------------------------------------------
+    # -- inputs and what feeds them ----------------------------------------------------------------------------
 
-    def _port(self, side: Side, value: Value, *, gives: bool) -> Port:
-        known = self._workspace.types.type_of(value) if side == "left" else value.type
-        port = Port(side, value.name, gives, type_text(known))
-        self._types[port] = known
-        return port
+    def set_place(self, place: Place) -> None:
+        """Choose where the other model goes, and what feeds each input there."""
+        self.place.setCurrentIndex(self.place.findData(place))
+        self._show_inputs()
 
-    def _inputs(self, side: Side, graph: Graph) -> list[Port]:
-        return [self._port(side, v, gives=False) for v in graph.required_inputs]
+    def _chosen_place(self) -> Place:
+        place: Place = self.place.currentData()
+        return place
 
-    def _givers(self, side: Side, values: Iterable[Value]) -> list[Port]:
-        return [self._port(side, value, gives=True) for value in dict.fromkeys(values)]
+    def _likely_place(self) -> Place:
+        """Return where most inputs are fed by outputs of their types; beside where none is."""
+        outputs = {Place.AFTER: self._graph.outputs, Place.BEFORE: self._other.graph.outputs}
+        fed = {
+            place: len({row.giver for row in self._rows(place)} & {v.name for v in values})
+            for place, values in outputs.items()
+        }
+        best = max(fed, key=lambda place: fed[place])
+        return best if fed[best] else Place.BESIDE
 
-    def _show_here(self) -> None:
-        """List this model's ports: outputs, then inputs, then the matches of the search among all values."""
-        words = self.search.text().lower()
-        fed = {giver.name for giver in self.bay.wires.values() if giver.side == "left"}
-        found = [v for name, v in self._here.items() if words in name.lower() or name in fed]
-        found.sort(key=lambda v: v.initializer is not None)  # constants last
-        outputs = self._givers("left", (v for v in self._graph.outputs if words in v.name.lower()))
-        inner = [p for p in self._givers("left", found[:_MOST_INNER]) if p not in outputs]
-        inputs = self._inputs("left", self._graph)
-        self.bay.show_ports("left", (("Outputs", outputs), ("Inputs", inputs), ("All values", inner)))
+    def _rows(self, place: Place) -> list[_Row]:
+        """Return the inputs that can be fed, with what most likely feeds them."""
+        takers = (self._graph if place is Place.BEFORE else self._other.graph).required_inputs
+        rows = [_Row(value, self.type_of(value)) for value in takers]
+        givers = list(self._likely_givers(place))
+        by_name = (self._here if place is Place.AFTER else {}) | {giver.name: giver for giver in givers}
+        free = dict.fromkeys(givers)
+        for row in rows:
+            giver = by_name.get(row.value.name)
+            if giver is not None and self._fits(giver, row):
+                row.giver = giver.name
+                free.pop(giver, None)
+        if place is not Place.BESIDE:
+            for row in rows:
+                giver = next((one for one in free if not row.giver and self._fits(one, row)), None)
+                if giver is not None:
+                    row.giver = giver.name
+                    free.pop(giver)
+        return rows
 
-    def _show_other(self) -> None:
-        graph = self._other.graph
-        outputs = self._givers("right", graph.outputs)
-        self.bay.show_ports("right", (("Inputs", self._inputs("right", graph)), ("Outputs", outputs)))
+    def _likely_givers(self, place: Place) -> Iterable[Value]:
+        match place:
+            case Place.AFTER:
+                return dict.fromkeys(self._graph.outputs)
+            case Place.BEFORE:
+                return dict.fromkeys(self._other.graph.outputs)
+            case Place.BESIDE:
+                return self._graph.required_inputs
 
-    def _why_not(self, giver: Port, taker: Port) -> str:
-        """Refuse other element types; other dimensions are allowed, since a later edit may fix them."""
-        gives, takes = (signature_text(self._types.get(port)) for port in (giver, taker))
-        if gives is None or takes is None or gives == takes:
-            return ""
-        return f"{giver.name} is {giver.note}, {taker.name} expects {taker.note}."
+    def offered(self, row: _Row) -> list[Value]:
+        """Return the values that may feed an input, the likely ones first, constants last."""
+        place = self._chosen_place()
+        inner = sorted(self._here.values(), key=lambda v: v.initializer is not None) if place is Place.AFTER else ()
+        known = (value for value in dict.fromkeys((*self._likely_givers(place), *inner)) if self._may_feed(value, row))
+        return [value for value, _ in zip(known, range(_MOST_OFFERED), strict=False)]
 
-    def _fits(self, giver: Port, taker: Port) -> bool:
+    def type_of(self, value: Value) -> Type | None:
+        """Return the type of a value of either model, as far as known."""
+        is_here = value.name in self._here and self._here[value.name] is value
+        return self._workspace.types.type_of(value) if is_here else value.type
+
+    def _may_feed(self, giver: Value, row: _Row) -> bool:
+        """Return whether the element types are the same; other dimensions are allowed, a later edit may fix them."""
+        gives, takes = signature_text(self.type_of(giver)), signature_text(row.known)
+        return gives is None or takes is None or gives == takes
+
+    def _fits(self, giver: Value, row: _Row) -> bool:
         """Return whether the known types are compatible, dimensions included."""
-        gives, takes = self._types.get(giver), self._types.get(taker)
-        return not self.bay.refusal(giver, taker) and (gives is None or takes is None or compatible(gives, takes))
+        gives = self.type_of(giver)
+        return gives is None or row.known is None or compatible(gives, row.known)
 
-    def _connect_first(self) -> None:
-        """Connect inputs to values of the same name, else to the outputs at the same positions."""
-        takers = [port for port in self.bay.lists["right"].ports if not port.gives]
-        outputs = [port for port in self.bay.lists["left"].ports if port.gives]
-        by_name = {port.name: port for port in outputs}
-        own = [by_name[v.name] for v in self._graph.outputs if v.name in by_name]
-        for index, taker in enumerate(takers):
-            giver = by_name.get(taker.name)
-            if giver is None and len(own) == len(takers):
-                giver = own[index]
-            if giver is not None and self._fits(giver, taker):
-                self.bay.connect_ports(giver, taker)
+    def _show_inputs(self, *_: object) -> None:
+        place = self._chosen_place()
+        self.inputs.set_rows(self._rows(place))
+        self.intro.setText(
+            "Choose what feeds each input of this model. Inputs that nothing feeds stay inputs."
+            if place is Place.BEFORE
+            else "Choose what feeds each input of the other model. Inputs that nothing feeds become inputs of this one."
+        )
+        self.keep.setVisible(place is not Place.BESIDE)
+        self._show_preview()
+
+    def _update_types(self) -> None:
+        """Show types that were inferred meanwhile; what was chosen stays."""
+        for row in self.inputs.rows:
+            row.known = self.type_of(row.value)
+        self.inputs.refresh()
+        self._show_preview()
+
+    def _giver(self, row: _Row) -> Value:
+        values = {v.name: v for v in self._other.graph.outputs} if self._chosen_place() is Place.BEFORE else self._here
+        return values[row.giver]
+
+    def feed(self, name: str, giver: str) -> None:
+        """Choose what feeds the input of this name; an empty giver: nothing."""
+        row = next(number for number, row in enumerate(self.inputs.rows) if row.value.name == name)
+        self.inputs.setData(self.inputs.index(row, _FED_BY), giver)
+
+    def _fed(self) -> dict[str, str]:
+        return {row.value.name: row.giver for row in self.inputs.rows if row.giver}
 
     def connections(self) -> dict[str, str]:
         """Map names of its inputs to names of the values here that feed them."""
-        return {taker.name: giver.name for taker, giver in self.bay.wires.items() if taker.side == "right"}
+        return {} if self._chosen_place() is Place.BEFORE else self._fed()
 
     def feeding(self) -> dict[str, str]:
         """Map names of inputs here to names of its outputs that feed them."""
-        return {taker.name: giver.name for taker, giver in self.bay.wires.items() if taker.side == "left"}
+        return self._fed() if self._chosen_place() is Place.BEFORE else {}
 
     # -- outcome ---------------------------------------------------------------------------------------------
-
-    def _show_hint(self, text: str, refused: bool) -> None:
-        self.hint.setStyleSheet(f"color: {theme().error.name()};" if refused else "")
-        self.hint.setText(text)
 
     def _show_preview(self, *_: object) -> None:
         self.error.show_error(None)
@@ -178,10 +246,9 @@ class MergeDialog(QDialog):
         alike = [v.name for v in part.initializers if self._may_be_here(v) and v.name not in connected]
         passed = {*connected, *alike}
         clashes = [v.name for v in part.values() if v.name in taken and v.name not in passed]
-        takers = [port for port in self.bay.lists["right"].ports if not port.gives]
         lines = [
             f"Adds: {plural(len(part.nodes), 'node')}, {plural(len(part.initializers), 'initializer')}.",
-            f"Inputs: {len(connected)} connected, {len(takers) - len(connected):,} new.",
+            f"Inputs: {len(connected)} connected, {len(part.required_inputs) - len(connected):,} new.",
         ]
         if self._other.training_info:
             lines.append(self._unmerged_parts())
@@ -193,9 +260,12 @@ class MergeDialog(QDialog):
         if outputs:
             shown = ", ".join(display(name, 40) for name in outputs[:6])
             lines.append(f"Adds outputs: {shown}{' …' if outputs[6:] else ''}.")
-        for taker, giver in self.bay.wires.items():
-            if not self._fits(giver, taker):
-                lines.append(f"Their dimensions differ: {giver.name} is {giver.note}, {taker.name} is {taker.note}.")
+        for row in self.inputs.rows:
+            if row.giver and not self._fits(self._giver(row), row):
+                found = type_text(self.type_of(self._giver(row)))
+                lines.append(
+                    f"Their dimensions differ: {row.giver} is {found}, {row.value.name} is {type_text(row.known)}."
+                )
         if alike:
             shown = ", ".join(display(name, 30) for name in alike[:5])
             lines.append(f"Shared constants, added once: {shown}{' …' if alike[5:] else ''}")
@@ -237,7 +307,7 @@ class MergeDialog(QDialog):
         self._merging = edit_in_background(self._workspace, title, work, failed=self._refuse, ended=self._end)
 
     def _lock(self, is_merging: bool) -> None:
-        for part in (self.search, self.bay, self.prefix, self.keep, self.ok):
+        for part in (self.place, self.table, self.prefix, self.keep, self.ok):
             part.setEnabled(not is_merging)
 
     def _refuse(self, error: BaseException) -> None:
@@ -257,6 +327,82 @@ class MergeDialog(QDialog):
     def closeEvent(self, event: QCloseEvent) -> None:
         self._cancel_merge()
         super().closeEvent(event)
+
+
+class _InputModel(RowModel[_Row, Column]):
+    """The inputs with their types; what feeds one is edited by its name."""
+
+    chosen = Signal()
+
+    def flags(self, index: QModelIndex | QPersistentModelIndex) -> Qt.ItemFlag:
+        flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
+        return flags | Qt.ItemFlag.ItemIsEditable if index.column() == _FED_BY else flags
+
+    def data(self, index: QModelIndex | QPersistentModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        row = self.rows[index.row()]
+        if role == Qt.ItemDataRole.EditRole:
+            return row.giver
+        if role != Qt.ItemDataRole.DisplayRole:
+            return None
+        fed = f"{display(row.giver, 80)}  ▾" if row.giver else "nothing  ▾"
+        return (display(row.value.name, 80), type_text(row.known), fed)[index.column()]
+
+    def setData(
+        self, index: QModelIndex | QPersistentModelIndex, value: Any, _role: int = Qt.ItemDataRole.EditRole
+    ) -> bool:
+        self.rows[index.row()].giver = str(value)
+        self.dataChanged.emit(index, index)
+        self.chosen.emit()
+        return True
+
+    def refresh(self) -> None:
+        """Show types that have changed."""
+        if self.rows:
+            self.dataChanged.emit(self.index(0, 0), self.index(len(self.rows) - 1, len(self.columns) - 1))
+
+
+class _GiverDelegate(QStyledItemDelegate):
+    """Edits what feeds an input: a list that opens at once, of values with their types; typing finds one."""
+
+    def __init__(self, dialog: MergeDialog) -> None:
+        super().__init__(dialog)
+        self._dialog = dialog
+
+    def createEditor(
+        self, parent: QWidget, _option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> QWidget:
+        row = self._dialog.inputs.rows[index.row()]
+        box = QComboBox(parent)
+        box.setAccessibleName(f"What feeds {display(row.value.name, 60)}")
+        box.setEditable(True)
+        box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        completer = QCompleter(box.model(), box)
+        completer.setFilterMode(Qt.MatchFlag.MatchContains)
+        completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
+        box.setCompleter(completer)
+        box.addItem("nothing", "")
+        for value in self._dialog.offered(row):
+            box.addItem(f"{display(value.name, 80)}   {type_text(self._dialog.type_of(value))}", value.name)
+        box.activated.connect(lambda: self._finish(box))
+        QTimer.singleShot(0, box, box.showPopup)
+        return box
+
+    def _finish(self, box: QComboBox) -> None:
+        self.commitData.emit(box)
+        self.closeEditor.emit(box)
+
+    def setEditorData(self, editor: QWidget, index: QModelIndex | QPersistentModelIndex) -> None:
+        assert isinstance(editor, QComboBox)
+        editor.setCurrentIndex(max(0, editor.findData(index.data(Qt.ItemDataRole.EditRole))))
+
+    def setModelData(
+        self, editor: QWidget, model: QAbstractItemModel, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
+        """Take what was chosen; text that names nothing changes nothing."""
+        assert isinstance(editor, QComboBox)
+        chosen = editor.findText(editor.currentText())
+        if chosen >= 0:
+            model.setData(index, editor.itemData(chosen))
 
 
 def _label() -> QLabel:

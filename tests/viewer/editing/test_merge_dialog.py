@@ -1,19 +1,16 @@
-"""Merging another model in: wires drawn by mouse and chosen by keyboard, and what comes of them."""
+"""Merging another model in: where it goes, what feeds each input, and what comes of it."""
 
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
-from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QDialogButtonBox
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox, QDialogButtonBox
 from shiboken6 import isValid
 
 from onnx_workbench.model.edits import attributes
 from onnx_workbench.model.ir.graph import Graph, TrainingInfo
-from onnx_workbench.viewer.dialogs.merge import MergeDialog
-from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
+from onnx_workbench.viewer.dialogs.merge import MergeDialog, Place
 from tests.model import builders
-from tests.viewer.pointer import hover
 
 OTHER = """
     <ir_version: 10, opset_import: ["" : 21]>
@@ -33,46 +30,56 @@ def dialog(desk):
         dialog.hide()
 
 
-def port(dialog, side, name, *, gives):
-    return next(p for p in dialog.bay.lists[side].ports if (p.name, p.gives) == (name, gives))
+def rows(dialog):
+    """The inputs listed, with what feeds them."""
+    return {row.value.name: row.giver for row in dialog.inputs.rows}
 
 
-def place(dialog, port):
-    ports = dialog.bay.lists[port.side]
-    return QPoint(40, ports.level(port)[0])
+def choose(dialog, name, text):
+    """Open the list of an input and choose the first entry that begins with a text."""
+    row = [*rows(dialog)].index(name)
+    dialog.table.edit(dialog.inputs.index(row, 2))
+    box = dialog.table.findChildren(QComboBox)[-1]
+    index = box.findText(text, Qt.MatchFlag.MatchStartsWith)
+    box.setCurrentIndex(index)
+    box.activated.emit(index)
 
 
-def move(dialog, start, point, buttons):
-    """The mouse over the viewport the drag began in, as Qt sends it while a button is held."""
-    viewport = dialog.bay.lists[start.side].viewport()
-    hover(viewport, viewport.mapFromGlobal(point), buttons)
-    dialog.grab()
+def test_the_other_model_goes_where_its_types_fit(dialog):
+    assert dialog.place.currentText() == "After this model"
+    assert rows(dialog) == {"p": "y", "q": ""}
+    dialog.set_place(Place.BEFORE)
+    assert rows(dialog) == {"x": "s", "unused": ""}
+    dialog.set_place(Place.BESIDE)
+    assert rows(dialog) == {"p": "", "q": ""}
 
 
-def drag(dialog, start, end, *, release=True):
-    """Draw a wire from a port to another one, or to a global point."""
-    viewport = dialog.bay.lists[start.side].viewport()
-    begin = place(dialog, start)
-    target = end if isinstance(end, QPoint) else dialog.bay.lists[end.side].viewport().mapToGlobal(place(dialog, end))
-    QTest.mousePress(viewport, Qt.MouseButton.LeftButton, pos=begin)
-    middle = (viewport.mapToGlobal(begin) + target) / 2
-    for point in (middle, target):
-        move(dialog, start, point, Qt.MouseButton.LeftButton)
-    if release:
-        QTest.mouseRelease(viewport, Qt.MouseButton.LeftButton, pos=viewport.mapFromGlobal(target))
+@pytest.mark.parametrize(
+    ("signature", "place", "fed"),
+    [
+        ("(uint8[N, 4] x) => (float[N, 4] z)", Place.BEFORE, {"x": "z", "unused": ""}),
+        ("(float[N, 4] y) => (float[N] z)", Place.AFTER, {"y": "y"}),
+        ("(double[9] x) => (double[9] z)", Place.BESIDE, {"x": ""}),
+    ],
+)
+def test_the_place_is_guessed_from_types(desk, signature, place, fed):
+    other = builders.model(f'<ir_version: 10, opset_import: ["" : 21]> g {signature} {{ z = Foo () }}')
+    dialog = MergeDialog(desk.window, desk.workspace, desk.workspace.graph, other, "other.onnx")
+    assert (dialog.place.currentData(), rows(dialog)) == (place, fed)
+    dialog.deleteLater()
 
 
-def test_a_wire_is_drawn_either_way_and_pulled_off(dialog):
-    y, p = port(dialog, "left", "y", gives=True), port(dialog, "right", "p", gives=False)
-    assert dialog.connections() == {}
-    drag(dialog, y, p)
-    assert dialog.connections() == {"p": "y"}
-    drag(dialog, p, dialog.bay.gap.mapToGlobal(dialog.bay.gap.rect().center()))
-    assert dialog.connections() == {}
-    drag(dialog, p, y)
-    assert dialog.connections() == {"p": "y"}
-    drag(dialog, port(dialog, "left", "r", gives=True), p)
+def test_what_feeds_an_input_is_chosen_in_its_list(dialog):
+    choose(dialog, "p", "r ")
     assert dialog.connections() == {"p": "r"}
+    choose(dialog, "p", "nothing")
+    assert dialog.connections() == {}
+
+
+def test_values_of_other_types_are_not_offered(dialog):
+    p, q = dialog.inputs.rows
+    assert {"y", "r", "c", "x"} <= {value.name for value in dialog.offered(p)}
+    assert "y" not in {value.name for value in dialog.offered(q)}
 
 
 def test_training_graphs_stay_behind_and_both_say_so(dialog, desk, heard):
@@ -86,58 +93,9 @@ def test_training_graphs_stay_behind_and_both_say_so(dialog, desk, heard):
     assert [message.detail for message in told] == ["Not merged: 2 training graphs."]
 
 
-def test_a_wire_is_drawn_from_dot_to_dot(dialog):
-    y, p = port(dialog, "left", "y", gives=True), port(dialog, "right", "p", gives=False)
-    gap = dialog.bay.gap
-    ends = {
-        one: gap.mapFromGlobal(dialog.bay.lists[one.side].viewport().mapToGlobal(place(dialog, one))).y()
-        for one in (y, p)
-    }
-    start, end = QPoint(4, ends[y]), QPoint(gap.width() - 5, ends[p])
-    for begin, target in ((start, end), (end, start)):
-        dialog.bay.disconnect_port(p)
-        QTest.mousePress(gap, Qt.MouseButton.LeftButton, pos=begin)
-        for point in ((begin + target) / 2, target):
-            hover(gap, point, Qt.MouseButton.LeftButton)
-        assert "y float N×4 feeds p" in dialog.hint.text()
-        QTest.mouseRelease(gap, Qt.MouseButton.LeftButton, pos=target)
-        assert dialog.connections() == {"p": "y"}
-
-
-def test_what_does_not_fit_is_said_while_dragging_and_refused(dialog):
-    y, q = port(dialog, "left", "y", gives=True), port(dialog, "right", "q", gives=False)
-    drag(dialog, y, q, release=False)
-    assert "q expects int64 [2]" in dialog.hint.text()
-    QTest.mouseRelease(dialog.bay.lists["left"].viewport(), Qt.MouseButton.LeftButton)
-    drag(dialog, y, q)
-    assert "y cannot feed q" in dialog.hint.text()
-    drag(dialog, y, port(dialog, "right", "s", gives=True))
-    assert "Both are outputs" in dialog.hint.text()
-    drag(dialog, y, port(dialog, "right", "p", gives=False), release=False)
-    assert dialog.hint.text() == "y float N×4 feeds p float N×4."
-    QTest.keyClick(dialog.bay.lists["left"], Qt.Key.Key_Escape)
-    QTest.mouseRelease(dialog.bay.lists["left"].viewport(), Qt.MouseButton.LeftButton)
-    assert dialog.isVisible()
-    assert dialog.connections() == {}
-
-
-def test_the_other_end_is_chosen_by_name(dialog, qtbot):
-    p = port(dialog, "right", "p", gives=False)
-    right = dialog.bay.lists["right"]
-    right.select(p)
-    QTest.keyClick(right, Qt.Key.Key_Return)
-    popup = next(w for w in dialog.findChildren(ChoicePopup) if w.isVisible())
-    qtbot.keyClicks(popup.field, "r")
-    qtbot.keyClick(popup.field, Qt.Key.Key_Return)
-    assert dialog.connections() == {"p": "r"}
-    assert dialog.isVisible()
-    QTest.keyClick(right, Qt.Key.Key_Delete)
-    assert dialog.connections() == {}
-
-
 def test_it_feeds_an_input_here_as_one_edit(dialog, desk, texts):
     before = texts()
-    drag(dialog, port(dialog, "right", "s", gives=True), port(dialog, "left", "x", gives=False))
+    dialog.set_place(Place.BEFORE)
     assert dialog.feeding() == {"x": "s"}
     assert "Replaces inputs: x." in dialog.preview.text()
     dialog.findChild(QDialogButtonBox).button(QDialogButtonBox.StandardButton.Ok).click()
@@ -152,54 +110,36 @@ def test_it_feeds_an_input_here_as_one_edit(dialog, desk, texts):
     assert texts() == before
 
 
-def test_a_ring_is_refused_below_and_the_dialog_stays(dialog, desk, texts):
-    before = texts()
-    drag(dialog, port(dialog, "left", "y", gives=True), port(dialog, "right", "p", gives=False))
-    drag(dialog, port(dialog, "right", "s", gives=True), port(dialog, "left", "x", gives=False))
-    dialog.try_merge()
-    desk.qtbot.waitUntil(dialog.ok.isEnabled)
-    assert "cannot feed x" in dialog.error.text()
-    assert dialog.isVisible()
-    assert texts() == before
-
-
 def test_outputs_that_feed_it_stay_only_when_asked(dialog, desk):
-    drag(dialog, port(dialog, "left", "y", gives=True), port(dialog, "right", "p", gives=False))
     dialog.keep.click()
     dialog.try_merge()
     desk.qtbot.waitUntil(lambda: not isValid(dialog))
     assert [v.name for v in desk.workspace.graph.outputs] == ["y", "s", "odd"]
 
 
-def test_other_dimensions_are_named_and_values_are_found(dialog, qtbot):
-    qtbot.keyClicks(dialog.search, "unused")
-    assert [p.name for p in dialog.bay.lists["left"].ports if p.gives] == ["unused"]
-    dialog.search.clear()
-    drag(dialog, port(dialog, "right", "odd", gives=True), port(dialog, "left", "x", gives=False))
+def test_other_dimensions_are_named(dialog):
+    dialog.set_place(Place.BEFORE)
+    dialog.feed("x", "odd")
     assert "Their dimensions differ: odd is float [3], x is float N×4." in dialog.preview.text()
 
 
-def test_a_click_on_a_wire_leads_to_its_port(dialog):
-    p = port(dialog, "right", "p", gives=False)
-    drag(dialog, port(dialog, "left", "c", gives=True), p)
-    dialog.bay.lists["right"].select(port(dialog, "right", "s", gives=True))
-    middle = dialog.bay.gap.path(p).pointAtPercent(0.5).toPoint()
-    QTest.mouseClick(dialog.bay.gap, Qt.MouseButton.LeftButton, pos=middle)
-    assert dialog.bay.lists["right"].current == p
+def test_inputs_keep_their_public_names(desk):
+    """An input here that is fed is gone; one of the other model may have its name."""
+    text = '<ir_version: 10, opset_import: ["" : 21]> g (uint8[N, 4] x) => (float[N, 4] z) { z = Cast <to = 1> (x) }'
+    dialog = MergeDialog(desk.window, desk.workspace, desk.workspace.graph, builders.model(text), "other.onnx")
+    assert dialog.feeding() == {"x": "z"}
+    dialog.try_merge()
+    desk.qtbot.waitUntil(lambda: not isValid(dialog))
+    assert [str(v.type) for v in desk.workspace.graph.inputs if v.name == "x"] == ["uint8[N,4]"]
 
 
-def test_types_that_are_found_out_later_are_shown_and_wires_stay(dialog, desk, qtbot):
-    qtbot.waitUntil(lambda: "?" not in {p.note for p in dialog.bay.lists["left"].ports})
-    wire = port(dialog, "left", "c", gives=True), port(dialog, "right", "p", gives=False)
-    dialog.bay.connect_ports(*wire)
+def test_types_that_are_inferred_later_are_shown_and_choices_stay(dialog, desk, qtbot):
+    dialog.feed("p", "c")
     with desk.document.edit("Change") as edit:
         attributes.set_attribute(edit, desk.node("fourth"), "axis", 0)
     qtbot.waitUntil(lambda: not desk.workspace.tasks.running)
     desk.workspace.types.changed.emit()
     assert dialog.connections()["p"] == "c"
-    assert dialog.bay.lists["left"].level(wire[0]) == dialog.bay.lists["left"].level(
-        port(dialog, "left", "c", gives=True)
-    )
 
 
 def test_merging_can_be_stopped(dialog, desk, texts):

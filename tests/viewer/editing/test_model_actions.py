@@ -25,7 +25,7 @@ from onnx_workbench.model.io.writer.storage_plan import DataLayout
 from onnx_workbench.viewer.actions.model import export_script, merge_file, replay_script
 from onnx_workbench.viewer.dialogs.custom_operators import CustomOperatorsDialog
 from onnx_workbench.viewer.dialogs.extract import ExtractDialog
-from onnx_workbench.viewer.dialogs.merge import MergeDialog
+from onnx_workbench.viewer.dialogs.merge import MergeDialog, Place
 from onnx_workbench.viewer.dialogs.new_model import NewModelDialog, parse_interface
 from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
 from onnx_workbench.viewer.dialogs.text_prompt import TextPrompt
@@ -380,9 +380,8 @@ def test_merge_from_a_file_with_other_names_and_clashes(desk, tmp_path):
     merge_file(desk.window.actions_binding.context, path)
     desk.qtbot.waitUntil(lambda: desk.window.findChild(MergeDialog) is not None)
     dialog = desk.child(MergeDialog)
-    left, right = dialog.bay.lists["left"].ports, dialog.bay.lists["right"].ports
-    giver = next(port for port in left if port.gives and port.name == "y")
-    dialog.bay.connect_ports(giver, next(port for port in right if port.name == "in_x"))
+    dialog.set_place(Place.AFTER)
+    dialog.feed("in_x", "y")
     dialog.keep.click()
     dialog.prefix.setText("b/")
     assert "Names in use, changed by the prefix" in dialog.preview.text()
