@@ -45,7 +45,7 @@ from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 from onnx_workbench.viewer.workflows.background_edit import EditOutcome, edit_in_background
 
 _MOST_OFFERED = 1000  # values listed for an input
-_COLUMNS = (Column("Input", 28), Column("Type", 22), Column("Fed By"))
+_COLUMNS = (Column("Input", 28), Column("Type", 34), Column("Fed By"))
 _FED_BY = 2
 
 
@@ -73,7 +73,7 @@ class MergeDialog(QDialog):
         super().__init__(window)
         self.setWindowTitle(f"Merge {display(title, 60)}")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.resize(720, 520)
+        self.resize(820, 520)
         self._workspace, self._graph, self._other, self._title = workspace, graph, other, title
         self._here = visible_values(graph)
         self.place = QComboBox()
