@@ -1,27 +1,21 @@
-"""Tables stored by columns: compact, quick to compare, and sent to another process as differences.
+"""Tables stored by columns: compact, and quick to send to another process.
 
 A table of 100,000 rows is a few arrays; the objects of rows are made on access.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import chain, pairwise
-from multiprocessing.reduction import ForkingPickler
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 #: Metadata of a field that is not a column: it is not pickled.
 LOCAL = {"local": True}
-
-#: Entries that are unpickled at once, which takes about a millisecond in which no other thread can run.
-_PIECE = 1000
-
-_T = TypeVar("_T")
 
 
 class ColumnTable:
@@ -162,116 +156,3 @@ class Lists(ColumnTable):
         """Return the rows of the lists that contain any of some slots, in order."""
         found = np.flatnonzero(np.isin(self.slots, np.fromiter(slots, np.int32)))
         return np.unique(np.searchsorted(self.ends, found, "right"))
-
-
-# -- differences ---------------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Changed:
-    """The columns of a table that differ."""
-
-    table: type[ColumnTable]
-    columns: dict[str, Any]
-
-
-@dataclass(slots=True)
-class _Span:
-    """The part of an array that differs, and the size of the array."""
-
-    size: int
-    start: int
-    part: NDArray[Any]
-
-
-@dataclass(slots=True)
-class _Tail:
-    """The rest of a sequence from its first difference, pickled in pieces."""
-
-    start: int
-    rest: list[bytes]
-
-
-@dataclass(slots=True)
-class _Entries:
-    """The entries of a mapping that differ, pickled in pieces, and the removed keys."""
-
-    fresh: list[bytes]
-    gone: list[Any]
-
-
-@dataclass(slots=True)
-class _Other:
-    """A value of another kind, not compared in parts."""
-
-    value: Any
-
-
-def difference(before: _T | None, now: _T) -> Any:
-    """Return the difference from which `updated` makes `now`; None if there is none. Without `before`, all of `now`.
-
-    Objects in sequences and mappings must be picklable and comparable by ==.
-    """
-    if now is before:
-        return None
-    match now:
-        case ColumnTable():
-            pairs = ((name, difference(getattr(before, name, None), getattr(now, name))) for name in now.columns())
-            changed = {name: found for name, found in pairs if found is not None}
-            return _Changed(type(now), changed) if changed or before is None else None
-        case np.ndarray():
-            return _span(before, now)
-        case Mapping():
-            known: Mapping[Any, Any] = before or {}  # type: ignore[assignment] # both are of one kind
-            absent = object()
-            fresh = [(key, value) for key, value in now.items() if known.get(key, absent) != value]
-            gone = [key for key in known if key not in now]
-            return _Entries(_pack(fresh), gone) if fresh or gone or before is None else None
-        case tuple() | list():
-            old: Sequence[Any] = () if before is None else before  # type: ignore[assignment] # both are of one kind
-            both = enumerate(zip(old, now, strict=False))
-            start = next((row for row, (a, b) in both if a is not b and a != b), min(len(old), len(now)))
-            is_same = before is not None and start == len(old) == len(now)
-            return None if is_same else _Tail(start, _pack(now[start:]))
-    return None if now == before else _Other(now)
-
-
-def updated(before: Any, change: Any) -> Any:
-    """Return `before` with a difference applied; itself if there is none."""
-    match change:
-        case None:
-            return before
-        case _Changed(table, columns):
-            names = table.columns()
-            return table(*(updated(getattr(before, name, None), columns.get(name)) for name in names))
-        case _Span(size, start, part):
-            now = np.empty(size, part.dtype) if before is None or len(before) != size else before.copy()
-            now[start : start + len(part)] = part
-            return now
-        case _Entries(fresh, gone):
-            entries = {**(before or {}), **dict(_unpack(fresh))}
-            for key in gone:
-                del entries[key]
-            return entries
-        case _Tail(start, rest):
-            return (*(before or ())[:start], *_unpack(rest))
-    return change.value
-
-
-def _span(before: Any, now: NDArray[Any]) -> _Span | None:
-    if before is None or len(before) != len(now):
-        return _Span(len(now), 0, now)
-    differing = np.flatnonzero(before != now)
-    if not len(differing):
-        return None
-    return _Span(len(now), int(differing[0]), now[differing[0] : differing[-1] + 1])
-
-
-def _pack(entries: Sequence[Any]) -> list[bytes]:
-    starts = range(0, len(entries), _PIECE)
-    return [bytes(ForkingPickler.dumps(entries[start : start + _PIECE])) for start in starts]
-
-
-def _unpack(pieces: list[bytes]) -> Iterator[Any]:
-    for piece in pieces:
-        yield from ForkingPickler.loads(piece)

@@ -14,7 +14,6 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from onnx_workbench.exec.kernels.threads import allowed_cores
-from onnx_workbench.exec.worker.result_protocol import DeltaDecoder, ResultMessage
 from onnx_workbench.exec.worker.server import serve
 from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
 from onnx_workbench.exec.worker.snapshot_protocol import SnapshotSender
@@ -48,7 +47,6 @@ class Process:
         self._answers: dict[int, queue.SimpleQueue[tuple[str, Any]]] = {}
         self._sending = threading.Lock()
         self._dropped: queue.SimpleQueue[int] = queue.SimpleQueue()  # runs to drop, not sent yet
-        self._decoder = DeltaDecoder()
         self.alive = True
         self.is_ready = False  # it has sent its first message: time limits of runs do not count its start
         receiver = threading.Thread(target=_receive, args=(weakref.ref(self), self._connection), daemon=True)
@@ -120,8 +118,6 @@ class Process:
     def deliver(self, number: int, kind: str, content: Any) -> None:
         """Pass a message to the thread that waits for it. Called by the receiving thread."""
         self.is_ready = True
-        if isinstance(content, ResultMessage):
-            content = self._decoder.tables(content)  # even if nobody waits for it: the next is a difference to it
         answers = self._answers.get(number)
         if answers is not None:
             answers.put((kind, content))

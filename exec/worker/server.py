@@ -28,7 +28,7 @@ from onnx_workbench.exec.results.summaries import SummaryTable
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.exec.values.statistics import Summary, describe, nbytes
 from onnx_workbench.exec.worker.parent_watch import end_with_parent
-from onnx_workbench.exec.worker.result_protocol import DeltaEncoder, ResultHead, ResultTables
+from onnx_workbench.exec.worker.result_protocol import ResultHead, ResultTables
 from onnx_workbench.exec.worker.run_lock import YieldToRun
 from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
 from onnx_workbench.exec.worker.snapshot_protocol import SnapshotReceiver
@@ -70,8 +70,6 @@ class Worker:
         self._waiting: queue.SimpleQueue[tuple[int, str, Any] | None] = queue.SimpleQueue()
         self._partial_requests: queue.SimpleQueue[tuple[int, str, Any]] = queue.SimpleQueue()
         self._sending = threading.Lock()
-        self._encoder = DeltaEncoder()
-        self._encoding = threading.Lock()  # each message of results is a difference to the previous one
 
     def serve(self) -> None:
         """Process requests until the other side closes the pipe."""
@@ -170,10 +168,6 @@ class Worker:
             except (BrokenPipeError, OSError):
                 pass  # the program has ended; the listener ends this process
 
-    def _send_tables(self, number: int, kind: str, tables: ResultTables) -> None:
-        with self._encoding:
-            self._send(number, kind, self._encoder.message(tables))
-
     def _work(self, number: int, kind: str, content: Any) -> None:
         self._due.discard(number)
         match kind:
@@ -244,7 +238,7 @@ class Worker:
                 msg = "the run is over"
                 raise LookupError(msg)
             job.so_far = _without_fetch(job.stepper.result())
-            self._send_tables(number, "value", _tables(job.so_far, job.stepper))
+            self._send(number, "value", _tables(job.so_far, job.stepper))
             return
         if job is None or job.so_far is None:
             msg = "the run has not reached it yet"
@@ -321,7 +315,7 @@ class Worker:
         stepper = job.stepper
         assert stepper is not None
         job.result, job.so_far = stepper.result(), None
-        self._send_tables(number, "result", _tables(job.result, stepper))
+        self._send(number, "result", _tables(job.result, stepper))
         if stepper.done:
             job.stepper = None
 
@@ -340,7 +334,7 @@ class Worker:
             if value is not MISSING and slot not in stepper.constants
         }
         self._send(number, "salvaged values", values)
-        self._send_tables(number, "salvaged", _tables(result, stepper))
+        self._send(number, "salvaged", _tables(result, stepper))
 
 
 def _answer_of(error: Exception) -> tuple[str, Any]:
