@@ -133,8 +133,11 @@ class Session(SessionBase):
         self.engine = Engine(cache_budget() if budget is None else budget)
 
     def make_inputs(self, recipe: Recipe, progress: Progress = SILENT) -> dict[str, RuntimeValue]:
-        """Return values for the inputs by name. ModelError if one cannot be made. Any thread that may wait."""
-        return recipe.make(progress)
+        """Return values for the inputs by name, within the memory limit. ModelError if one cannot be made.
+
+        Any thread that may wait.
+        """
+        return recipe.within(self.memory_limit).make(progress)
 
     def run(
         self,
@@ -146,7 +149,8 @@ class Session(SessionBase):
     ) -> RunResult:
         """Run with values for the inputs; arguments as of `request`. Failures and exceeded limits are in the result.
 
-        ModelError if a required input is not given, or a name in `values` does not exist.
+        ModelError if a required input is not given, the inputs alone exceed the memory limit, or a name in `values`
+        does not exist.
         """
         return self.perform(self.request(feeds, **arguments), progress=progress, observer=observer)
 

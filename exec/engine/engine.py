@@ -98,7 +98,8 @@ class Engine:
         self.library.retain(tokens, {s.operation.number for s in steps}, tensors, known)
 
     def start(self, request: Request, *, progress: Progress = SILENT, observer: Observer | None = None) -> Stepper:
-        """Plan a run and compute its constants. ModelError if a required input is not given.
+        """Plan a run and compute its constants. ModelError if a required input is not given, or the inputs
+        exceed the memory limit.
 
         Fetches or generates inputs whose handles this process holds. A run that is cancelled or times out during
         planning is returned as a stopped run without nodes.
@@ -119,6 +120,7 @@ class Engine:
         if isinstance(state, str):
             return self._unplanned(request, state, begun)
         targets = _targets(state.plan, options)
+        _refuse_large(feeds, limits.memory)
         slots, kinds = self._assign_feeds(state, feeds, fresh=options.fresh)
         schedule = None if self.cache.entries or self.cache.outlines else state.schedules.get(targets)
         if schedule is None:
@@ -306,6 +308,13 @@ def _targets(plan: Plan, options: RunOptions) -> frozenset[int] | None:
     if options.outputs:
         slots += plan.outputs
     return frozenset(plan.producers[s] for s in slots if s in plan.producers)
+
+
+def _refuse_large(feeds: Mapping[int, RuntimeValue], memory: int) -> None:
+    size = sum(map(nbytes, feeds.values()))
+    if size > memory:
+        detail = f"They have {size:,} bytes, over the memory limit of {memory:,} bytes."
+        raise ModelError("The inputs do not fit into the memory limit", detail)
 
 
 def _refuse_missing(plan: Plan, needed: Sequence[PlanStep], slots: list[RuntimeValue], snapshot: ModelSnapshot) -> None:

@@ -14,6 +14,7 @@ from onnx_workbench.exec.inputs.feeds import HeldInput, normalise
 from onnx_workbench.exec.inputs.sources import InputSource, contradictions, make_feeds, read_data_set
 from onnx_workbench.exec.values.arrays import RuntimeValue
 from onnx_workbench.exec.values.statistics import describe
+from onnx_workbench.model.budget import default_input_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Value, Values
 from onnx_workbench.model.ir.tensors import ArrayTensor
@@ -57,6 +58,12 @@ class Recipe:
             limit=self.limit,
             progress=progress,
         )
+
+    def within(self, memory: int | None) -> Recipe:
+        """Return the recipe for inputs that take no more than the memory limit of a run, if there is one."""
+        if memory is None:
+            return self
+        return replace(self, limit=min(memory, default_input_limit() if self.limit is None else self.limit))
 
     def without_values(self) -> Recipe:
         """Return a copy for another process, with only the shapes of the given values."""

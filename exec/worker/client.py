@@ -102,7 +102,7 @@ class WorkerSession(SessionBase):
 
         ModelError if an input cannot be made, WorkerUnavailable if no worker can be started. Any thread that may wait.
         """
-        asked = recipe.without_values()
+        asked = recipe.within(self.memory_limit).without_values()
         for _ in range(2):  # the idle worker may have died, or be killed together with the previous run
             process = self.start()
             try:

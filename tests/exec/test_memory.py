@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,12 @@ import onnx.parser
 import pytest
 from onnx import TensorProto
 
+from onnx_workbench.exec.inputs.recipe import Recipe, interface_of
 from onnx_workbench.exec.kernels.shared.scratch import working_bytes
 from onnx_workbench.exec.results.node_table import State
 from onnx_workbench.exec.session import Session
 from onnx_workbench.exec.worker.client import WorkerSession
+from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.graph import Model
 from tests.exec.texts import parse
@@ -120,6 +123,28 @@ def test_a_weight_that_does_not_fit_is_told_with_its_node(tmp_path: Path) -> Non
 
 _VALUES = "g (float[100, 100] x) => (float[100, 100] y) { a = Exp(x) b = Neg(a) c = Abs(b) d = Sqrt(c) y = Log(d) }"
 _VALUE = np.full((100, 100), 2.0, np.float32)  # 40,000 bytes
+
+
+def test_inputs_that_exceed_the_limit_are_refused() -> None:
+    session = Session(parse(_VALUES))
+    with pytest.raises(ModelError, match=r"They have 40,000 bytes, over the memory limit of 30,000 bytes"):
+        session.run({"x": _VALUE}, memory_limit=30_000)
+    assert session.run({"x": _VALUE}).ok
+
+
+@pytest.mark.parametrize("make_session", [Session, WorkerSession])
+def test_inputs_are_made_within_the_memory_limit_of_the_session(make_session: Any) -> None:
+    model = parse(_VALUES)
+    recipe = Recipe(interface_of(model.graph), {}, {}, 0, None, {}, None)
+    session = make_session(model)
+    try:
+        assert session.make_inputs(recipe)["x"].shape == (100, 100)
+        session.memory_limit = 30_000
+        with pytest.raises(ModelError, match=r"30,000 are left of what all inputs may take"):
+            session.make_inputs(replace(recipe, key="another"))
+    finally:
+        if isinstance(session, WorkerSession):
+            session.close()
 
 
 def test_values_make_room_for_those_to_come() -> None:

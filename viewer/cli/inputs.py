@@ -47,6 +47,7 @@ def make_inputs(
     running: Progress,
     *,
     max_tensor: int | None = None,
+    memory_limit: int | None = None,
     known: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Make the values of all inputs by name: from the options, else from `known`, else random.
@@ -56,7 +57,9 @@ def make_inputs(
     from onnx_workbench.exec.inputs.sources import contradictions, make_feeds, make_value, read_inputs
     from onnx_workbench.model.budget import input_limit
 
-    limit, graph = input_limit(max_tensor), model.graph
+    graph, limit = model.graph, input_limit(max_tensor)
+    if memory_limit is not None:
+        limit = min(limit, memory_limit)
     taken = {v.name for v in graph.inputs} | {v.name for v in graph.initializers}
     given = {name: value for name, value in (known or {}).items() if name in taken}
     ignored = [name for name in known or {} if name not in taken]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.writer.targets import check_target, is_same_file
+from onnx_workbench.model.progress import Cancelled, Deadline
 from onnx_workbench.model.text.formatting import plural
 from onnx_workbench.viewer.cli.arguments import seconds, tolerance
 from onnx_workbench.viewer.cli.inputs import add_input_arguments, make_inputs
@@ -37,6 +38,8 @@ from onnx_workbench.viewer.cli.value_text import json_value, value_lines
 if TYPE_CHECKING:
     from onnx_workbench.exec.inspect.compare import ComparedValue
     from onnx_workbench.exec.results.run_result import RunResult
+    from onnx_workbench.model.ir.graph import Model
+    from onnx_workbench.model.progress import Progress
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -97,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
     expected = read_values(options.expect, model.graph.values()) if options.expect is not None else None
     session = Session(model, memory_limit=options.memory_limit)
     with progress(f"Running {options.model}") as running:
-        feeds = make_inputs(model, options, running, max_tensor=options.max_tensor)
+        feeds = _inputs_in_time(model, options, running, begun)
         time_left = _time_left(options.time_limit, begun)
         result = session.run(
             feeds,
@@ -143,12 +146,27 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_OK if result.ok and not has_difference and bad is None else EXIT_FOUND
 
 
+def _inputs_in_time(model: Model, options: argparse.Namespace, running: Progress, begun: float) -> dict[str, Any]:
+    """Make the inputs; ModelError if the time limit or the memory limit does not allow it."""
+    limit = options.time_limit
+    making = Deadline(_time_left(limit, begun), running.report)
+    try:
+        return make_inputs(model, options, making, max_tensor=options.max_tensor, memory_limit=options.memory_limit)
+    except Cancelled:
+        running.check()  # else the time was up
+        raise _out_of_time(limit) from None
+
+
+def _out_of_time(limit: float) -> ModelError:
+    detail = f"The time limit of {limit:g} s was reached while the model and its inputs were read."
+    return ModelError("The run did not finish", detail)
+
+
 def _time_left(limit: float | None, begun: float) -> float | None:
     """Seconds that are left for the run; ModelError when there are none."""
     left = None if limit is None else limit - (time.monotonic() - begun)
-    if left is not None and left <= 0:
-        detail = f"The time limit of {limit:g} s was reached while the model and its inputs were read."
-        raise ModelError("The run did not finish", detail)
+    if limit is not None and left is not None and left <= 0:
+        raise _out_of_time(limit)
     return left
 
 
@@ -175,7 +193,6 @@ def _check_not_read(output: Path, options: argparse.Namespace) -> None:
 
 def _write(output: str, result: RunResult, names: list[str], seconds: float | None) -> None:
     from onnx_workbench.exec.values.npz_files import write_npz
-    from onnx_workbench.model.progress import Cancelled, Deadline
 
     writing = Deadline(seconds)
     values = ((name, result.values[name]) for name in names)

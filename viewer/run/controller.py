@@ -23,6 +23,7 @@ from onnx_workbench.exec.session import Session
 from onnx_workbench.exec.worker.client import WorkerSession
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.text.formatting import bytes_text, plural
 from onnx_workbench.viewer.core.readers import read_model
 from onnx_workbench.viewer.core.threads import post
 from onnx_workbench.viewer.run.breakpoints import BreakpointList
@@ -46,6 +47,10 @@ from onnx_workbench.viewer.run.test_data import TestDataRun
 if TYPE_CHECKING:
     from onnx_workbench.model.history.document import Change
     from onnx_workbench.viewer.run.workspace import Workspace
+
+
+#: Topic of the message that a run keeps much memory.
+_KEPT = "keeps"
 
 
 class RunController(QObject):
@@ -82,6 +87,7 @@ class RunController(QObject):
         self.test_data = TestDataRun(workspace)
         self._size_search = SizeSearch(workspace)
         self.node_progress.finished.connect(self.marks.finished)
+        self.node_progress.kept_much.connect(self._show_kept)
         self.breakpoints.changed.connect(self.state_changed)
         self.state_changed.connect(lambda: self.marks.show_breakpoints(self.breakpoints.enabled, self.paused_at))
         self.state_changed.connect(workspace.runs_changed)
@@ -217,6 +223,7 @@ class RunController(QObject):
         """Start a run, replacing a running or paused one."""
         self._ran_to = None
         self._size_search.forget()
+        self._workspace.messages.withdraw(_KEPT)
         self.breakpoints.drop_deleted()
         recipe = self.inputs.recipe()
         self._run = run = RunTask(
@@ -227,6 +234,7 @@ class RunController(QObject):
             self.inputs.max_tensor or None,
             self.inputs.time_limit or None,
             self.inputs.outputs_only,
+            self._workspace.results.pinned,
             feeds=self._feeds[1] if self._feeds is not None and self._feeds[0] == recipe.signature else None,
         )
         self._start_task(run, self._run_model)
@@ -266,6 +274,22 @@ class RunController(QObject):
     def _show_progress(self, run: RunTask) -> None:
         self.node_progress.start(run)
         self._partial_results.start(run)
+
+    def _show_kept(self, size: int, nodes: int) -> None:
+        """Tell that a run has kept much memory, and offer to keep less."""
+        run = self._run
+        if run is None or run.outputs_only or not run.is_whole:
+            return
+        detail = f"{bytes_text(size)} after {plural(nodes, 'node')}, and more with every node that follows."
+        choice = ("Keep Outputs and Watched Values", self._keep_less)
+        self._workspace.messages.show(
+            "info", "This run keeps the values of all nodes", detail, choices=(choice,), topic=_KEPT
+        )
+
+    def _keep_less(self) -> None:
+        """Run again from the start, freeing values after their last use."""
+        self.inputs.set_outputs_only(True)
+        self.run()
 
     def _show_partial(self, run: RunTask, result: RunResult, fresh: set[Value]) -> None:
         if run is self._run and self.is_running:

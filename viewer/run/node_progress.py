@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 #: Milliseconds between two reports.
 _PACE = 80
 _MOST = 2000  # limit for the nodes reported at once, which takes much less than a frame
+#: Bytes of values after which a run that keeps them all says so.
+MUCH = 1 << 30
 _NONE: NDArray[np.int64] = np.zeros(0, np.int64)
 
 
@@ -30,6 +32,8 @@ class NodeProgress(QObject):
     """
 
     finished = Signal(object)  # list[Node] that have been computed, also in calls of functions
+    #: The values of a run have reached MUCH bytes: their bytes, the number of its nodes. Once per run.
+    kept_much = Signal(object, int)
 
     def __init__(self, node_of: Callable[[int], Node | None], parent: QObject) -> None:
         super().__init__(parent)
@@ -40,6 +44,8 @@ class NodeProgress(QObject):
         self._timer = QTimer(self, interval=_PACE)
         self._timer.timeout.connect(self.report)
         self.count = 0  # finished nodes since the document was opened; read on any thread
+        self._run_bytes = self._run_nodes = 0  # of the current run
+        self._has_told = False
 
     def start(self, run: RunTask) -> None:
         """Start reporting a run that starts or continues."""
@@ -52,12 +58,16 @@ class NodeProgress(QObject):
         self._timer.stop()
         with self._lock:
             self._news.clear()
+            self._run_bytes = self._run_nodes = 0
+            self._has_told = False
 
     def observe(self, finished: NodeTable) -> None:
         """Collect finished nodes. Called on the thread of the run."""
         with self._lock:
             self._news.append(finished.keys.outermost())
             self.count += len(finished)
+            self._run_bytes += int(finished.nbytes.sum())
+            self._run_nodes += len(finished)
 
     def report(self) -> None:
         """Report the nodes finished since the last call, up to a limit; the rest wait for the next call."""
@@ -67,6 +77,10 @@ class NodeProgress(QObject):
         with self._lock:
             news = np.concatenate(self._news) if self._news else _NONE
             numbers, self._news = news[:_MOST], [news[_MOST:]] if len(news) > _MOST else []
+            size, done = self._run_bytes, self._run_nodes
+        if size >= MUCH and not self._has_told:
+            self._has_told = True
+            self.kept_much.emit(size, done)
         nodes = [node for number in dict.fromkeys(numbers.tolist()) if (node := self._node_of(number)) is not None]
         if nodes:
             self.finished.emit(nodes)

@@ -31,10 +31,9 @@ def make_request(run: RunTask, document: Document, progress: Progress) -> Reques
     stops = (Breakpoint(condition=options.search_mode),) if options.search_mode else run.breakpoints
     if options.behind is not None:
         stops += tuple(Breakpoint(value=value) for value in options.behind.outputs[:1] if value is not None)
-    is_whole = until is None and not stops and not options.stepping
     request = session.request(
         run.feeds,
-        values="outputs" if run.outputs_only and is_whole else "all",
+        values=run.watched if run.outputs_only and run.is_whole else "all",
         seed=run.recipe.seed,
         max_tensor=run.max_tensor,
         time_limit=run.time_limit,

@@ -14,7 +14,7 @@ from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import Path as CallPath
 from onnx_workbench.exec.session import Session
 from onnx_workbench.exec.worker.client import RemoteStepper, WorkerSession
-from onnx_workbench.model.ir.graph import Node
+from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.tasks import Task
 from onnx_workbench.viewer.run.results import RunRecord
@@ -73,7 +73,8 @@ class RunTask:
     breakpoints: tuple[Breakpoint, ...] = ()
     max_tensor: int | None = None  # bytes of a single value
     time_limit: float | None = None  # seconds
-    outputs_only: bool = False  # keep only the outputs, unless it pauses
+    outputs_only: bool = False  # keep only the outputs and `watched`, unless it pauses
+    watched: tuple[Value, ...] = ()
     feeds: Mapping[str, Any] | None = None  # set when made
     revision: int = 0  # of the document at the snapshot
     task: Task[None] | None = None  # while it computes; GUI thread
@@ -82,6 +83,13 @@ class RunTask:
     result: RunResult | None = None  # of the last finished part
     was_resumed: bool = False
     identity: object = field(default_factory=object)  # identifies the run in its records, without a reference to it
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it computes everything without a pause."""
+        options = self.options
+        pauses = self.breakpoints or options.stepping or options.search_mode or options.behind is not None
+        return options.until is None and not pauses
 
     @property
     def is_waiting(self) -> bool:

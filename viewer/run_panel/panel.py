@@ -244,7 +244,7 @@ class RunPanel(Panel):
         self.time = _TimeSpin()
         for text, spin in (("Seed", self.seed), ("Max tensor size", self.memory), ("Time limit", self.time)):
             layout.addRow(text, spin)
-        self.outputs_only = QCheckBox("Keep outputs only")
+        self.outputs_only = QCheckBox("Keep outputs and watched values only")
         self.outputs_only.setToolTip(
             "Other values are freed after their last use: for models whose values do not fit into memory.\n"
             "A run with breakpoints, step by step or to a node keeps what it computes."

@@ -287,8 +287,8 @@ def _why_nothing(workspace: Workspace, value: Value) -> str:
         return "Not computed: the other branch was taken."
     if node is not None and node.state in RAN and workspace.runs.inputs.outputs_only:
         return (
-            "Computed, but not kept: runs of this model keep outputs only. Run to its node, or turn off Keep outputs "
-            "only in the Run panel."
+            "Computed, but not kept: runs of this model keep outputs and watched values only. Watch it, run to its "
+            "node, or turn this off in the Run panel."
         )
     if node is not None and node.state in RAN:
         return "Computed, but not kept: the run kept only what it ran to. Press Run (F6) to keep all values."

@@ -259,6 +259,38 @@ def test_the_memory_limit_is_of_all_that_a_run_holds(tmp_path: Path, capsys: pyt
     assert memory == {"limit": 4 << 20, "weights": 0, "inputs": 1 << 20, "values": 2 << 20}
 
 
+@pytest.mark.parametrize("source", ["random", "range", "file"])
+def test_inputs_over_the_memory_limit_are_refused_before_they_are_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    path = tmp_path / "m.onnx"
+    text = '<ir_version: 9, opset_import: ["" : 18]> g (float[1048576,1024] x) => (float y) { y = ReduceSum(x) }'
+    onnx.save(onnx.parser.parse_model(text), path)
+    given = ["--input", "x=range"] if source == "range" else []
+    if source == "file":
+        with (tmp_path / "x.npy").open("wb") as file:
+            np.lib.format.write_array_header_1_0(
+                file, {"descr": "<f4", "fortran_order": False, "shape": (1 << 20, 1 << 10)}
+            )
+            file.truncate(file.tell() + (4 << 30))  # a sparse file
+        given = ["--input", f"x={tmp_path / 'x.npy'}"]
+    allocated = []
+    monkeypatch.setattr(np, "empty", lambda *arguments, **_: allocated.append(arguments))
+    assert main(["run", str(path), "--memory-limit", "300M", "--time-limit", "8", *given]) == 2
+    error = capsys.readouterr().err
+    assert "4,294,967," in error
+    assert "314,572,800" in error
+    assert allocated == []
+
+
+def test_the_time_limit_holds_while_inputs_are_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "m.onnx"
+    text = '<ir_version: 9, opset_import: ["" : 18]> g (float[1024,16384] x) => (float y) { y = ReduceSum(x) }'
+    onnx.save(onnx.parser.parse_model(text), path)
+    assert main(["run", str(path), "--time-limit", "0.01"]) == 2
+    assert "The time limit of 0.01 s was reached while the model and its inputs were read" in capsys.readouterr().err
+
+
 def test_the_node_that_reached_the_time_limit_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "endless.onnx"
     text = """<ir_version: 10, opset_import: ["" : 21]> g (float x) => (float y) <bool t = {1}> {

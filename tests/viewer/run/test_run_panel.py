@@ -5,13 +5,13 @@ import onnx
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
-from PySide6.QtWidgets import QAbstractButton, QFileDialog, QScrollArea
+from PySide6.QtWidgets import QAbstractButton, QFileDialog, QPushButton, QScrollArea
 
 from onnx_workbench.exec.inputs.images import ImageOptions
 from onnx_workbench.exec.inputs.sources import Constant, File, Random
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.model.edits.values import rename_value
-from onnx_workbench.viewer.run import compare
+from onnx_workbench.viewer.run import compare, node_progress
 from onnx_workbench.viewer.run.inputs import RunInputs
 from onnx_workbench.viewer.run_panel.input_row import InputRow
 from onnx_workbench.viewer.tensor_view.tensor_source import TensorCandidate, resolve
@@ -61,7 +61,12 @@ def test_a_run_keeps_outputs_only(window, qtbot, workspace):
     assert found(output) is not None
     assert found(value(workspace, "c")) is None
     shown = resolve(workspace, TensorCandidate("c", None, value(workspace, "c")))
-    assert "keep outputs only" in shown.problem
+    assert "keep outputs and watched values only" in shown.problem
+    workspace.results.pin([value(workspace, "c")])
+    run(qtbot, workspace)
+    assert found(value(workspace, "c")) is not None, "a watched value is kept"
+    assert found(value(workspace, "r")) is None
+    workspace.results.unpin([value(workspace, "c")])
     assert RunInputs(workspace).outputs_only, "it is remembered for the model"
     workspace.runs.run_to(node(workspace, "conv"))
     idle(qtbot, workspace)
@@ -69,6 +74,21 @@ def test_a_run_keeps_outputs_only(window, qtbot, workspace):
     panel.outputs_only.click()
     run(qtbot, workspace)
     assert found(value(workspace, "c")) is not None
+
+
+def test_a_run_that_keeps_much_offers_to_keep_less(window, qtbot, workspace, monkeypatch):
+    monkeypatch.setattr(node_progress, "MUCH", 1000)
+    messages = []
+    workspace.messages.shown.connect(messages.append)
+    run(qtbot, workspace)
+    (message,) = [m for m in messages if m.title == "This run keeps the values of all nodes"]
+    button = next(b for b in window.tabs()[-1].findChildren(QPushButton) if b.text() == message.choices[0][0])
+    with qtbot.waitSignal(workspace.results.run_finished):
+        button.click()
+    idle(qtbot, workspace)
+    assert workspace.runs.inputs.outputs_only
+    assert resolve(workspace, TensorCandidate("c", None, value(workspace, "c"))).problem
+    assert len([m for m in messages if m.title == message.title]) == 1, "it keeps less now"
 
 
 @pytest.fixture
