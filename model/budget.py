@@ -19,6 +19,7 @@ are in `model.io.reader`.
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import Final
 
 #: Address space that libraries reserve and hardly use.
@@ -35,6 +36,7 @@ COMPARISON_SECONDS: Final = 15.0
 RUNTIME_SECONDS: Final = 600.0
 
 
+@cache
 def physical_memory() -> int:
     """Return the bytes of physical memory; 8 GB if unknown."""
     try:

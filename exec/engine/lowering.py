@@ -308,10 +308,11 @@ class Compiler:
             context = StepContext(self._label(node, scope), self.seed, scope.imports)
             key = intern((key, (context.label, self.seed)))
         varies = self._repeats and (traits.find(node.op_type, node.domain).is_stochastic or bodies or operation.expands)
-        read = [tokens.get(slot, -1) for slot in ins] + [tokens.get(slot, -1) for slot in captured]
+        reads = ins + captured if captured else ins
+        read = [tokens.get(slot, -1) for slot in reads]
         if not operation.problem and not varies and -1 not in read:
             token = intern((key, *read))
-            for slot in (*ins, *captured):
+            for slot in reads:
                 inputs |= varying.get(slot, 0)
             if operation.reads_around:
                 inputs |= AROUND

@@ -102,6 +102,7 @@ class Library:
         self._tokens: dict[Hashable, int] = {}
         self._numbers = count(1)
         self._operations: dict[Hashable, Operation] = {}
+        self._of_nodes: dict[tuple[int, int], Operation] = {}  # by the uid of a node and its opset: after an edit
         self._tensors: Mapping[int, Tensor | SparseTensor] = {}
         self._arrays: dict[int, RuntimeValue] = {}
         self._free: dict[int, tuple[int, ...]] = {}
@@ -165,6 +166,7 @@ class Library:
             operations_kept = len(self._operations)
         self._arrays = {number: array for number, array in self._arrays.items() if number < 0 or number in tensors}
         self._free.clear()
+        self._of_nodes.clear()
         self._tokens = {content: token for content, token in self._tokens.items() if token in known}
         self.folded = {token: values for token, values in self.folded.items() if token in tokens}
         self.prepared = {
@@ -247,16 +249,20 @@ class Library:
         self, node: NodeSnapshot, opset: int, environment: Environment = NO_ENVIRONMENT, context: Hashable = None
     ) -> Operation:
         """Return the operation of a node; `context` identifies what its bodies depend on besides their content."""
-        given = resolve(node.attributes, environment)
-        bodied = bool(node.bodies)
-        key = (
-            node.op_type, node.domain, opset, tuple([attribute_key(a) for a in given]),
-            tuple([v == ABSENT for v in node.inputs]), tuple([v == ABSENT for v in node.outputs]),
-            (context, tuple(attribute_key(a) for a in environment.values())) if bodied else None,
+        if environment is NO_ENVIRONMENT and (known := self._of_nodes.get((node.uid, opset))) is not None:
+            return known
+        given = resolve(node.attributes, environment) if node.attributes else ()
+        key: Hashable = (
+            node.op_type, node.domain, opset, tuple([attribute_key(a) for a in given]) if given else (),
+            _presence(node.inputs), _presence(node.outputs),
         )  # fmt: skip
+        if node.bodies:
+            key = (key, context, tuple(attribute_key(a) for a in environment.values()))
         found = self._operations.get(key)
         if found is None:
             found = self._operations[key] = self._settle(node, opset, given)
+        if environment is NO_ENVIRONMENT and not node.bodies:
+            self._of_nodes[node.uid, opset] = found
         return found
 
     def _settle(self, node: NodeSnapshot, opset: int, given: tuple[AttributeSnapshot, ...]) -> Operation:
@@ -307,6 +313,11 @@ class Library:
         if isinstance(value, tuple) and value and isinstance(value[0], TensorReference):
             return tuple(self.constant(v.number) for v in value)
         return value
+
+
+def _presence(values: tuple[int, ...]) -> Hashable:
+    """Return a key that is equal for equally many values of which the same are omitted."""
+    return tuple([value != ABSENT for value in values]) if ABSENT in values else len(values)
 
 
 def _kernel(op_type: str, opset: int, domain: str) -> Kernel:

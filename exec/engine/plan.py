@@ -58,7 +58,7 @@ class PlanStep:
     @property
     def reads(self) -> tuple[int, ...]:
         """All slots that it reads, also in its bodies."""
-        return self.ins + self.captured
+        return self.ins + self.captured if self.captured else self.ins
 
     def layout(self) -> StepLayout:
         """Return its node and slots in the form that results hold."""

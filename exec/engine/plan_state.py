@@ -226,9 +226,9 @@ class PlanState:
                 given.add(slot)
                 new.append(slot)
         for step in steps:
-            checkpoint()
             for slot in step.reads:
                 if slot in constants and slot not in given:
+                    checkpoint()
                     try:
                         self._read_constant(slot, may_stay=slot not in self.plan.outputs)
                         new.append(slot)
@@ -267,7 +267,6 @@ class PlanState:
             kernel = step.operation.kernel
             if self.bound[step.index] or kernel is None or step.operation.problem:
                 continue
-            checkpoint()
             # A prepared function gets no context, so it can only replace a kernel of which one output is wanted.
             if kernel.prepare is None or step.bodies or (kernel.takes_context and len(step.outs) > 1):
                 self.bound[step.index] = 1
@@ -279,6 +278,7 @@ class PlanState:
             )
             prepared = library.prepared.get(key)
             if prepared is None:
+                checkpoint()
                 values = [template[s] if known else None for s, known in zip(step.ins, constant, strict=True)]
                 call = _prepared(kernel.prepare, values, step.operation)
                 prepared = library.prepared[key] = Prepared(call, sum(map(nbytes, values)) if call is not None else 0)

@@ -82,6 +82,8 @@ class NodeSnapshot:
     @property
     def bodies(self) -> tuple[GraphSnapshot, ...]:
         """The graphs in its attributes."""
+        if not self.attributes:
+            return ()
         return tuple([g for a in self.attributes if a.kind in _OF_GRAPHS for g in _graphs(a)])
 
     @property
