@@ -18,20 +18,48 @@ from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.exec.values.arrays import RuntimeValue
 from onnx_workbench.model.budget import cache_budget, value_limit
+from onnx_workbench.model.edits.initializers import set_tensor
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Document, Transaction
 from onnx_workbench.model.ir.graph import Graph, Model, TrainingInfo, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import TensorType
 from onnx_workbench.model.progress import SILENT, Progress
 
 
 class Trainer:
-    """Trains a model in this process. `parameters` holds the initializers that were assigned, by name.
+    """Trains a model by one of its training infos (TrainingInfoProto): `initialize`, then `step` with data.
 
-    The model is not changed. The constructor reads the model, so it must be called on the thread that owns it.
+    `parameters` has the current values of the initializers that were assigned, by name; the model stays as it is until
+    `write` puts them into it. `index` is the number of the training info; `budget` the bytes of values that are kept
+    between steps. Reads the model here, as it is now: on the thread that owns it. ModelError: there is no such
+    training info.
+
+    >>> import numpy as np, onnx, onnx_workbench as ow
+    >>> proto = onnx.parser.parse_model('''<ir_version: 8, opset_import: ["" : 17, "ai.onnx.preview.training" : 1]>
+    ...     g (float[2] x) => (float[2] y) <float[2] w = {0, 0}> { y = Mul(x, w) }''')
+    >>> algorithm = onnx.parser.parse_graph('''step (float[2] target) => (float loss, float[2] next)
+    ...     <float rate = {0.1}>
+    ...     { error = Sub(y, target) square = Mul(error, error) loss = ReduceSum<keepdims = 0>(square)
+    ...       slope = ai.onnx.preview.training.Gradient<xs = ["w"], y = "loss">(w)
+    ...       change = Mul(rate, slope) next = Sub(w, change) }''')
+    >>> info = proto.training_info.add(algorithm=algorithm)
+    >>> _ = info.update_binding.add(key="w", value="next")
+    >>> model = ow.load(proto.SerializeToString())
+    >>> trainer = ow.Trainer(model)
+    >>> data = {"x": np.array([1, 2], np.float32), "target": np.array([2, 2], np.float32)}
+    >>> losses = [float(trainer.step(data).values["loss"]) for _ in range(20)]
+    >>> losses[0], losses[-1] < 0.1
+    (8.0, True)
+    >>> with ow.Document(model).edit("Train") as edit:
+    ...     trainer.write(edit)
+    >>> model.graph.initializers[0].initializer.numpy().round(1).tolist()
+    [2.0, 1.0]
     """
 
-    def __init__(self, model: Model, index: int = 0, *, budget: int | None = None) -> None:
-        if index >= len(model.training_info):
+    def __init__(self, model: Model | Document, index: int = 0, *, budget: int | None = None) -> None:
+        model = model if isinstance(model, Model) else model.model
+        if not 0 <= index < len(model.training_info):
             found = f"the model has {len(model.training_info)} training infos; number {index} was asked for"
             raise ModelError("The model cannot be trained", found)
         self.model = model
@@ -81,16 +109,28 @@ class Trainer:
         return replace(main, uid=-second.uid, graph=graph, input_types=self._types(self.model.graph, algorithm))
 
     def initialize(self, *, seed: int = 0, progress: Progress = SILENT) -> RunResult | None:
-        """Run the initialization and assign its results; None if there is no initialization."""
+        """Run the initialization and assign its results to parameters; None if there is no initialization."""
         if self._start is None:
             return None
         return self._run(self._start, {}, self.info.initialization_binding, self.info.initialization, seed, progress)
 
     def step(self, feeds: Mapping[str, Any] | None = None, *, seed: int = 0, progress: Progress = SILENT) -> RunResult:
-        """Run one training step and assign its results. If anything fails, the parameters are unchanged."""
+        """Run the model and the algorithm on `feeds`, inputs of either by name, and assign the results to parameters.
+
+        The result has the values of both graphs. If a node fails, its failures are in the result, and the parameters
+        are unchanged. ModelError: an input does not exist or has another type; a binding refers to nothing.
+        """
         if self._step is None:
             raise ModelError("The model cannot be trained", "its training info has no algorithm")
         return self._run(self._step, feeds or {}, self.info.update_binding, self.info.algorithm, seed, progress)
+
+    def write(self, edit: Transaction) -> None:
+        """Put the parameters into the initializers of the model, as part of an edit of its document."""
+        for name, value in self.parameters.items():
+            initializer = self._initializers[name]
+            if initializer.initializer is None:
+                raise ModelError(f"The initializer {name} was deleted", "Make another Trainer for the model as it is.")
+            set_tensor(edit, initializer, ArrayTensor(value))
 
     def _run(
         self,

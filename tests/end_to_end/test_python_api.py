@@ -35,8 +35,8 @@ def parsed(text: str) -> ow.Model:
 
 
 def test_the_public_names_are_these():
-    others = ["edits", *DECORATORS]
-    assert ow.__all__ == ["Document", "Match", "Model", "ModelError", "Session", *sorted([*FUNCTIONS, *others])]
+    classes = ["Document", "Match", "Model", "ModelError", "Session", "Trainer"]
+    assert ow.__all__ == [*classes, *sorted([*FUNCTIONS, "edits", *DECORATORS])]
     for name in ow.__all__:
         assert getattr(ow, name) is not None
     assert dir(ow) == sorted(ow.__all__)
@@ -94,6 +94,12 @@ def test_each_function_says_what_it_does_and_its_example_holds(name, tmp_path, q
     assert test.examples
     result = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test)
     assert result.failed == 0
+
+
+def test_the_example_of_the_trainer_holds():
+    (test,) = doctest.DocTestFinder(recurse=False).find(ow.Trainer, "Trainer", globs={})
+    assert test.examples
+    assert doctest.DocTestRunner().run(test).failed == 0
 
 
 @pytest.mark.parametrize("name", DECORATORS)

@@ -7,16 +7,14 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from onnx_workbench.exec.training import Trainer
-from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.reader.read import load
-from onnx_workbench.model.ir.graph import Model
+import onnx_workbench as ow
+from onnx_workbench.model.history.steps import SetInitializer
 
 TRAINING = "ai.onnx.preview.training"
 VALUE = helper.make_tensor_value_info
 
 
-def linear() -> Model:
+def linear() -> ow.Model:
     """y = x·w with w drawn at first, then moved against the gradient of the squared error."""
     w = numpy_helper.from_array(np.zeros((2, 1), np.float32), "w")
     main = helper.make_graph(
@@ -62,14 +60,14 @@ def linear() -> Model:
     ):
         for key, value in pairs:
             field.append(onnx.StringStringEntryProto(key=key, value=value))
-    return load(model.SerializeToString())
+    return ow.load(model.SerializeToString())
 
 
 def test_training_finds_the_weights() -> None:
     random = np.random.default_rng(0)
     x = random.standard_normal((64, 2)).astype(np.float32)
     target = x @ np.array([[2.0], [-3.0]], np.float32)
-    trainer = Trainer(linear())
+    trainer = ow.Trainer(linear())
     trainer.initialize()
     np.testing.assert_array_equal(trainer.parameters["w"], np.ones((2, 1)))
     losses = [float(trainer.step({"x": x, "target": target}).values["loss"]) for _ in range(60)]
@@ -81,13 +79,13 @@ def test_training_finds_the_weights() -> None:
 
 def test_one_step_is_the_gradient() -> None:
     x, target = np.array([[1.0, 2.0]], np.float32), np.array([[3.0]], np.float32)
-    trainer = Trainer(linear())
+    trainer = ow.Trainer(linear())
     trainer.step({"x": x, "target": target})
     np.testing.assert_allclose(trainer.parameters["w"], 0.1 * 2 * 3 * x.T, rtol=1e-6)
 
 
 def test_parameters_stay_when_a_step_fails() -> None:
-    trainer = Trainer(linear())
+    trainer = ow.Trainer(linear())
     trainer.initialize()
     result = trainer.step({"x": np.ones((3, 2), np.float32), "target": np.ones((4, 1), np.float32)})
     assert not result.ok
@@ -96,5 +94,43 @@ def test_parameters_stay_when_a_step_fails() -> None:
 
 
 def test_a_model_without_training_info_is_refused() -> None:
-    with pytest.raises(ModelError, match="0 training infos"):
-        Trainer(Model(opset=17))
+    with pytest.raises(ow.ModelError, match="0 training infos"):
+        ow.Trainer(ow.Model(opset=17))
+
+
+@pytest.mark.parametrize("index", [-1, 1])
+def test_a_training_info_that_does_not_exist_is_refused(index: int) -> None:
+    with pytest.raises(ow.ModelError, match="1 training infos"):
+        ow.Trainer(linear(), index)
+
+
+def test_parameters_are_written_as_one_edit_that_can_be_undone() -> None:
+    model = linear()
+    document = ow.Document(model)
+    trainer = ow.Trainer(document)
+    data = {"x": np.array([[1.0, 2.0]], np.float32), "target": np.array([[3.0]], np.float32)}
+    trainer.step(data)
+    before = ow.Session(model).run({"x": data["x"]}).outputs["y"]
+    with document.edit("Train") as edit:
+        trainer.write(edit)
+    after = ow.Session(model).run({"x": data["x"]}).outputs["y"]
+    np.testing.assert_allclose(after, data["x"] @ trainer.parameters["w"])
+    np.testing.assert_array_equal(ow.Trainer(model).step(data).values["y"], after)
+    document.undo()
+    np.testing.assert_array_equal(ow.Session(model).run({"x": data["x"]}).outputs["y"], before)
+
+
+def test_parameters_of_an_initializer_that_was_deleted_are_not_written() -> None:
+    model = linear()
+    document, trainer = ow.Document(model), ow.Trainer(model)
+    trainer.initialize()
+    with document.edit("Delete") as edit:
+        edit.do(SetInitializer(model.graph, model.graph.initializers[0], None))
+    with pytest.raises(ow.ModelError, match="w was deleted"), document.edit("Train") as edit:
+        trainer.write(edit)
+
+
+def test_an_input_that_does_not_exist_is_named() -> None:
+    with pytest.raises(ow.ModelError, match="No such input") as error:
+        ow.Trainer(linear()).step({"label": np.zeros(1)})
+    assert "target" in error.value.detail

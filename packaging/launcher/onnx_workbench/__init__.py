@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from onnx_workbench.exec.kernels.custom import kernel
     from onnx_workbench.exec.session import Session
+    from onnx_workbench.exec.training import Trainer
     from onnx_workbench.model.checks.custom import node_check
     from onnx_workbench.model.errors import ModelError
     from onnx_workbench.model.history.document import Document
@@ -52,6 +53,7 @@ __all__ = [
     "Model",
     "ModelError",
     "Session",
+    "Trainer",
     "action",
     "check",
     "compare",
@@ -90,6 +92,7 @@ _MODULES = {
     "Model": "onnx_workbench.model.ir.graph",
     "ModelError": "onnx_workbench.model.errors",
     "Session": "onnx_workbench.exec.session",
+    "Trainer": "onnx_workbench.exec.training",
     "action": "onnx_workbench.viewer.core.custom_actions",
     "kernel": "onnx_workbench.exec.kernels.custom",
     "node_check": "onnx_workbench.model.checks.custom",
