@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from google.protobuf import json_format, text_format
@@ -28,7 +31,7 @@ def parse(data: bytes, found: FileFormat, progress: Progress = SILENT) -> Any:
     message = _class(found.message)()
     try:
         if found.form is FileForm.JSON:
-            json_format.Parse(content, message, max_recursion_depth=_DEEPEST)
+            _parse_json(content, message)
         else:
             text_format.Parse(content, message)
     except (json_format.ParseError, text_format.ParseError, UnicodeEncodeError) as error:
@@ -60,7 +63,7 @@ def print_message(message: Any, form: FileForm, progress: Progress = SILENT) -> 
     known.DiscardUnknownFields()
     try:
         if form is FileForm.JSON:
-            written = json_format.MessageToJson(known)
+            written = json.dumps(_with_largest(json_format.MessageToDict(known), _written), indent=2)
         else:
             written = text_format.MessageToString(known, as_utf8=True)
     except (UnicodeError, json_format.SerializeToJsonError, RecursionError) as error:
@@ -68,6 +71,41 @@ def print_message(message: Any, form: FileForm, progress: Progress = SILENT) -> 
     lost = known.ByteSize() != message.ByteSize()
     warning = f"Fields that are unknown to this version of the format are not in the {form.value}."
     return Printed((written.rstrip("\n") + "\n").encode("utf-8"), (warning,) if lost else ())
+
+
+#: The largest float32, and how protobuf writes it: rounded up, which its own parser refuses as too large.
+_LARGEST, _ROUNDED = 3.4028234663852886e38, 3.4028235e38
+_DOUBLES = "doubleData"  # the only field of numbers with 64 bits
+
+
+def _written(number: float) -> float:
+    return math.copysign(_LARGEST, number) if abs(number) == _ROUNDED else number
+
+
+def _read(number: float) -> float:
+    """Return the largest float32 for what is rounded to it, as for `_ROUNDED`."""
+    return math.copysign(_LARGEST, number) if _LARGEST < abs(number) < _LARGEST + 2.0**103 else number
+
+
+def _with_largest(content: Any, exact: Callable[[float], float]) -> Any:
+    """Change the float32 numbers in a JSON value."""
+    if isinstance(content, float):
+        return exact(content)
+    if isinstance(content, list):
+        return [_with_largest(item, exact) for item in content]
+    if isinstance(content, dict):
+        return {key: value if key == _DOUBLES else _with_largest(value, exact) for key, value in content.items()}
+    return content
+
+
+def _parse_json(content: str, message: Any) -> None:
+    try:
+        json_format.Parse(content, message, max_recursion_depth=_DEEPEST)
+    except json_format.ParseError as error:
+        if "too large" not in str(error):
+            raise
+        message.Clear()
+        json_format.ParseDict(_with_largest(json.loads(content), _read), message, max_recursion_depth=_DEEPEST)
 
 
 def _broken_text(message: Any) -> bytes | None:

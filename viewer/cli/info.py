@@ -109,6 +109,7 @@ def collect_facts(model: Model, *, everything: bool = False) -> dict[str, Any]:
         "metadata": dict(model.metadata),
         "graph": model.graph.name,
         "inputs": [_value(value) for value in model.graph.required_inputs],
+        "inputs_with_defaults": [_value(value) for value in _overridable(model)],
         "outputs": [_value(value) for value in model.graph.outputs],
         "nodes": sum(len(graph.nodes) for graph in graphs),
         "graphs": len(graphs),
@@ -264,6 +265,11 @@ def _size(value: Value) -> int:
 _MOST_OPERATORS = 15
 
 
+def _overridable(model: Model) -> list[Value]:
+    """Return the inputs with a default; before IR version 4 every initializer is one, which says nothing."""
+    return [value for value in model.graph.inputs if value.initializer is not None and model.ir_version >= 4]
+
+
 def _print(facts: dict[str, Any]) -> None:
     rows = [
         ("format", facts["format"]),
@@ -283,9 +289,11 @@ def _print(facts: dict[str, Any]) -> None:
         *((shorten(f"metadata {key}", 100), value) for key, value in facts["metadata"].items()),
     ]
     print_table([(name, shorten(text, 300, elide="end")) for name, text in rows if text])
-    for title in ("inputs", "outputs"):
-        print(f"\n{title}")
-        print_table([(shorten(v["name"], 100), v["type"]) for v in facts[title]], indent="  ")
+    for title in ("inputs", "inputs with defaults", "outputs"):
+        values = facts[title.replace(" ", "_")]
+        if values or title != "inputs with defaults":
+            print(f"\n{title}")
+            print_table([(shorten(v["name"], 100), v["type"]) for v in values], indent="  ")
     if facts["operators"]:
         print("\noperators")
         listed = list(facts["operators"].items())

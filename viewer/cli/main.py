@@ -9,7 +9,9 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from onnx_workbench.viewer.cli.commands import (
@@ -129,7 +131,8 @@ def _run_command(name: str, arguments: Sequence[str]) -> int:
         as_json = getattr(options, "json", False)
         limit_memory(process_budget() + OVERHEAD)
         _load_extensions(getattr(options, "load", ()))
-        status: int = module.run(options)
+        with _output_of(module, options):
+            status: int = module.run(options)
         sys.stdout.flush()
     except ModelError as error:
         _print_error(error, as_json=as_json)
@@ -149,6 +152,15 @@ def _run_command(name: str, arguments: Sequence[str]) -> int:
         print("interrupted", file=sys.stderr)
         return _INTERRUPTED
     return status
+
+
+def _output_of(module: ModuleType, options: argparse.Namespace) -> AbstractContextManager[None]:
+    """Prepare for a file on standard output (``-o -``), where the command does not do so itself."""
+    if str(getattr(options, "output", "")) != "-" or hasattr(module, "WRITES_STANDARD_OUTPUT"):
+        return nullcontext()
+    from onnx_workbench.viewer.cli.output import to_standard_output
+
+    return to_standard_output(options, getattr(module, "STANDARD_OUTPUT", "model.onnx"))
 
 
 def _extensions_named(arguments: Sequence[str]) -> list[str]:

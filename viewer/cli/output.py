@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection
+import shutil
+import sys
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from onnx_workbench import api
+from onnx_workbench.model.errors import ModelError
 from onnx_workbench.viewer.cli.arguments import natural
 from onnx_workbench.viewer.cli.terminal import print_message, progress, shorten
 
@@ -22,7 +27,8 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     """OUT and the storage of tensors."""
     parser.add_argument(
         "-o", "--output", metavar="OUT", type=Path, required=True,
-        help="file to write; the extension chooses the format: .onnx, .onnxtxt, .textproto, .pbtxt or .json (binary)",
+        help="file to write; the extension chooses the format: .onnx, .onnxtxt, .textproto, .pbtxt or .json (binary); "
+        "- is standard output",
     )  # fmt: skip
     parser.add_argument(
         "--external",
@@ -33,6 +39,30 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threshold", type=natural, default=1024, metavar="BYTES", help="least size of external tensors (1024)"
     )
+
+
+@contextmanager
+def to_standard_output(options: argparse.Namespace, name: str) -> Iterator[None]:
+    """Write the file of a command whose output is ``-`` to standard output, and what it prints to standard error.
+
+    `name` is the file that the command writes instead, in a folder that is removed. ModelError for options that need
+    standard output or a folder for themselves.
+    """
+    if getattr(options, "json", False):
+        raise ModelError("-o - cannot be used with --json", "Standard output is the file.")
+    if getattr(options, "external", "keep") not in ("keep", "inline"):
+        raise ModelError("-o - cannot be used with --external", "Data files are written beside a file.")
+    if sys.stdout.isatty():
+        raise ModelError("Standard output is a terminal", "Redirect it to a file or a pipe, or name a file.")
+    if hasattr(options, "external"):
+        options.external = "inline"
+    with tempfile.TemporaryDirectory() as folder:
+        options.output = Path(folder) / name
+        with redirect_stdout(sys.stderr):
+            yield
+        if options.output.exists():
+            with options.output.open("rb") as file:
+                shutil.copyfileobj(file, sys.stdout.buffer)
 
 
 def print_agreement(agreement: Equivalence, label: str = "") -> None:

@@ -18,10 +18,16 @@ from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, progress, re
 _GROUPS = {"large": None, "always": True, "never": False}
 
 
+STANDARD_OUTPUT = "graph.svg"
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, the file to write, and how to draw."""
     parser.add_argument("model", metavar="MODEL", help="file to read; - reads standard input")
-    parser.add_argument("-o", "--output", metavar="OUT", type=Path, required=True, help="file to write")
+    parser.add_argument(
+        "-o", "--output", metavar="OUT", type=Path, required=True,
+        help="file to write, .png, .svg, .pdf or .html; - writes SVG to standard output",
+    )  # fmt: skip
     parser.add_argument("--graph", metavar="NAME", default="", help="name of a body, function or training graph")
     parser.add_argument("--direction", choices=("down", "right"), default="down", help="direction of the graph (down)")
     parser.add_argument(

@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
+WRITES_STANDARD_OUTPUT = True  # itself: a table of values goes there too
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``run``."""
     parser.add_argument("model", metavar="MODEL", help="file to read; - reads standard input")

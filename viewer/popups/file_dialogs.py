@@ -75,7 +75,8 @@ def ask_save(
     The dialog confirms overwriting. Why a file must not be replaced (see `check_target`) is shown in the window.
     """
     start = suggestion if suggestion.is_absolute() else Path(settings.get(LAST_FOLDER)) / suggestion
-    name, chosen = QFileDialog.getSaveFileName(window, title, str(start), ";;".join(filters))
+    own = next((entry for entry in filters if suggestion.suffix and f"*{suggestion.suffix.lower()})" in entry), "")
+    name, chosen = QFileDialog.getSaveFileName(window, title, str(start), ";;".join(filters), own)
     if not name:
         return None
     path = Path(name)

@@ -1,11 +1,16 @@
 import numpy as np
 import onnx
 import pytest
+from google.protobuf import json_format
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import TensorProto
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader import read
 from onnx_workbench.model.io.reader.read import load
-from onnx_workbench.model.io.reader.sniff import FileForm
+from onnx_workbench.model.io.reader.sniff import FileForm, FileFormat
+from onnx_workbench.model.io.text_formats import parse, print_message
 from onnx_workbench.model.io.writer.save import save
 
 TEXT = """
@@ -143,3 +148,61 @@ def test_onnx_text_keeps_the_attribute_defaults_of_functions(tmp_path):
         told = [(a.name, a.value) for a in function.attribute_defaults]
         assert told == [(a.name, a.value) for a in other.attribute_defaults]
     assert [a.name for a in again.functions[0].attribute_defaults] == ["alpha", "names"]
+
+
+FLOATS = st.one_of(
+    st.sampled_from([3.4028234663852886e38, -3.4028234663852886e38, 1.401298464324817e-45, -0.0, 1.1754943508222875e-38,
+                     float("inf"), float("-inf"), float("nan"), 0.1, 16777217.0]),
+    st.floats(width=32),
+)  # fmt: skip
+NUMBERS = {
+    TensorProto.FLOAT: ("float_data", FLOATS),
+    TensorProto.DOUBLE: ("double_data", st.one_of(st.floats(), FLOATS, st.just(3.4028235e38), st.just(1.7e308))),
+    TensorProto.INT64: ("int64_data", st.integers(-(1 << 63), (1 << 63) - 1)),
+    TensorProto.UINT64: ("uint64_data", st.integers(0, (1 << 64) - 1)),
+    TensorProto.INT32: ("int32_data", st.integers(-(1 << 31), (1 << 31) - 1)),
+    TensorProto.FLOAT16: ("int32_data", st.integers(0, 65535)),
+    TensorProto.BFLOAT16: ("int32_data", st.integers(0, 65535)),
+    TensorProto.BOOL: ("int32_data", st.integers(0, 1)),
+    TensorProto.UINT8: ("int32_data", st.integers(0, 255)),
+    TensorProto.STRING: ("string_data", st.one_of(st.binary(max_size=6), st.text(max_size=6).map(str.encode))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", [FileForm.JSON, FileForm.PROTOBUF_TEXT])
+@given(data=st.data())
+def test_a_text_form_holds_every_value_of_every_type(form, data):
+    model = onnx.parser.parse_model(TEXT)
+    for kind, (field, numbers) in NUMBERS.items():
+        values = data.draw(st.lists(numbers, max_size=3), str(kind))
+        tensor = model.graph.initializer.add(data_type=kind, dims=[len(values)], name=f"t{kind}")
+        getattr(tensor, field).extend(values)
+    model.graph.node[0].attribute.add(name="f", type=1, f=data.draw(FLOATS))
+    model.graph.node[0].attribute.add(name="fs", type=6, floats=data.draw(st.lists(FLOATS, max_size=3)))
+    printed = print_message(model, form)
+    assert not printed.left_out
+    again = parse(printed.data, FileFormat(form, "ModelProto"))
+    assert again.SerializeToString() == model.SerializeToString() or str(again) == str(model)  # one NaN is any
+
+
+def test_json_that_protobuf_writes_itself_is_read():
+    """It rounds the largest float up, and then refuses it as too large."""
+    model = onnx.parser.parse_model(TEXT)
+    model.graph.node[0].attribute.add(name="f", type=1, f=3.4028234663852886e38)
+    text = json_format.MessageToJson(model)
+    assert "3.4028235e+38" in text
+    assert load(text.encode()).graph.nodes.first.attributes["f"].value == 3.4028234663852886e38
+    for wrong in ("3.5e+38", "1e+400"):
+        with pytest.raises(ModelError, match="JSON is not valid"):
+            load(text.replace("3.4028235e+38", wrong).encode())
+
+
+@pytest.mark.parametrize("number", [3.4028234663852886e38, -3.4028234663852886e38, 1.401298464324817e-45, 0.1])
+def test_onnx_text_holds_every_float_or_says_what_it_loses(number):
+    model = onnx.parser.parse_model(TEXT)
+    model.graph.node[0].attribute.add(name="f", type=1, f=number)
+    model.graph.initializer.add(data_type=1, dims=[1], name="t").float_data.append(number)
+    printed = print_message(model, FileForm.ONNX_TEXT)
+    again = parse(printed.data, FileFormat(FileForm.ONNX_TEXT, "ModelProto"))
+    held = again.graph.node[0].attribute[0].f, again.graph.initializer[0].float_data[0]
+    assert printed.left_out or held == (model.graph.node[0].attribute[0].f, model.graph.initializer[0].float_data[0])

@@ -493,3 +493,16 @@ def test_convert_makes_constants_of_inputs_with_defaults(tmp_path, capsys, versi
 @pytest.mark.parametrize("wrong", [["--freeze", "Q=1"], ["--freeze", "N"], ["--strip", "all"], ["--opset", "99"]])
 def test_convert_writes_nothing_when_it_cannot(tmp_path, wrong):
     assert converted(tmp_path, *wrong) == (2, None)
+
+
+@pytest.mark.parametrize(("ir_version", "listed"), [(10, ["w"]), (3, [])])
+def test_info_lists_inputs_with_defaults(tmp_path, capsys, ir_version, listed):
+    path = tmp_path / "model.onnx"
+    text = f'<ir_version: {ir_version}, opset_import: ["" : 8]> g (float[2] x, float[2] w = {{1, 2}}) => (float[2] y)'
+    path.write_bytes(onnx.parser.parse_model(text + " { y = Add (x, w) }").SerializeToString())
+    assert main(["info", str(path), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert [value["name"] for value in facts["inputs"]] == ["x"]
+    assert [value["name"] for value in facts["inputs_with_defaults"]] == listed
+    assert main(["info", str(path)]) == 0
+    assert ("inputs with defaults\n  w  float [2]" in capsys.readouterr().out) is bool(listed)

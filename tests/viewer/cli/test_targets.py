@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, save
+from onnx import TensorProto, helper, load_from_string, save
 
 from onnx_workbench.viewer.cli.main import main
 from tests.model.io.saved_models import proto_of
@@ -89,3 +89,36 @@ def test_values_that_take_too_long_to_write_are_not_there(
     assert main(["run", "other.onnx", "-o", "out.npz", "--time-limit", "60"]) == 2
     assert "The values were not written" in capsys.readouterr().err
     assert [path.name for path in folder.iterdir() if "out" in path.name] == []
+
+
+def test_a_file_goes_to_standard_output_where_it_is_named_so(
+    folder: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """A file called - was written."""
+    Path("edits.jsonl").write_text('{"format": "onnx-workbench edit script", "version": 1}\n', encoding="utf-8")
+    for command in [c for c in COMMANDS if not c.startswith("extract")] + ["extract other.onnx --outputs q"]:
+        assert main([*command.split(), "-o", "-"]) == 0, command
+        written = capfdbinary.readouterr().out
+        if command.startswith("render"):
+            assert b"<svg" in written[:500]
+        elif command.startswith("run"):
+            assert written.startswith(b"PK")
+        else:
+            model = load_from_string(written)
+            assert not any(tensor.external_data for tensor in model.graph.initializer)
+    assert not Path("-").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("convert m.onnx --json", "cannot be used with --json"),
+        ("convert m.onnx --external one-file", "cannot be used with --external"),
+        ("split m.onnx --at y", "split writes two files"),
+    ],
+)
+def test_what_cannot_go_to_standard_output_is_refused(
+    folder: Path, command: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command.split(), "-o", "-"]) == 2
+    assert message in "".join(capsys.readouterr())
