@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from onnx_workbench.exec.errors import KernelError, LimitError
-from onnx_workbench.exec.kernels.onnx.nn import depthwise, strategies, strips
+from onnx_workbench.exec.kernels.onnx.nn import depthwise, strategies
 from onnx_workbench.exec.kernels.onnx.nn.convolution import conv_1, conv_integer_10, prepare_conv, prepare_conv_integer
 from onnx_workbench.exec.kernels.onnx.nn.strategy_costs import quickest, work_of
 from onnx_workbench.exec.kernels.registry import find
@@ -62,8 +62,6 @@ def convolutions(draw: Any, rank: int | None = None, kind: str = "any", way: str
         kernel, pads = [1] * rank, [0] * (2 * rank)
     elif way == "kw_stack":
         strides = [1] * rank
-    elif way == "strips":
-        dilations[0] = 1
     batch = draw(st.integers(1 if way else 0, 2))
     rng = np.random.default_rng(draw(st.integers(0, 1 << 30)))
     for axis in range(rank):
@@ -106,19 +104,6 @@ def test_every_dense_way_gives_the_same(name: str, data: Any) -> None:
         x, w, b, _, view = data.draw(convolutions(2, "dense", name))
     out = np.full((x.shape[0], w.shape[0], *view.output), np.nan, np.float32)
     strategies.MAKERS[name](w, b, view)(x, out)
-    np.testing.assert_allclose(out, naive(x, w, b, view, 1), atol=2e-5)
-
-
-@settings(max_examples=60, deadline=None)
-@given(convolutions(2, "dense", "strips"))
-def test_strips_side_by_side(case: Any) -> None:
-    x, w, b, _, view = case
-    out = np.full((x.shape[0], w.shape[0], *view.output), np.nan, np.float32)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(strips, "_LEAST", 1)
-        patch.setattr(strips, "_MOST", 3)
-        patch.setattr(strips, "_BAND_BYTES", 256)
-        strips.strips(w, b, view)(x, out)
     np.testing.assert_allclose(out, naive(x, w, b, view, 1), atol=2e-5)
 
 
@@ -232,17 +217,6 @@ def test_a_kernel_of_many_columns_is_copied_in_bands(monkeypatch: pytest.MonkeyP
     assert max(asked) < 6 << 20
     strategies.im2col(w, None, view)(x, expected)
     np.testing.assert_allclose(out, expected, atol=2e-6 * np.abs(expected).max())
-
-
-@pytest.mark.parametrize("shape", [(8, 4, 3, 39), (4, 2, 3, 99)])
-def test_strips_are_not_for_kernels_of_many_columns(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...]) -> None:
-    """Their thousands of small copies take several times as long as the product."""
-    monkeypatch.setattr(blas, "multiplies_unpacked", lambda: True)
-    across = shape[3] // 2
-    view = window((172, 264), shape[2:], pads=(1, across, 1, across))
-    names = strategies.candidates(np.zeros(shape, np.float32), view)
-    assert "strips" in names
-    assert quickest(names, shape, view) != "strips"
 
 
 def test_the_estimate_of_a_way_counts_its_work() -> None:

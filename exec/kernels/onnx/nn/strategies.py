@@ -1,9 +1,12 @@
 """Ways to compute a float convolution over two spatial axes.
 
-No single one is fastest: im2col copies every input once per tap, the kw-stack and strips once per kernel column,
-shifted products not at all but with shorter sums, Winograd multiplies 2.25 times less. Which of them wins depends on
-channels, map size and caches: see `strategy_costs`. All give the same result up to rounding (below 1e-6 of the
-largest value).
+No single one is fastest: im2col copies every input once per tap, the kw-stack once per kernel column, Winograd
+multiplies 2.25 times less. Which of them wins depends on channels, map size and caches: see `strategy_costs`. All give
+the same result up to rounding (below 1e-6 of the largest value).
+
+Left out, as the convolutions of eleven image models took less than 1 % longer without in the mean: one product per tap
+on the input itself, read from an offset; and strips of the input in which each window is a contiguous matrix, which
+gained 3 % of one model and lost 9 % of another.
 
 Every factory takes the weights (M, C, kh, kw), a Window and returns a function of one unpadded input x (N, C, H, W) and
 the output (N, M, OH, OW) it fills; bias is (M,) or None.
@@ -16,7 +19,6 @@ from math import prod
 
 import numpy as np
 
-from onnx_workbench.exec.kernels.onnx.nn import strips
 from onnx_workbench.exec.kernels.onnx.nn.winograd import winograd, winograd_rows
 from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.products import LONGEST, matmul_columns
@@ -208,94 +210,6 @@ def _stack_columns(image: Array, window: Window, first: int, stack: Array, shift
         stack[j, :, low:high, start:stop] = image[:, top + low : top + high, left + start : left + stop]
 
 
-def shifted(w: Array, bias: Array | None, window: Window) -> Runner:
-    """One product per tap on the padded input itself, read from a shifted offset; nothing is copied per tap.
-
-    The input is split into one phase per stride offset, so that a strided tap is a plain shift too. Columns between
-    rows are computed and discarded: a small share on large maps.
-    """
-    outputs, channels, kh, kw = w.shape
-    (sh, sw), (dh, dw) = window.strides, window.dilations
-    rows, width = window.output
-    phase_height = rows + ((kh - 1) * dh) // sh
-    spare = ((kw - 1) * dw) // sw
-    phase_width = width + spare
-    taps = _taps(w, window, phase_width)
-    band = _shared(shifted_band(outputs * w.itemsize, phase_width, rows), rows, w.size * width)
-    bands, depth = -(-rows // band), channels * kh * kw
-
-    def run(x: Array, out: Array) -> None:
-        images = x.shape[0]
-        phases = scratch("shifted.phases", (sh, sw, images, channels, phase_height * phase_width + spare), x.dtype)
-        _fill_phases(x, window, phases, phase_height, phase_width)
-
-        def one(index: int) -> None:
-            image, at = divmod(index, bands)
-            first, last = at * band, min(rows, (at + 1) * band)
-            length = (last - first) * phase_width
-            total = scratch("shifted.total", (outputs, length), x.dtype)
-            _add_up(taps, phases[:, :, image], first * phase_width, total)
-            kept = total.reshape(outputs, last - first, phase_width)[:, :, :width]
-            if bias is None:
-                out[image, :, first:last] = kept
-            else:
-                np.add(kept, bias[:, None, None], out=out[image, :, first:last])
-
-        parallel_for(one, images * bands, out.size * depth)
-
-    return run
-
-
-def shifted_band(pixel_bytes: int, phase_width: int, rows: int) -> int:
-    """Return the rows of a band of shifted products."""
-    return max(1, min(rows, L2_BLOCK // (pixel_bytes * phase_width)))
-
-
-#: The matrix of a tap, its phase by rows and by columns, and its offset.
-_Tap = tuple[Array, int, int, int]
-
-
-def _taps(w: Array, window: Window, phase_width: int) -> list[_Tap]:
-    """Return the taps of a kernel over phases of this width."""
-    (sh, sw), (dh, dw) = window.strides, window.dilations
-    return [
-        (np.ascontiguousarray(w[:, :, i, j]), i * dh % sh, j * dw % sw, i * dh // sh * phase_width + j * dw // sw)
-        for i, j in np.ndindex(w.shape[2:])
-    ]
-
-
-def _add_up(taps: Sequence[_Tap], phases: Array, start: int, total: Array) -> None:
-    """Sum all taps over phases [sh, sw, C, …] from an offset on, into total [outputs, length]."""
-    for number, (matrix, a, b, offset) in enumerate(taps):
-        source = phases[a, b, :, start + offset : start + offset + total.shape[1]]
-        if number:
-            blas.gemm_add(matrix, source, total)
-        else:
-            np.matmul(matrix, source, out=total)
-
-
-def _fill_phases(x: Array, window: Window, phases: Array, height: int, width: int) -> None:
-    """Split the padded input into phases of every n-th row and column; phases [sh, sw, N, C, height · width +
-    spare].
-    """
-    sh, sw, images, channels, _ = phases.shape
-    phases[..., height * width :] = 0
-    grid = [_as_grid(phases[a, b], (images, channels, height, width)) for a in range(sh) for b in range(sw)]
-    if len(grid) == 1:
-        fill_padded(x, window, grid[0])
-        return
-    frame = scratch("shifted.frame", (images, channels, height * sh, width * sw), x.dtype)
-    fill_padded(x, window, frame)
-    for number, phase in enumerate(grid):
-        phase[...] = frame[:, :, number // sw :: sh, number % sw :: sw]
-
-
-def _as_grid(flat: Array, shape: tuple[int, ...]) -> Array:
-    """Return the (N, C, L) part of a longer buffer seen as (N, C, H, W)."""
-    strides = (*flat.strides[:2], shape[3] * flat.itemsize, flat.itemsize)
-    return np.lib.stride_tricks.as_strided(flat, shape, strides)
-
-
 def candidates(w: Array, window: Window) -> list[str]:
     """Names of the ways that compute these weights and this window; `strategy_costs` knows which is quickest.
 
@@ -305,16 +219,13 @@ def candidates(w: Array, window: Window) -> list[str]:
     if (kh, kw) == (1, 1) and not any(window.begin) and not any(window.end):
         return ["pointwise"]
     names = ["im2col"]
-    if strips.fits(w, window):
-        names.append("strips")
     if positions(window) == 1:
         return names
     if window.strides == (1, 1) and kw > 1:
         names.append("kw_stack")
-    if blas.has_gemm_add():
-        names.append("shifted")
-        if kh == 3 and window.strides == (1, 1) and window.dilations[0] == 1 and w.dtype == np.float32:
-            names += ["winograd_rows", "winograd"] if (kw, window.dilations[1]) == (3, 1) else ["winograd_rows"]
+    is_winograd = kh == 3 and window.strides == (1, 1) and window.dilations[0] == 1 and w.dtype == np.float32
+    if is_winograd and blas.has_gemm_add():
+        names += ["winograd_rows", "winograd"] if (kw, window.dilations[1]) == (3, 1) else ["winograd_rows"]
     return names
 
 
@@ -322,8 +233,6 @@ MAKERS: dict[str, Maker] = {
     "pointwise": pointwise,
     "im2col": im2col,
     "kw_stack": kw_stack,
-    "shifted": shifted,
-    "strips": strips.strips,
     "winograd": winograd,
     "winograd_rows": winograd_rows,
 }

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import NamedTuple
 
-from onnx_workbench.exec.kernels.onnx.nn import strips, winograd
-from onnx_workbench.exec.kernels.onnx.nn.strategies import copies_all, im2col_band, kw_stack_band, shifted_band
+from onnx_workbench.exec.kernels.onnx.nn import winograd
+from onnx_workbench.exec.kernels.onnx.nn.strategies import copies_all, im2col_band, kw_stack_band
 from onnx_workbench.exec.kernels.shared.windows import Window, positions
 
 #: Bytes of an element: rates and bands are those of float32.
@@ -93,39 +93,6 @@ def _kw_stack(shape: Sequence[int], window: Window) -> Work:
     )
 
 
-def _strips(shape: Sequence[int], window: Window) -> Work:
-    (outputs, channels, _, kw), pixels = shape, positions(window)
-    copied = channels * kw * _frame(window)[0] * window.output[1]
-    columns = strips.columns(window)
-    return Work(
-        multiply_adds=prod(shape) * pixels,
-        read=prod(shape[1:]) * pixels,
-        copied=copied,
-        added=outputs * pixels,
-        written=outputs * pixels,
-        weights=prod(shape),
-        rows=(outputs * pixels + copied) / columns,
-        calls=3 * (strips.copies(channels, kw, window) + strips.bands(channels, kw, window)),
-    )
-
-
-def _shifted(shape: Sequence[int], window: Window) -> Work:
-    outputs, channels, kh, kw = shape
-    height, width = window.output
-    wide = width + (kw - 1) * window.dilations[1] // window.strides[1]  # with columns that are dropped
-    bands, taps, phases = -(-height // shifted_band(outputs * _SIZE, wide, height)), kh * kw, prod(window.strides)
-    return Work(
-        multiply_adds=prod(shape) * height * wide,
-        read=channels * taps * height * wide,
-        copied=channels * prod(_frame(window)) * (1 if phases == 1 else 2),
-        added=outputs * height * width,
-        written=outputs * height * wide * (2 * taps - 1),
-        weights=prod(shape),
-        rows=outputs * bands * taps + channels * height * phases + outputs * height,
-        calls=bands * (5 * taps + 2) + 2 * phases + 5,
-    )
-
-
 def _winograd_rows(shape: Sequence[int], window: Window) -> Work:
     outputs, channels, _, kw = shape
     bands, tiles, parts = winograd.rows_parts(outputs, channels, window)
@@ -172,8 +139,6 @@ def _padded(shape: Sequence[int], window: Window) -> int:
 _WAYS: dict[str, Callable[[Sequence[int], Window], Work]] = {
     "im2col": _im2col,
     "kw_stack": _kw_stack,
-    "strips": _strips,
-    "shifted": _shifted,
     "winograd_rows": _winograd_rows,
     "winograd": _winograd,
 }
