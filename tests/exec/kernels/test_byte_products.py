@@ -248,7 +248,8 @@ def test_numpy_multiplies_where_numkong_may_not(library: Any, said: str, monkeyp
 
 def test_few_rows_alone_gain_without_instructions_for_bytes() -> None:
     slow, quick = NumKong("", object()), NumKong("", object(), has_byte_instructions=True)
-    assert slow.pays(1, 768, 768)
+    assert slow.pays(4, 768, 768)
+    assert not slow.pays(8, 768, 768)
     assert not slow.pays(1, 64, 64)
     assert not slow.pays(64, 768, 768)
     assert quick.pays(64, 768, 768)
