@@ -35,7 +35,7 @@ Dims = tuple[AnySize, ...]
 #: Larger integer tensors are data, not shapes.
 LARGEST_CONTENTS = 64
 
-_MOST_FACTORS = 8  # at least the dimensions of an image or a video
+_MOST_FACTORS = 16  # a region of interest of four or five dimensions has as many bounds
 
 _INTEGERS = frozenset({ElementType.INT32, ElementType.INT64})
 

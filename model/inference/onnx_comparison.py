@@ -95,6 +95,8 @@ def _contradicts(ours: Type, theirs: Type) -> bool | None:
 
 
 def _side(ours: Dimension, theirs: Dimension) -> bool | None:
+    if isinstance(theirs, int) and theirs < 0:  # some exporters write -1 for what is open
+        theirs = None
     if isinstance(ours, int) and isinstance(theirs, int):
         return ours != theirs
     is_told = theirs is not None and not (isinstance(theirs, str) and theirs.startswith(_MADE_UP))

@@ -105,15 +105,16 @@ class TypeInference(QObject):
     def _infer(self) -> None:
         from onnx_workbench.model.inference import infer
 
-        model, rules = self._document.model, dict(self._rules)
+        model, rules, before = self._document.model, dict(self._rules), self._inferred
 
         def work(progress: Progress) -> InferredTypes:
-            return infer(model, rules, progress)
+            found = infer(model, rules, progress)
+            return before if before is not None and found == before else found
 
         self._inferring.start(work, self._set)
 
     def _set(self, inferred: InferredTypes) -> None:
-        is_news = self._inferred is None or inferred.types != self._inferred.types
+        is_news = inferred is not self._inferred
         self._inferred = inferred
         if is_news:
             self.changed.emit()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
-from math import ceil, isfinite, prod
+from math import isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from onnx_workbench.exec.kernels.shared.blocks import by_pieces
 from onnx_workbench.exec.kernels.shared.dtypes import FLOAT32, FLOAT64, cast, dtype_of, is_float, widen
 from onnx_workbench.exec.values.arrays import Array, SparseArray, check_size, empty, full, zeros
 from onnx_workbench.exec.values.limits import checkpoint
+from onnx_workbench.model.analysis.output_sizes import range_count
 from onnx_workbench.model.ir.types import ElementType
 
 _FLOAT = int(ElementType.FLOAT)
@@ -126,10 +126,7 @@ def _range(start: Array, limit: Array, delta: Array, working: np.dtype[Any]) -> 
     if step == 0 or not (isfinite(first) and isfinite(last) and isfinite(step)):
         msg = f"start {first}, limit {last}, delta {step} describe no range; expected finite numbers and delta not 0"
         raise KernelError(msg)
-    if working.kind in "iu":
-        count = max(0, -((first - last) // step) if step > 0 else -((last - first) // -step))
-    else:
-        count = _count(first, last, step, working)
+    count = range_count(first, last, step, is_double=working.itemsize > 4)
     check_size((count,), FLOAT64)
 
     # i·delta in the working type, as the specification has it, and not a sum of rounded steps.
@@ -140,19 +137,6 @@ def _range(start: Array, limit: Array, delta: Array, working: np.dtype[Any]) -> 
         return cast(values, start.dtype)
 
     return by_pieces((count,), start.dtype, piece)
-
-
-def _count(first: float, last: float, step: float, working: np.dtype[Any]) -> int:
-    """ceil((limit - start) / delta): the difference rounded to the working type, the quotient in double.
-
-    A quotient in float32 would lose an element wherever it rounds down to an integer.
-    """
-    kind = np.float32 if working.itemsize <= 4 else np.float64
-    difference = float(kind(last) - kind(first))
-    if not isfinite(difference):
-        return max(0, ceil((Fraction(last) - Fraction(first)) / Fraction(step)))
-    quotient = difference / step
-    return max(0, ceil(quotient if isfinite(quotient) else Fraction(difference) / Fraction(step)))
 
 
 # --- random numbers --------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.values.arrays import Array, empty
+from onnx_workbench.model.analysis.output_sizes import window_count
 
 #: Models decide these attributes; larger values are treated as an attack on the arithmetic.
 _LARGEST = 1 << 31
@@ -140,21 +141,17 @@ def window(
             msg = f"auto_pad is {auto_pad!r}, expected NOTSET, SAME_UPPER, SAME_LOWER or VALID"
             raise KernelError(msg)
     axes = zip(sizes, extents, strides, begin, end, strict=True)
-    output = [_places(*axis, is_up=bool(ceil_mode), may_overhang=may_overhang) for axis in axes]
+    output = [_count(*axis, is_up=bool(ceil_mode), may_overhang=may_overhang) for axis in axes]
     return Window(tuple(sizes), kernel, strides, dilations, begin, end, tuple(output))
 
 
-def _places(size: int, extent: int, stride: int, before: int, after: int, *, is_up: bool, may_overhang: bool) -> int:
-    """Return the number of window positions along an axis; with `is_up` (ceil_mode) including a partial last one."""
-    room = size + before + after - extent
-    if may_overhang and -stride <= room < 0:
-        is_up = True  # which is towards zero
-    elif room < 0 and not (is_up and room + stride > 0):
+def _count(size: int, extent: int, stride: int, before: int, after: int, *, is_up: bool, may_overhang: bool) -> int:
+    found = window_count(size, extent, stride, before, after, rounds_up=is_up, may_overhang=may_overhang)
+    if not isinstance(found, int):
         given = f"a window of {extent} (kernel with dilation) does not fit an axis of {size}"
         msg = f"{given} padded by {before} and {after}; expected {extent} or more in all"
         raise KernelError(msg)
-    count = (-(-room // stride) if is_up else room // stride) + 1
-    return count - 1 if is_up and (count - 1) * stride >= size + before else count
+    return found
 
 
 def padded(x: Array, w: Window, value: float = 0) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from onnx_workbench.model.analysis import symbolic
+from onnx_workbench.model.analysis.output_sizes import window_count
 from onnx_workbench.model.analysis.symbolic import AnySize
 from onnx_workbench.model.inference.operators.node_call import (
     Found,
@@ -16,7 +17,6 @@ from onnx_workbench.model.inference.operators.node_call import (
     broadcast,
     replaced,
 )
-from onnx_workbench.model.inference.operators.sizes import window_count
 from onnx_workbench.model.ir.types import ElementType
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from onnx_workbench.model.analysis import symbolic
+from onnx_workbench.model.analysis.output_sizes import range_count, split_evenly
 from onnx_workbench.model.analysis.symbolic import AnySize
 from onnx_workbench.model.inference.operators.node_call import (
     Found,
@@ -16,7 +17,7 @@ from onnx_workbench.model.inference.operators.node_call import (
     replaced,
     total,
 )
-from onnx_workbench.model.inference.operators.sizes import range_count, split_evenly
+from onnx_workbench.model.ir.types import ElementType
 
 _ENDLESS = (1 << 31) - 1  # ends from here on mean all, from minus this on none
 
@@ -159,7 +160,8 @@ def _range(call: NodeCall) -> Sequence[Found]:
     if start is None or limit is None or step is None:
         return ((None,),)
     if not any(isinstance(bound, symbolic.Size) for bound in bounds):
-        return ((range_count(start, limit, step),),)  # type: ignore[arg-type]  # numbers
+        is_double = call.kind(0) is ElementType.DOUBLE
+        return ((range_count(start, limit, step, is_double=is_double),),)  # type: ignore[arg-type]  # numbers
     if step != 1 or isinstance(start, float) or isinstance(limit, float):
         return ((None,),)
     count = limit - start

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from onnx_workbench.model.analysis import symbolic
+from onnx_workbench.model.analysis.output_sizes import frame_count
 from onnx_workbench.model.analysis.symbolic import AnySize
 from onnx_workbench.model.inference.facts import Dims
 from onnx_workbench.model.inference.operators.node_call import (
@@ -25,7 +26,6 @@ from onnx_workbench.model.inference.operators.node_call import (
     swapped,
     total,
 )
-from onnx_workbench.model.inference.operators.sizes import frame_count
 from onnx_workbench.model.ir.types import ElementType
 
 E = ElementType

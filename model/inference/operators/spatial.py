@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from onnx_workbench.model.analysis.output_sizes import (
+    common_ratio,
+    kept_ratio_size,
+    same_count,
+    same_transposed_size,
+    scaled_size,
+    transposed_size,
+    window_count,
+)
 from onnx_workbench.model.analysis.symbolic import AnySize
 from onnx_workbench.model.inference.operators.node_call import (
     Found,
@@ -18,15 +27,6 @@ from onnx_workbench.model.inference.operators.node_call import (
     merged,
     product,
     replaced,
-)
-from onnx_workbench.model.inference.operators.sizes import (
-    common_ratio,
-    kept_ratio_size,
-    same_count,
-    same_transposed_size,
-    scaled_size,
-    transposed_size,
-    window_count,
 )
 from onnx_workbench.model.ir.types import ElementType
 

@@ -8,10 +8,10 @@ import pytest
 from onnx_workbench.exec.kernels.onnx.tensor.slicing import slice_10
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.analysis import symbolic, symbolic_floats
+from onnx_workbench.model.analysis.output_sizes import split_evenly
 from onnx_workbench.model.analysis.symbolic import floor_of_product, parse
 from onnx_workbench.model.inference import infer
 from onnx_workbench.model.inference.operators.cutting import _cut
-from onnx_workbench.model.inference.operators.sizes import split_evenly
 from onnx_workbench.model.io.reader.read import load
 from tests.model import builders
 

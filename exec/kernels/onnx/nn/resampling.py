@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import floor, prod
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, narrow, wid
 from onnx_workbench.exec.values.arrays import Array, check_size, empty
 from onnx_workbench.exec.values.limits import checkpoint
 from onnx_workbench.exec.values.statistics import describe
+from onnx_workbench.model.analysis.output_sizes import common_ratio, kept_ratio_size, scaled_size
 
 _MODES = ("nearest", "linear", "cubic")
 _NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
@@ -184,18 +185,14 @@ def _plan(
     )
     lengths = [shape[n] for n in numbers]
     if by_scale:
-        # float32 times a length, as other engines compute it: 0.6f × 5 is 3
-        targets = [
-            floor(np.float32(n) * np.float32(e - s) * np.float32(v))
-            for n, v, (s, e) in zip(lengths, values, bounds, strict=True)
-        ]
+        targets = [scaled_size(n, v, s, e) or 0 for n, v, (s, e) in zip(lengths, values, bounds, strict=True)]
         ratios, exact = values, False
     elif policy == "stretch":
         targets, exact = [int(v) for v in values], True
         ratios = [v / n if n else 1.0 for n, v in zip(lengths, values, strict=True)]
     else:
         ratio = _common_ratio(lengths, values, policy)
-        targets = [floor(ratio * n + 0.5) for n in lengths]
+        targets = [kept_ratio_size(n, ratio) for n in lengths]
         ratios, exact = [ratio] * len(lengths), False
     return [
         Axis(n, length, target, ratio, exact, s, e)
@@ -209,8 +206,7 @@ def _common_ratio(lengths: list[int], values: list[float], policy: str) -> float
         given = f"keep_aspect_ratio_policy is {policy!r} for lengths {lengths}"
         msg = f"{given}; expected stretch, not_larger or not_smaller and lengths from 1"
         raise KernelError(msg)
-    choose = min if policy == "not_larger" else max
-    return choose(v / n for n, v in zip(lengths, values, strict=True))
+    return common_ratio(lengths, values, policy)
 
 
 def _axis_numbers(axes: tuple[int, ...] | None, rank: int) -> tuple[int, ...]:

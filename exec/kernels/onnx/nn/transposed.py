@@ -16,6 +16,7 @@ from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, narrow, wid
 from onnx_workbench.exec.kernels.shared.windows import Tap, Window
 from onnx_workbench.exec.values.arrays import Array, check_size, empty, zeros
 from onnx_workbench.exec.values.limits import checkpoint
+from onnx_workbench.model.analysis.output_sizes import same_transposed_size, transposed_size
 
 
 @kernel("ConvTranspose", since=1)
@@ -104,17 +105,15 @@ def _transposed_window(
     dilations = _per_axis("dilations", dilations, rank, 1, 1)
     extra = _per_axis("output_padding", output_padding, rank, 0, 0)
     both = _per_axis("pads", pads, 2 * rank, 0, 0)
-    full = [
-        (n - 1) * s + (k - 1) * d + 1 + e
-        for n, s, k, d, e in zip(x.shape[2:], strides, kernel_sizes, dilations, extra, strict=True)
-    ]
+    axes = zip(x.shape[2:], kernel_sizes, dilations, strides, extra, strict=True)
+    full = [transposed_size(n, (k - 1) * d + 1, s, 0, 0, e) for n, k, d, s, e in axes]
     if output_shape is not None:
         wanted = list(output_shape[-rank:])  # some exporters add batch and channels
         if len(wanted) < rank:
             msg = f"output_shape is {list(output_shape)}; expected {rank} sizes"
             raise KernelError(msg)
     elif auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-        wanted = [n * s for n, s in zip(x.shape[2:], strides, strict=True)]
+        wanted = list(map(same_transposed_size, x.shape[2:], strides))
     else:
         if auto_pad == "VALID":
             both = (0,) * (2 * rank)

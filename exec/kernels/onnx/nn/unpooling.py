@@ -11,6 +11,7 @@ from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
 from onnx_workbench.exec.values.arrays import Array, zeros
 from onnx_workbench.exec.values.limits import checkpoint
+from onnx_workbench.model.analysis.output_sizes import transposed_size
 
 
 @kernel("MaxUnpool", since=9)
@@ -37,7 +38,7 @@ def max_unpool_9(
         )
         raise KernelError(msg)
     inferred = [
-        (n - 1) * s + k - pads[a] - pads[rank + a]
+        transposed_size(n, k, s, pads[a], pads[rank + a], 0)
         for a, (n, s, k) in enumerate(zip(x.shape[2:], strides, kernel_shape, strict=True))
     ]
     shape = (*x.shape[:2], *inferred)

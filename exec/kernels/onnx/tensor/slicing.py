@@ -13,6 +13,7 @@ from onnx_workbench.exec.kernels.registry import kernel, prepares
 from onnx_workbench.exec.kernels.shared.axes import KEPT_SHAPES, integers, normal_axes, normal_axis, scalar_int
 from onnx_workbench.exec.values.arrays import UNCHECKED, Array, check_size, zeros
 from onnx_workbench.exec.values.statistics import describe
+from onnx_workbench.model.analysis.output_sizes import split_evenly
 
 
 @kernel("Slice", since=1)
@@ -147,8 +148,7 @@ def split_18(
         msg = f"num_outputs is {count}, the node has {ctx.outputs} outputs; expected as many"
         raise KernelError(msg)
     length = x.shape[normal_axis(axis, x.ndim)]
-    part = -(-length // count)
-    return split_axis(x, axis, [min(part, max(length - i * part, 0)) for i in range(count)], count)
+    return split_axis(x, axis, split_evenly(length, count, even=False), count)
 
 
 def split_axis(x: Array, axis: int, lengths: Sequence[int] | None, count: int) -> tuple[Array, ...]:

@@ -1,21 +1,33 @@
 """Output sizes of operators, one function each: kernels call them with numbers, type inference with symbols too.
 
-A function returns None, or raises SizeMismatch, where there is no such size.
+A function returns None where there is no such size, or none is known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import floor
+from fractions import Fraction
+from math import ceil, floor, isfinite
+from typing import TypeVar, overload
 
 import numpy as np
 
 from onnx_workbench.model.analysis import symbolic
 from onnx_workbench.model.analysis.symbolic import AnySize
 
+_S = TypeVar("_S", int, AnySize)
+
 # -- windows -------------------------------------------------------------------------------------------------------
 
 
+@overload
+def window_count(
+    size: int, extent: int, stride: int, before: int, after: int, *, rounds_up: bool, may_overhang: bool = False
+) -> int | None: ...
+@overload
+def window_count(
+    size: AnySize, extent: int, stride: int, before: int, after: int, *, rounds_up: bool, may_overhang: bool = False
+) -> AnySize | None: ...
 def window_count(
     size: AnySize, extent: int, stride: int, before: int, after: int, *, rounds_up: bool, may_overhang: bool = False
 ) -> AnySize | None:
@@ -46,12 +58,12 @@ def same_count(size: AnySize, stride: int) -> AnySize | None:
     return symbolic.rounded_up(size, stride)
 
 
-def transposed_size(size: AnySize, extent: int, stride: int, before: int, after: int, further: int) -> AnySize:
+def transposed_size(size: _S, extent: int, stride: int, before: int, after: int, further: int) -> _S:
     """Return what a transposed convolution makes of an axis, with `further` as output_padding."""
     return (size - 1) * stride + (extent + further - before - after)
 
 
-def same_transposed_size(size: AnySize, stride: int) -> AnySize:
+def same_transposed_size(size: _S, stride: int) -> _S:
     """Return what a transposed convolution makes of an axis where padding is SAME_UPPER or SAME_LOWER."""
     return size * stride
 
@@ -68,6 +80,10 @@ def frame_count(length: AnySize, frame: AnySize, step: AnySize) -> AnySize | Non
 # -- resizing ------------------------------------------------------------------------------------------------------
 
 
+@overload
+def scaled_size(length: int, scale: float, start: float = 0.0, end: float = 1.0) -> int | None: ...
+@overload
+def scaled_size(length: AnySize, scale: float, start: float = 0.0, end: float = 1.0) -> AnySize | None: ...
 def scaled_size(length: AnySize, scale: float, start: float = 0.0, end: float = 1.0) -> AnySize | None:
     """Return what Resize makes of an axis by a scale, cropped to a part in tf_crop_and_resize.
 
@@ -94,19 +110,32 @@ def kept_ratio_size(length: int, ratio: float) -> int:
 # -- numbers -------------------------------------------------------------------------------------------------------
 
 
-def range_count(start: float, limit: float, delta: float) -> int:
-    """Return the length of a Range of numbers; `delta` is not 0."""
+def range_count(start: float, limit: float, delta: float, *, is_double: bool = False) -> int:
+    """Return the length of a Range, ceil((limit - start) / delta); `delta` is not 0.
+
+    The difference of real numbers is rounded to 32 bits, unless `is_double`, and the quotient is taken in double: one
+    in float32 would lose an element wherever it rounds down to an integer.
+    """
     if isinstance(start, int) and isinstance(limit, int) and isinstance(delta, int):
-        return max(-((start - limit) // delta), 0)
-    return max(int(np.ceil((limit - start) / delta)), 0)
+        return max(0, -((start - limit) // delta))
+    kind = np.float64 if is_double else np.float32
+    difference = float(kind(limit) - kind(start))
+    if not isfinite(difference):
+        return max(0, ceil((Fraction(limit) - Fraction(start)) / Fraction(delta)))
+    quotient = difference / delta
+    return max(0, ceil(quotient if isfinite(quotient) else Fraction(difference) / Fraction(delta)))
 
 
+@overload
+def split_evenly(size: int, count: int, *, even: bool) -> tuple[int, ...] | None: ...
+@overload
+def split_evenly(size: AnySize, count: int, *, even: bool) -> tuple[AnySize, ...] | None: ...
 def split_evenly(size: AnySize, count: int, *, even: bool) -> tuple[AnySize, ...] | None:
-    """Return the sizes of `count` parts of a dimension: equal, except for the last if `even` is not required."""
-    if count < 1:
-        return None
-    part = symbolic.dimension(size, count) if even else symbolic.rounded_up(size, count)
+    """Return the sizes of `count` parts of a dimension: equal ones, or unless `even` as long as there is enough."""
+    part = (symbolic.dimension if even else symbolic.rounded_up)(size, count)
     if part is None:
         return None
-    last = part if even else symbolic.extreme(size - part * (count - 1), 0, largest=True)
-    return (*(part for _ in range(count - 1)), last)
+    if even:
+        return (part,) * count
+    left = (symbolic.extreme(size - part * number, 0, largest=True) for number in range(count))
+    return tuple(symbolic.extreme(part, rest, largest=False) for rest in left)
