@@ -212,6 +212,40 @@ def _consumers(context: MenuContext) -> None:
 
 
 @action(
+    "go.next_edge",
+    "Select Next &Edge",
+    Menu.GO.section(2),
+    key="E",
+    on_graph=True,
+    when=_has_element,
+    on=("node", "value"),
+    tip="Select the next input or output of the node, as a click on its edge does. The arrow keys lead on from there.",
+    words="value input output wire tensor keyboard",
+)
+def _next_edge(context: MenuContext) -> None:
+    _step_edge(context, 1)
+
+
+@action(
+    "go.previous_edge",
+    "Select Previous Edge",
+    Menu.GO.section(2),
+    key="Shift+E",
+    on_graph=True,
+    when=_has_element,
+    words="value input output wire tensor keyboard",
+)
+def _previous_edge(context: MenuContext) -> None:
+    _step_edge(context, -1)
+
+
+def _step_edge(context: MenuContext, step: int) -> None:
+    tab = context.area.tab
+    if tab is not None:
+        tab.canvas.navigator.step_edge(step)
+
+
+@action(
     "go.origin",
     "Go to Pr&oducer",
     Menu.GO.section(2),
@@ -281,14 +315,11 @@ def _show_training(context: MenuContext) -> None:
     Menu.GO.section(3),
     key="Ctrl+Return",
     icon="info",
-    tip="Show the properties of the graph; a second time, those of the model.",
+    tip="Show the properties of the model in the Inspector.",
     words="inspector information metadata",
 )
 def _properties(context: MenuContext) -> None:
-    """Show the graph first, the model on repetition, as in Netron."""
-    workspace = context.opened
-    wanted = workspace.model if workspace.selection.current is workspace.graph else workspace.graph
-    workspace.selection.set([wanted])
+    context.opened.selection.set([context.opened.model])
     if context.docks.has("inspector"):
         context.docks.open("inspector")
 

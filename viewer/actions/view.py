@@ -189,6 +189,18 @@ def _beginning(context: MenuContext) -> None:
     _view(context).navigator.to_beginning()
 
 
+@action(
+    "view.end",
+    "&End of the Graph",
+    Menu.VIEW.section(1),
+    key="End",
+    on_graph=True,
+    words="outputs last bottom",
+)
+def _end(context: MenuContext) -> None:
+    _view(context).navigator.to_end()
+
+
 SWITCHES = (
     _switch("view.attributes", "Show A&ttributes", SHOW_ATTRIBUTES, "Ctrl+D", "attributes", "hide"),
     _switch("view.initializers", "Show Initiali&zers", SHOW_INITIALIZERS, "Ctrl+I", "initializers", "hide weights"),

@@ -245,4 +245,7 @@ _KEYS: Mapping[tuple[int, Qt.KeyboardModifier], Callable[[GraphView], object]] =
     (Qt.Key.Key_Return, _NONE): lambda view: view.expansion.toggle(view.picker.current_box()),
     (Qt.Key.Key_L, _NONE): lambda view: view.scenes.relayout(),
     (Qt.Key.Key_Home, _NONE): lambda view: view.navigator.to_beginning(),
+    (Qt.Key.Key_End, _NONE): lambda view: view.navigator.to_end(),
+    (Qt.Key.Key_E, _NONE): lambda view: view.navigator.step_edge(1),
+    (Qt.Key.Key_E, _SHIFT): lambda view: view.navigator.step_edge(-1),
 }

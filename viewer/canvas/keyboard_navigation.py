@@ -60,3 +60,13 @@ def first_box(scene: Scene) -> int:
         return int(inputs[0])
     along = 1 if scene.drawing.options.direction == "down" else 0
     return int(np.argmin(scene.rects[:, along]))
+
+
+def last_box(scene: Scene) -> int:
+    """Return the first output, or the box that ends last; -1 in an empty scene."""
+    if not len(scene.rects):
+        return -1
+    outputs = np.flatnonzero(scene.kinds == Kind.OUTPUT)
+    if len(outputs):
+        return int(outputs[0])
+    return int(np.argmax(scene.corners[:, 3 if scene.drawing.options.direction == "down" else 2]))

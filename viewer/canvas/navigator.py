@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from PySide6.QtCore import QObject, Signal
 
 from onnx_workbench.model.ir.attributes import Attribute
-from onnx_workbench.model.ir.graph import Graph, Node
+from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.viewer.canvas import keyboard_navigation
 from onnx_workbench.viewer.canvas.expansion import NodeExpansion
 from onnx_workbench.viewer.canvas.paint.batch_drawing import Area
@@ -54,13 +54,16 @@ class Navigator(QObject):
         self._scenes = scenes
         self._expansion = expansion
         self._pending_item: Item | None = None  # to be revealed in the next scene
+        self._edge_node: Node | None = None  # whose edges `step_edge` selects
         self._pending_position: ViewPosition | None = None  # to return to in the next scene
         self._keeps_zoom = False  # when the pending item is revealed
+        self._shows_selected = False  # in the next scene
         navigation = context.navigation
         navigation.view_position = self.position
         navigation.is_drawn = self.is_drawn
         navigation.reveal_requested.connect(self.reveal)
         navigation.scroll_requested.connect(self.scroll_to)
+        navigation.area_requested.connect(self._show_selected)
         navigation.parent_shown.connect(self._on_parent_shown)
         navigation.returned.connect(self._on_returned)
         scenes.scene_shown.connect(self._on_scene)
@@ -75,6 +78,8 @@ class Navigator(QObject):
         self.forget()
         if position is not None:
             self.to_position(position)
+        if self._shows_selected:
+            self._show_selected()
         if item is not None:
             self._reveal(item, keeps_zoom=keeps_zoom)
 
@@ -97,6 +102,19 @@ class Navigator(QObject):
     def to_beginning(self) -> None:
         """Show the beginning of the graph at the current zoom."""
         self._jump(lambda: self._surface.show_beginning(self._surface.viewport.scale))
+
+    def to_end(self) -> None:
+        """Show the end of the graph at the current zoom: its last rank, at the lower or right edge of the view."""
+        scene, surface = self._surface.scene, self._surface
+        box = keyboard_navigation.last_box(scene) if scene is not None else -1
+        if scene is None or box < 0:
+            return
+        left, top, width, height = scene.rect(box)
+        if scene.drawing.options.direction == "down":
+            ends = left + width / 2, top + height, surface.width() / 2, surface.height() - 32.0
+        else:
+            ends = left + width, top + height / 2, surface.width() - 32.0, surface.height() / 2
+        self._jump(lambda: surface.scroll_to(*ends))
 
     def to_selection(self) -> None:
         """Fit the selection into the view."""
@@ -159,19 +177,59 @@ class Navigator(QObject):
             surface.centre_at(1.0, (area[0] + area[2]) / 2, (area[1] + area[3]) / 2)
         surface.show_area(area, _AROUND)
 
+    def _show_selected(self) -> None:
+        """Bring all of the selection into view as it is drawn: nodes of a closed group by its box."""
+        self._shows_selected = self._surface.scene is None or self._scenes.is_busy
+        area = None if self._shows_selected else self._selected_area()
+        if area is None:
+            return
+        scale = min(max(self._surface.viewport.scale, READABLE), self._surface.viewport.fitting(area, _AROUND))
+        self._surface.centre_at(min(scale, 1.0), (area[0] + area[2]) / 2, (area[1] + area[3]) / 2)
+
     def walk(self, way: keyboard_navigation.Way) -> None:
         """Select the next box in the direction of an arrow key."""
         scene = self._surface.scene
         if scene is None:
             return
-        box = self._picker.current_box()
-        box = keyboard_navigation.step(scene, box, way) if box >= 0 else keyboard_navigation.first_box(scene)
+        box = self._end_of_edge(scene, way)
+        if box < 0:
+            box = self._picker.current_box()
+            box = keyboard_navigation.step(scene, box, way) if box >= 0 else keyboard_navigation.first_box(scene)
         if box < 0:
             return
         self._picker.select_box(box)
         area = scene.bounds_of([box])
         if area is not None:
             self._surface.show_area(area, 64.0)
+
+    def _end_of_edge(self, scene: Scene, way: keyboard_navigation.Way) -> int:
+        """Return the box to which an arrow key leads from the edges of a selected value; -1 if no edge is selected."""
+        value = self._context.selection.current
+        if not isinstance(value, Value) or scene.drawing.boxes_of(value):
+            return -1
+        edges = scene.drawing.edges_of(value)
+        return int(scene.drawing.edges[edges[0], 0 if way in ("up", "left") else 1]) if edges else -1
+
+    def step_edge(self, by: int) -> None:
+        """Select the next, or with -1 the previous, input or output of a node: of the one that was selected before."""
+        scene, current = self._surface.scene, self._context.selection.current
+        if scene is None:
+            return
+        if isinstance(current, Node):
+            self._edge_node = current
+        node = self._edge_node
+        if node is None or (isinstance(current, Value) and current not in (*node.inputs, *node.outputs)):
+            consumers = current.consumers if isinstance(current, Value) else ()
+            node = self._edge_node = (current.producer if isinstance(current, Value) else None) or next(
+                iter(consumers), None
+            )
+        if node is None:
+            return
+        drawn = scene.drawing.edges_of
+        values = [v for v in dict.fromkeys((*node.inputs, *node.outputs)) if v is not None and drawn(v)]
+        if values:
+            at = values.index(current) + by if current in values else (0 if by > 0 else -1)
+            self._context.selection.set([values[at % len(values)]])
 
     # -- inside ----------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ class Navigation(QObject):
 
     graph_shown = Signal(object)  # Graph
     reveal_requested = Signal(object)  # Item to centre, after its graph was shown and it was selected
+    area_requested = Signal()  # the selection is to be brought into view, closed groups as they are
     scroll_requested = Signal(object)  # Item: as `reveal_requested`, at the current zoom
     parent_shown = Signal(object)  # Node whose body was left by `go_up`; keep it in view at the graph's last position
     returned = Signal(object)  # an earlier result of `view_position`: restore that part of the graph
@@ -68,6 +69,18 @@ class Navigation(QObject):
                 self.show(graph)
             self._selection.set(chosen)
             (self.scroll_requested if keeps_zoom else self.reveal_requested).emit(chosen[-1])
+
+    def show_all(self, items: Iterable[Item]) -> None:
+        """Select several objects of one graph and bring them into view together; closed groups stay closed."""
+        chosen = [item for item in items if not _is_removed(item)]
+        graph = graph_of(chosen[-1]) if chosen else None
+        if graph is None or not is_in_model(graph):
+            return
+        with self.history.jump():
+            if not self.is_drawn(graph):
+                self.show(graph)
+            self._selection.set(chosen)
+            self.area_requested.emit()
 
     def go_back(self) -> None:
         """Return to the position before the last jump: its graph, selection, and the part in view."""

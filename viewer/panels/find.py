@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, QSize, Qt, QTimer
-from PySide6.QtGui import QFontMetrics, QKeyEvent, QPalette
+from PySide6.QtGui import QFontMetrics, QHideEvent, QKeyEvent, QPalette, QShowEvent
 from PySide6.QtWidgets import (
     QHeaderView,
     QLabel,
@@ -190,13 +190,27 @@ class FindPanel(Panel):
         else:
             self.status.setText(_HELP)
         if finished:
-            self.workspace.highlights.mark("matches", self.matches.items)
+            self._mark()
 
     def _on_failed(self, error: ModelError) -> None:
         """Keep the matches found so far."""
         count = len(self.matches.items)
         self.status.setText(f"{error} {count_text(count)} found before." if count else str(error))
-        self.workspace.highlights.mark("matches", self.matches.items)
+        self._mark()
+
+    def _mark(self) -> None:
+        """Mark the matches on the graph while the search is in view."""
+        shown = self.matches.items if self.isVisible() and self.box.text().strip() else ()
+        self.workspace.highlights.mark("matches", shown)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Take the marks away with the search."""
+        super().hideEvent(event)
+        self._mark()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._mark()
 
     def _on_current(self, index: QModelIndex) -> None:
         if index.isValid():
@@ -219,7 +233,7 @@ class FindPanel(Panel):
         row = (row + by) % count if row >= 0 else (0 if by > 0 else count - 1)
         self.list.setCurrentIndex(self.matches.index(row))
         if not self._search.running:
-            self.workspace.highlights.mark("matches", self.matches.items)
+            self._mark()
 
     def _focus_graph(self) -> None:
         """Return to the graph, keeping the selection; the query stays for the next time."""

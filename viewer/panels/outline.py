@@ -200,9 +200,11 @@ class OutlinePanel(Panel):
         elif not items:
             return
         self._following = True
-        only = next(iter(items)) if len(items) == 1 else None
-        if isinstance(only, Node) and only.graph is self.workspace.graph:
+        only = rows[0].data(ObjectRole) if len(rows) == 1 and not self.tree.adds else None
+        if isinstance(only, Node):
             self.workspace.navigation.reveal(only)
+        elif isinstance(only, (Scope, Stretch)):
+            self.workspace.navigation.show_all(items)
         else:
             selection.set(items)
         self._following = False

@@ -432,12 +432,12 @@ class RunComparisonPanel(Panel):
     def _colour(self) -> None:
         overlays = self.workspace.runs.overlays
         self._heating.stop()
-        differ = any(row.difference.problem or row.difference.max_abs for row in self.rows)
-        if not self.colour.isChecked() or not differ:
+        if not self.colour.isChecked() or not self._verdict[1]:  # values that agree have no colour
             if self._is_colouring:
                 overlays.choose("")
             return
-        rows = self.rows
+        rows, tolerance = self.rows, self._tolerance
+        rows = rows if tolerance is None else [replace(row, tolerance=tolerance) for row in rows]
         self._heating.start(
             lambda progress: self._heats(rows, progress),
             lambda numbers: overlays.show(numbers, self._title),
@@ -447,7 +447,7 @@ class RunComparisonPanel(Panel):
         numbers: dict[Node, float] = {}
         for row in progress.paced(rows):
             value = self.workspace.results.value_by_number(row.key[1])
-            if value is not None and value.producer is not None:
+            if value is not None and value.producer is not None and not row.is_close:
                 numbers[value.producer] = max(compare.heat_of(row), numbers.get(value.producer, 0.0))
         return numbers
 

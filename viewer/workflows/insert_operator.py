@@ -128,6 +128,10 @@ def insert(workspace: DocumentContext, operator: OperatorEntry, graph: Graph, *,
                 edit, graph, operator.op_type, inputs, domain=operator.domain, overload=operator.overload, before=before
             )
     workspace.navigation.reveal(node, keeps_zoom=True)
+    if operator.schema is not None and any(
+        formal.required and name not in node.attributes for name, formal in operator.schema.attributes.items()
+    ):
+        workspace.trigger("panel.inspector")  # which asks for them
     return node
 
 
