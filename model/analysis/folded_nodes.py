@@ -1,7 +1,8 @@
 """Nodes that only compute sizes or prepare constants, and the nodes these are for.
 
 ``Shape → Gather → Unsqueeze → Concat`` into the shape of a Reshape is size arithmetic; ``Cast``, ``Transpose`` and
-``DequantizeLinear`` of weights prepare constants. A graph reads as its architecture without them.
+``DequantizeLinear`` of weights prepare constants. A graph reads as its architecture without them. Nodes of kinds that
+the user chooses, such as Cast, are folded too: the edges lead through them.
 """
 
 from __future__ import annotations
@@ -14,22 +15,27 @@ from onnx_workbench.model.analysis.scoping import run_order
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.schemas import traits
-from onnx_workbench.model.schemas.traits import OperatorTraits
 
 #: Purpose of the nodes behind an input.
-Purpose = Literal["sizes", "weights"]
+Purpose = Literal["sizes", "weights", "folded"]
+
+#: A kind to fold: QuantizeLinear with the DequantizeLinear that alone uses its result. Others are `kind_of` a node.
+QUANTIZE_PAIRS = "QuantizeLinear → DequantizeLinear"
+_PAIR = ("QuantizeLinear", "DequantizeLinear")
 
 _CHEAP = frozenset({"tensor", "constant", "quantization"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoldedNodes:
-    """Nodes of one graph that only compute sizes or prepare constants.
+    """Nodes of one graph that only compute sizes or prepare constants, or are of a kind to fold.
 
-    `users` maps each to one other node that uses its results, directly or through folded nodes.
+    `users` maps each to one other node that uses its results, directly or through folded nodes. `passed` are those of a
+    kind to fold: the edge of their first input leads on to their users.
     """
 
     users: Mapping[Node, Node]
+    passed: Collection[Node] = frozenset()
 
     def __contains__(self, node: object) -> bool:
         return node in self.users
@@ -38,15 +44,26 @@ class FoldedNodes:
         """Return what inputs of a node such nodes compute."""
         if not self.users:
             return ()
-        found = {_purpose(user, index) for index, value in enumerate(user.inputs) if self._folds(value)}
+        found = {self._purpose(user, index) for index, value in enumerate(user.inputs) if self._folds(value)}
         return tuple(sorted(found))
+
+    def without(self, nodes: Collection[Node]) -> FoldedNodes:
+        """Return them without some nodes."""
+        users = {node: user for node, user in self.users.items() if node not in nodes}
+        return FoldedNodes(users, {node for node in self.passed if node not in nodes})
+
+    def origin(self, value: Value) -> Value:
+        """Return the value that a value is passed on from, through folded nodes; itself if there are none."""
+        while value.producer in self.passed and value.producer is not None and value.producer.inputs[0] is not None:
+            value = value.producer.inputs[0]
+        return value
 
     def behind(self, user: Node, purpose: Purpose | None = None, most: int | None = None) -> list[Node]:
         """Return the nodes behind the inputs of a node, nearest first; at most some. Linear in the result."""
         pending = [
             value.producer
             for index, value in enumerate(user.inputs)
-            if self._folds(value) and value is not None and purpose in (None, _purpose(user, index))
+            if self._folds(value) and value is not None and purpose in (None, self._purpose(user, index))
         ]
         found: dict[Node, None] = {}
         for node in pending:  # grows
@@ -61,16 +78,73 @@ class FoldedNodes:
     def _folds(self, value: Value | None) -> bool:
         return value is not None and value.producer in self.users
 
+    def _purpose(self, user: Node, index: int) -> Purpose:
+        value = user.inputs[index]
+        if value is not None and value.producer in self.passed:
+            return "folded"
+        return "sizes" if index in traits.of(user).sizes else "weights"
+
 
 #: The result for a graph without folded nodes.
 NOTHING_FOLDED = FoldedNodes({})
 
 
-def find_folded_nodes(graph: Graph, progress: Progress = SILENT) -> FoldedNodes:
-    """Return the nodes of a graph that only compute sizes or prepare constants (subgraphs have their own).
+def find_folded_nodes(
+    graph: Graph, progress: Progress = SILENT, kinds: Collection[str] = (), *, helpers: bool = True
+) -> FoldedNodes:
+    """Return the nodes of a graph that are folded (subgraphs have their own): `helpers`, and those of some kinds.
 
-    Linear in nodes and edges, about 3 µs a node. Any thread while the model does not change; reads no file.
+    Helpers only compute sizes or prepare constants. Linear in nodes and edges, about 3 µs a node. Any thread while the
+    model does not change; reads no file.
     """
+    folded = _find_helpers(graph, progress) if helpers else NOTHING_FOLDED
+    return _with_kinds(graph, folded, kinds, progress) if kinds else folded
+
+
+def kind_of(node: Node) -> str:
+    """Return the kind of a node: its operator, with the domain unless that is the default one."""
+    return f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+
+
+def _with_kinds(graph: Graph, folded: FoldedNodes, kinds: Collection[str], progress: Progress) -> FoldedNodes:
+    """Return the folded nodes with those of some kinds, which may be called by no body and be no output."""
+    functions = {function.key for function in graph.model.functions} if graph.model is not None else set()
+    users, passed = dict(folded.users), set[Node]()
+    for node in progress.paced(reversed(run_order(graph, progress))):
+        if node in users or not _is_of(node, kinds) or not _passes(node, folded):
+            continue
+        uses = [user for user, _ in _uses(node)]
+        inside = [user for user in uses if isinstance(user, Node) and user.graph is graph and not user.bodies]
+        if not uses or len(inside) < len(uses):
+            continue
+        if all(user in passed or (user not in users and user.operator not in functions) for user in inside):
+            users[node] = users.get(inside[0], inside[0])
+            passed.add(node)
+    return FoldedNodes(users, passed)
+
+
+def _is_of(node: Node, kinds: Collection[str]) -> bool:
+    """Return whether a node is of one of some kinds."""
+    if kind_of(node) in kinds:
+        return True
+    if QUANTIZE_PAIRS not in kinds or node.op_type not in _PAIR or node.domain:
+        return False
+    if node.op_type == _PAIR[0]:
+        return all(isinstance(user, Node) and user.op_type == _PAIR[1] for user, _ in _uses(node))
+    maker = node.inputs[0].producer if node.inputs and node.inputs[0] is not None else None
+    return maker is not None and maker.op_type == _PAIR[0] and _is_of(maker, kinds)
+
+
+def _passes(node: Node, folded: FoldedNodes) -> bool:
+    """Return whether a node makes one value of one other and of constants."""
+    first = node.inputs[0] if node.inputs else None
+    if node.bodies or first is None or first.initializer is not None or first.producer in folded.users:
+        return False
+    others = (value for value in node.inputs[1:] if value is not None)
+    return len(node.outputs) == 1 and all(_is_constant(value, folded.users) for value in others)
+
+
+def _find_helpers(graph: Graph, progress: Progress) -> FoldedNodes:
     if not _may_have_any(graph, progress):
         return NOTHING_FOLDED
     order = run_order(graph, progress)
@@ -165,8 +239,3 @@ def _uses(node: Node) -> Iterator[tuple[Node | Graph, int]]:
     for value in node.outputs:
         if value is not None:
             yield from value.uses
-
-
-def _purpose(user: Node, index: int) -> Purpose:
-    known: OperatorTraits = traits.of(user)
-    return "sizes" if index in known.sizes else "weights"

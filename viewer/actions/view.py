@@ -5,6 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from onnx_workbench.model.analysis.folded_nodes import QUANTIZE_PAIRS, kind_of
+from onnx_workbench.model.ir.graph import Node
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.actions.action import (
     Action,
     Menu,
@@ -199,6 +202,69 @@ def _beginning(context: MenuContext) -> None:
 )
 def _end(context: MenuContext) -> None:
     _view(context).navigator.to_end()
+
+
+def _is_kind_folded(kind: str, context: MenuContext) -> bool:
+    return context.document_open and kind in _view(context).scenes.folded_kinds
+
+
+def _toggle_kind(kind: str, context: MenuContext) -> None:
+    scenes = _view(context).scenes
+    scenes.fold_kinds(scenes.folded_kinds ^ {kind})
+
+
+def _fold(action_id: str, title: str, kind: str, words: str) -> Action:
+    return action(
+        action_id,
+        title,
+        Submenu.FOLDS,
+        checked=partial(_is_kind_folded, kind),
+        tip="Show nodes of this kind as tags on the nodes that use their results. Remembered with the file.",
+        words=f"hide collapse tag {words}",
+    )(partial(_toggle_kind, kind))
+
+
+FOLDS = (
+    _fold("view.fold_pairs", "Quantize and Dequantize Pairs", QUANTIZE_PAIRS, "qdq int8 quantization"),
+    _fold("view.fold_casts", "Casts", "Cast", "convert float16"),
+    _fold("view.fold_identity", "Identity", "Identity", "copy"),
+)
+
+
+def _selected_kind(context: MenuContext) -> str:
+    item = context.workspace.selection.current if context.workspace is not None else None
+    return kind_of(item) if isinstance(item, Node) else ""
+
+
+def _kind_title(context: MenuContext) -> str:
+    kind = _selected_kind(context)
+    verb = "Show" if _is_kind_folded(kind, context) else "Fold"
+    return f"{verb} All {display(kind, 40)}" if kind else "Fold All of the Selected Kind"
+
+
+@action(
+    "view.fold_kind",
+    "Fold All of the Selected Kind",
+    Submenu.FOLDS,
+    when=lambda context: bool(_selected_kind(context)),
+    label=_kind_title,
+    on=("node",),
+    tip="Fold all nodes with the operator of the selected one, if they have one input beside constants, or show them.",
+    words="hide collapse tag operator reshape transpose",
+)
+def _fold_kind(context: MenuContext) -> None:
+    _toggle_kind(_selected_kind(context), context)
+
+
+@action(
+    "view.unfold_kinds",
+    "Show All Kinds",
+    Submenu.FOLDS,
+    when=lambda context: context.document_open and bool(_view(context).scenes.folded_kinds),
+    words="unfold hidden tags",
+)
+def _unfold_kinds(context: MenuContext) -> None:
+    _view(context).scenes.fold_kinds(())
 
 
 SWITCHES = (

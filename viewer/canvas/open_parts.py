@@ -62,7 +62,7 @@ class OpenParts:
 
     def _key(self, part: object) -> Hashable:
         match part:
-            case [list() as path, [int(), str()] as position, ("sizes" | "weights") as purpose]:
+            case [list() as path, [int(), str()] as position, ("sizes" | "weights" | "folded") as purpose]:
                 instance, graph = self._instance(path)
                 node = self._node(graph, position)
                 return (instance, node, purpose) if node is not None else None

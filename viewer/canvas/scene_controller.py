@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
@@ -68,6 +69,7 @@ class SceneController(QObject):
         self._graph = context.graph
         self._pending = _Pending()
         self._types: TypeOf | None = None
+        self._kinds: frozenset[str] = frozenset()
         self._shown_first: tuple[float, float, float] | None = None
         self._loader = SceneLoader(context, surface.fonts, self.type_of, self)
         self._loader.scene_ready.connect(self._show_scene)
@@ -93,10 +95,22 @@ class SceneController(QObject):
             names=get(SHOW_NAMES),
             fold_shared_constants=get(FOLD_SHARED),
             fold_nodes=get(FOLD_NODES),
+            kinds=self._kinds,
             groups=self.state.groups if self.state.groups is not None else _GROUPS[get(GROUPS)],
             direction=direction,
             columns=_COLUMNS if get(COLUMNS) else inf,
         )
+
+    @property
+    def folded_kinds(self) -> frozenset[str]:
+        """Kinds of nodes that are folded into tags, in all graphs; see `find_folded_nodes`."""
+        return self._kinds
+
+    def fold_kinds(self, kinds: Iterable[str]) -> None:
+        """Fold the nodes of some kinds, and no others but those that the settings fold."""
+        self._kinds = frozenset(kinds)
+        self._pending.whole = self._pending.whole or self._surface.is_fitted
+        self._updater.request_redraw()
 
     @property
     def state(self) -> GraphViewState:
@@ -232,7 +246,8 @@ class SceneController(QObject):
 
     def open_parts(self) -> dict[str, Any]:
         """Return the open parts of the shown graph, saved with the file."""
-        return {"grouped": not self.state.is_new, "parts": OpenParts(self._graph).write(self.state.expanded)}
+        parts = OpenParts(self._graph).write(self.state.expanded)
+        return {"grouped": not self.state.is_new, "parts": parts, "folded": sorted(self._kinds)}
 
     def restore_open_parts(self, saved: Any) -> None:
         """Restore open parts; invalid entries are ignored."""
@@ -240,7 +255,9 @@ class SceneController(QObject):
             return
         state, parts = self.state, OpenParts(self._graph).read(saved.get("parts"))
         is_new = state.is_new and saved.get("grouped") is not True
-        if parts != state.expanded or is_new != state.is_new:
+        kinds = saved.get("folded")
+        before, self._kinds = self._kinds, frozenset(map(str, kinds)) if isinstance(kinds, list) else self._kinds
+        if self._kinds != before or parts != state.expanded or is_new != state.is_new:
             state.expanded, state.is_new = parts, is_new
             self._surface.set_scene(None)
             self.load(first=True)

@@ -75,7 +75,7 @@ class SceneLoader(QObject):
         self._type_of = type_of
         self._ids = Ids()
         self._cards: BoxFactory | None = None
-        self._folded: dict[Graph, FoldedNodes] = {}  # cache for unchanged graphs
+        self._folded: dict[tuple[Graph, bool, frozenset[str]], FoldedNodes] = {}  # cache for unchanged graphs
         self._task: Task[Any] | None = None
         self.state = ""  # notice while there is no scene yet
         workspace.tasks.progressed.connect(self._on_progress)
@@ -115,18 +115,20 @@ class SceneLoader(QObject):
     def _find_groups(self, request: SceneRequest, progress: Progress) -> frozenset[Hashable]:
         """Find the groups and folded nodes of a graph, and return the open groups. Reads the model."""
         graph, options, grouping = request.graph, request.options, self._workspace.grouping
-        if options.fold_nodes:
-            self.folded_nodes(graph, progress)
+        if options.folds:
+            self.folded_nodes(options, graph, progress)
         if not options.are_grouped(graph):
             return request.expanded
         tree = grouping.find(graph, progress, asked=options.groups is True)
         return request.expanded | initial_expansion(tree) if request.is_new else request.expanded
 
-    def folded_nodes(self, graph: Graph, progress: Progress = SILENT) -> FoldedNodes:
-        """Return the nodes of a graph that can be folded into tags. Reads the model; any thread."""
-        found = self._folded.get(graph)
+    def folded_nodes(self, options: DrawingOptions, graph: Graph, progress: Progress = SILENT) -> FoldedNodes:
+        """Return the nodes of a graph that are folded into tags. Reads the model; any thread."""
+        key = (graph, options.fold_nodes, options.kinds)
+        found = self._folded.get(key)
         if found is None:
-            found = self._folded[graph] = find_folded_nodes(graph, progress)
+            found = find_folded_nodes(graph, progress, options.kinds, helpers=options.fold_nodes)
+            self._folded[key] = found
         return found
 
     def _draw(
@@ -135,7 +137,7 @@ class SceneLoader(QObject):
         """Draw a graph, pausing every few milliseconds. On the GUI thread, as texts are measured."""
         builder = DrawingBuilder(
             request.graph, request.options, expanded, self._ids, cards, self._type_of,
-            self._workspace.grouping.tree, self.folded_nodes,
+            self._workspace.grouping.tree, partial(self.folded_nodes, request.options),
         )  # fmt: skip
         yield from builder.steps()
         return builder

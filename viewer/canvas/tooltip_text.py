@@ -29,6 +29,7 @@ _BUTTONS = {
 _PURPOSES: Mapping[Purpose, str] = {
     "sizes": "Nodes that only compute sizes:",
     "weights": "Nodes that only prepare constants:",
+    "folded": "Nodes of kinds that are folded:",
 }
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 
-from onnx_workbench.model.analysis.folded_nodes import find_folded_nodes, may_fold
+from onnx_workbench.model.analysis.folded_nodes import QUANTIZE_PAIRS, find_folded_nodes, may_fold
 from onnx_workbench.model.io.reader.read import load
 from tests.model.builders import model, node
 from tests.real_models import RealModels
@@ -149,3 +149,50 @@ def test_a_bert_is_its_architecture():
     drawn = Counter(node.op_type for node in graph.nodes if node not in found)
     assert drawn["Shape"] == 0
     assert drawn["Softmax"] == 2
+
+
+CASTS = (
+    HEAD
+    + """
+g (float[4] x) => (float[4] y, float16[4] z)
+<float scale = {0.5}, int8 zero = {0}>
+{
+    [out] z = Cast <to: int = 10> (x)
+    [cast] a = Cast <to: int = 10> (x)
+    [copy] b = Identity (a)
+    [back] c = Cast <to: int = 1> (b)
+    [q] q = QuantizeLinear (c, scale, zero)
+    [dq] d = DequantizeLinear (q, scale, zero)
+    [alone] e = QuantizeLinear (d, scale, zero)
+    [int] f = Cast <to: int = 1> (e)
+    [relu] r = Relu (f)
+    [add] y = Add (r, d)
+}"""
+)
+
+
+def folded_kinds(*kinds: str) -> tuple[set[str], dict[str, str]]:
+    """Names of the folded nodes, and of the values that their results are passed on from."""
+    found = find_folded_nodes(model(CASTS).graph, kinds=kinds)
+    passed = {node: node.outputs[0] for node in found.users}
+    return {node.name for node in passed}, {n.name: found.origin(v).name for n, v in passed.items() if v is not None}
+
+
+def test_nodes_of_chosen_kinds_are_folded_into_their_users():
+    assert folded_kinds("Cast") == ({"cast", "back", "int"}, {"cast": "x", "back": "b", "int": "e"})
+    assert folded_kinds("Cast", "Identity") == (
+        {"cast", "copy", "back", "int"},
+        {"cast": "x", "copy": "x", "back": "x", "int": "e"},
+    )
+    assert folded_kinds() == (set(), {})
+
+
+def test_quantizations_are_folded_only_in_pairs():
+    assert folded_kinds(QUANTIZE_PAIRS) == ({"q", "dq"}, {"q": "c", "dq": "c"})
+    names, _ = folded_kinds("QuantizeLinear")
+    assert names == {"q", "alone"}
+
+
+def test_what_combines_values_or_is_an_output_stays():
+    found = find_folded_nodes(model(CASTS).graph, kinds={"Add", "Relu", "Cast"})
+    assert {node.name for node in found.users} == {"cast", "back", "int", "relu"}

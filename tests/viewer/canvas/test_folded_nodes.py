@@ -12,6 +12,7 @@ from PySide6.QtCore import QPointF, Qt
 from onnx_workbench.model.edits import nodes
 from onnx_workbench.model.history.steps import SetGraphOutputs, SetInput
 from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.ir.graph import Function
 from onnx_workbench.viewer.canvas.paint.export import render_graph
 from onnx_workbench.viewer.canvas.scene.builder import build
@@ -24,6 +25,7 @@ from onnx_workbench.viewer.style.theme import theme
 from tests.real_models import RealModels
 from tests.viewer.canvas.graphs import Graphs
 from tests.viewer.canvas.painting import wait
+from tests.viewer.opening import opened, run
 
 SIZES = ["Shape", "Gather", "Unsqueeze", "Concat"]
 
@@ -372,3 +374,71 @@ def test_a_picture_has_the_folded_nodes_where_that_is_wanted(qapp, reshaped, tmp
     for unfold in (False, True):
         render_graph(reshaped.model().graph, path, groups=False, unfold=unfold)
         assert [f">{operator}</text>" in path.read_text("utf-8") for operator in (*SIZES, "Cast")] == [unfold] * 5
+
+
+@pytest.fixture
+def casts() -> Graphs:
+    """x → Cast → Identity → Relu → Cast → Neg, and Relu → Exp."""
+    g = Graphs()
+    g.input("x", "N", 4)
+    g.node("Cast", ["x"], ["a"], name="first", to=1)
+    g.node("Identity", ["a"], ["b"], name="copy")
+    g.node("Relu", ["b"], ["r"], name="relu")
+    g.node("Cast", ["r"], ["c"], name="second", to=1)
+    g.node("Neg", ["c"], ["y"], name="neg")
+    g.node("Exp", ["r"], ["z"], name="exp")
+    g.outputs("y", "z")
+    return g
+
+
+def ends(drawing):
+    names = [box.title for box in drawing.boxes]
+    return sorted((names[source], names[target]) for source, target in drawing.edges.tolist())
+
+
+def test_edges_lead_through_nodes_of_folded_kinds(show, qtbot, casts):
+    view = show(casts.model())
+    view.scenes.fold_kinds({"Cast", "Identity"})
+    wait(qtbot, view)
+    drawing = view.scene.drawing
+    assert drawn(drawing) == ["Relu", "Neg", "Exp"]
+    assert ends(drawing) == [("Exp", "z"), ("Neg", "y"), ("Relu", "Exp"), ("Relu", "Neg"), ("x", "Relu")]
+    (relu,) = drawing.boxes_of(casts.values["r"].producer)
+    assert [(tag.purpose, tag.nodes) for tag in drawing.boxes[relu].tags] == [("folded", 2)]
+    assert drawing.edges_of(casts.values["x"]) == drawing.edges_of(casts.values["b"])
+    view.expansion.toggle_tags(relu)
+    wait(qtbot, view)
+    assert drawn(view.scene.drawing) == ["Cast", "Identity", "Relu", "Neg", "Exp"]
+    view.scenes.fold_kinds(())
+    wait(qtbot, view)
+    assert drawn(view.scene.drawing) == ["Cast", "Identity", "Relu", "Cast", "Neg", "Exp"]
+
+
+def test_a_folded_node_is_drawn_when_it_is_to_be_shown(show, qtbot, casts):
+    view = show(casts.model())
+    view.scenes.fold_kinds({"Cast", "Identity"})
+    wait(qtbot, view)
+    view.workspace.navigation.reveal(casts.values["c"].producer)
+    wait(qtbot, view)
+    assert drawn(view.scene.drawing) == ["Relu", "Cast", "Neg", "Exp"]
+
+
+def test_folded_kinds_are_chosen_under_view_and_remembered_with_the_file(make_window, qtbot, tmp_path, casts):
+    path = tmp_path / "casts.onnx"
+    save(casts.model(), path)
+    window = make_window()
+    tab = opened(window, qtbot, path)
+    run(window, "view.fold_casts")
+    wait(qtbot, tab.view)
+    tab.workspace.selection.set([next(n for n in tab.workspace.graph.nodes if n.op_type == "Identity")])
+    run(window, "view.fold_kind")
+    wait(qtbot, tab.view)
+    assert drawn(tab.view.scene.drawing) == ["Relu", "Neg", "Exp"]
+    window.close()
+    again = make_window()
+    tab = opened(again, qtbot, path)
+    wait(qtbot, tab.view)
+    assert drawn(tab.view.scene.drawing) == ["Relu", "Neg", "Exp"]
+    run(again, "view.unfold_kinds")
+    wait(qtbot, tab.view)
+    assert len(drawn(tab.view.scene.drawing)) == 6

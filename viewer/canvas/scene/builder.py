@@ -131,6 +131,7 @@ class DrawingBuilder:
         self._folds_of = folds_of
         self._unfolded = _unfolded(expanded)
         self._hidden: dict[Node, Node] = {}
+        self._passed: set[Node] = set()  # those through which edges lead
         self._behind: set[tuple[Value, int]] = set()  # edges to nodes folded into tags
         self._drawn_elsewhere: dict[Value, bool] = {}
         self._grouped = options.are_grouped(graph)
@@ -169,16 +170,17 @@ class DrawingBuilder:
             grouped=self._grouped,
             has_groups=self._root.tree is not None and bool(self._root.tree.root.children),
             folded=self._folded,
-            hidden=FoldedNodes(self._hidden) if self._hidden else NOTHING_FOLDED,
+            hidden=FoldedNodes(self._hidden, self._passed) if self._hidden else NOTHING_FOLDED,
             also=self._also,
         )
 
     def _level(self, graph: Graph, instance: Hashable, container: int, outer: _Level | None) -> _Level:
-        folds = self._folds_of(graph) if self._options.fold_nodes else NOTHING_FOLDED
+        folds = self._folds_of(graph) if self._options.folds else NOTHING_FOLDED
         if instance in self._unfolded:
             shown = {node for user, purpose in self._unfolded[instance] for node in folds.behind(user, purpose)}
-            folds = FoldedNodes({node: user for node, user in folds.users.items() if node not in shown})
+            folds = folds.without(shown)
         self._hidden.update(folds.users)
+        self._passed.update(folds.passed)
         return _Level(graph, instance, container, outer, self._tree_of(graph) if self._grouped else None, folds)
 
     def amend(
@@ -266,7 +268,7 @@ class DrawingBuilder:
         return bool(uses) and all(user in level.hidden for user in uses)
 
     def _tags(self, level: _Level, node: Node) -> tuple[FoldTag, ...]:
-        if not self._options.fold_nodes:
+        if not self._options.folds:
             return ()
         hidden = level.hidden
         tags = [
@@ -389,6 +391,8 @@ class DrawingBuilder:
 
     def _draw_edges_behind(self, level: _Level, node: Node, target: int) -> None:
         """Draw the edges to a node folded into a tag; not those that only provide shapes of drawn values."""
+        if node in level.hidden.passed:
+            return  # its edge leads on to its users
         user, known = level.hidden.users[node], traits.of(node)
         for index, value in enumerate(node.inputs[:_MOST_EDGES]):
             if value is None or value.initializer is not None or value in user.inputs:
@@ -416,6 +420,8 @@ class DrawingBuilder:
         if found is not None:
             return found, self._boxes[found].kind is Kind.OUTER
         producer = value.producer
+        if producer in level.hidden.passed:
+            return self._source(level, level.hidden.origin(value))
         if producer in level.hidden:
             return None
         if producer is not None and producer.graph is not None and self._is_folded(producer):
@@ -450,10 +456,17 @@ class DrawingBuilder:
         self._values.append(value)
         self._multiplicity.append(1)
         self._dashed.append(dashed)
-        producer = value.producer
+        origin = self._origin(value)
+        if origin is not value:
+            self._also.append((origin, len(self._values) - 1))
+        producer = origin.producer
         one = boxes[source].kind in (Kind.INPUT, Kind.OUTER) or producer is None
-        self._outputs.extend((0, 1) if one or producer is None else (value.index, len(producer.outputs)))
+        self._outputs.extend((0, 1) if one or producer is None else (origin.index, len(producer.outputs)))
         self._inputs.extend((-1, 0) if at is None else at)
+
+    def _origin(self, value: Value) -> Value:
+        """Return the value that a value is passed on from by folded nodes."""
+        return FoldedNodes(self._hidden, self._passed).origin(value) if self._passed else value
 
     def _side(self, box: int) -> float:
         """Return the length of the side of a box that edges touch; NaN for groups, which have no fixed ports."""
@@ -499,7 +512,7 @@ def _unfolded(expanded: Collection[Hashable]) -> dict[Hashable, list[tuple[Node,
     found: dict[Hashable, list[tuple[Node, Purpose]]] = {}
     for key in expanded:
         match key:
-            case (instance, Node() as user, "sizes" | "weights" as purpose):
+            case (instance, Node() as user, "sizes" | "weights" | "folded" as purpose):
                 found.setdefault(instance, []).append((user, purpose))
     return found
 

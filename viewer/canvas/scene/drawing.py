@@ -102,10 +102,16 @@ class DrawingOptions:
     names: bool = False  # the node's name in the header instead of its operator
     fold_shared_constants: bool = True
     fold_nodes: bool = True  # fold nodes that only compute sizes or prepare constants into tags
+    kinds: frozenset[str] = frozenset()  # fold nodes of these kinds too, see `find_folded_nodes`
     groups: bool | None = None
     many: int = 100
     direction: Direction = "down"
     columns: float = inf  # px of length from which graphs much longer than wide are folded into columns
+
+    @property
+    def folds(self) -> bool:
+        """Whether any nodes are folded into tags."""
+        return self.fold_nodes or bool(self.kinds)
 
     def are_grouped(self, graph: Graph) -> bool:
         """Return whether a graph is drawn with groups."""

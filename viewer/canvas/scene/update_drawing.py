@@ -60,8 +60,10 @@ def _is_simple(drawing: Drawing, touched: ChangeSet) -> bool:
 
 def _are_folds_kept(drawing: Drawing, touched: ChangeSet, wired: Collection[Node]) -> bool:
     """Return whether the same nodes are folded into tags as before."""
-    if not drawing.options.fold_nodes:
+    if not drawing.options.folds:
         return True
+    if drawing.options.kinds:
+        return False
     values = {*touched.values, *(value for node in wired for value in node.inputs)}
     concerned = {*touched.nodes, *wired, *(value.producer for value in values if value is not None)}
     hidden = drawing.hidden
