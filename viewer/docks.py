@@ -61,6 +61,7 @@ class PanelDock(QDockWidget):
         self.setWidget(self._stack)
         self.setTitleBarWidget(_TitleBar(self))
         self.visibilityChanged.connect(self._show_panel)
+        self.visibilityChanged.connect(self._tell_panel)
         # In the window's own menu of docks.
         self.toggleViewAction().triggered.connect(lambda shown: None if shown else self.close_for_good())
 
@@ -108,6 +109,10 @@ class PanelDock(QDockWidget):
             self._workspace.trigger("go.graph")
         else:
             super().keyPressEvent(event)
+
+    def _tell_panel(self, in_front: bool) -> None:
+        if self.panel is not None:
+            self.panel.set_in_front(in_front=in_front)
 
     def _show_panel(self, *_: object) -> None:
         panel = self.make() if self.isVisible() else None

@@ -45,6 +45,9 @@ class Panel(QWidget):
         """Whether the panel shows another document too, and so stays when that comes to the front."""
         return workspace is self.workspace
 
+    def set_in_front(self, *, in_front: bool) -> None:
+        """Called when the panel comes to the front of its dock's tabs, and when it goes: behind them, or closed."""
+
     def activate(self) -> None:
         """Focus the main widget: the user opened the panel by shortcut or menu."""
         self.entry.setFocus(Qt.FocusReason.ShortcutFocusReason)

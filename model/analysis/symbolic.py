@@ -419,9 +419,9 @@ def ungrouped(amount: AnySize | str) -> str:
 
 
 def condensed(text: str) -> str:
-    """Shorten a formula for a label: quotients by numbers simplified and written as Python does, no spaces.
+    """Shorten a formula for a label: quotients by numbers simplified, no spaces; rounded down as in Python, up as ⌈ ⌉.
 
-    ``div(div(H - 2, 2) - 1, 2) + 1`` is ``H//4``. Formulas round down.
+    ``div(div(H - 2, 2) - 1, 2) + 1`` is ``H//4``, ``div(H + 1, 2)`` is ``⌈H/2⌉``.
     """
     return _condensed_text(_simplified(parse(text)))
 
@@ -484,7 +484,11 @@ def _condensed_name(name: str) -> str:
     parts = _quotient_parts(name)
     if parts is None:
         return name
-    above = _condensed_text(parse(parts[0]))
+    numerator, divisor = parse(parts[0]), parts[1]
+    if divisor > 1 and isinstance(numerator, Size) and dict(numerator.terms).get((), 0) == divisor - 1:
+        rest = _condensed_text(numerator - (divisor - 1))
+        return f"⌈({rest})/{divisor}⌉" if any(sign in rest for sign in "+-*") else f"⌈{rest}/{divisor}⌉"
+    above = _condensed_text(numerator)
     return f"{above if is_name(parts[0]) else f'({above})'}//{parts[1]}"
 
 

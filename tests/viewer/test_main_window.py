@@ -3,7 +3,9 @@ from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtWidgets import QApplication, QTabWidget, QToolButton, QTreeView
 from shiboken6 import isValid
 
+from onnx_workbench.model import schemas
 from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.actions import actions
 from onnx_workbench.viewer.actions.binding import ActionBinding
@@ -11,8 +13,11 @@ from onnx_workbench.viewer.canvas.scene.drawing import Kind
 from onnx_workbench.viewer.core.settings import DIRECTION, LAST_FOLDER, RESTORE_VIEW, SHOW_NAMES, THEME, Settings
 from onnx_workbench.viewer.files.read_model import sample_model
 from onnx_workbench.viewer.main_window import MainWindow
+from onnx_workbench.viewer.popups.operator_palette import OperatorEntry
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import theme, themes
+from onnx_workbench.viewer.workflows.insert_operator import insert
+from tests.viewer.canvas.graphs import long_chain
 from tests.viewer.opening import opened, rename, run, settled
 from tests.viewer.run.run_actions import idle
 
@@ -503,3 +508,49 @@ def test_errors_are_counted_in_the_status_line_and_lead_to_the_list(window, qtbo
     assert window.docks.is_open("problems")
     document.undo()
     qtbot.waitUntil(lambda: not button.isVisible())
+
+
+def test_the_marks_of_a_search_go_with_it(window, qtbot, write_model):
+    tab = opened(window, qtbot, write_model(nodes=6))
+    marks = tab.workspace.highlights.marks
+    find = window.docks.open("find")
+    find.box.setText("relu_3")
+    qtbot.waitUntil(lambda: [node.name for node in marks.get("matches", ())] == ["relu_3"])
+    window.docks.open("outline")
+    qtbot.waitUntil(lambda: not marks["matches"])
+    window.docks.open("find")
+    qtbot.waitUntil(lambda: len(marks["matches"]) == 1)
+    find.box.clear()
+    qtbot.waitUntil(lambda: not marks["matches"])
+
+
+def test_a_click_on_a_group_in_the_outline_goes_there_and_leaves_it_closed(window, qtbot, tmp_path):
+    chain = long_chain(600, scopes=30)
+    save(chain.model(), tmp_path / "net.onnx")
+    tab = opened(window, qtbot, tmp_path / "net.onnx")
+    tab.view.expansion.collapse_all()
+    settled(window, qtbot)
+    tab.view.zoom_to(1.0)
+    outline = window.docks.open("outline")
+    tree, model = outline.tree, outline.model
+    tree.expandToDepth(0)
+    rows = [model.index(row, 0, model.index(0, 0)) for row in range(model.rowCount(model.index(0, 0)))]
+    row = next(row for row in rows if "part29" in row.data())
+    tree.scrollTo(row)
+    qtbot.mouseClick(tree.viewport(), Qt.MouseButton.LeftButton, pos=tree.visualRect(row).center())
+    settled(window, qtbot)
+    node = chain.values["v599"].producer.name
+    (box,) = tab.view.scene.drawing.boxes_of(next(n for n in tab.workspace.graph.nodes if n.name == node))
+    assert tab.view.scene.boxes[box].kind is Kind.GROUP
+    area, shown = tab.view.viewport.area, tab.view.scene.corners[box]
+    assert (shown[:2] >= area[:2]).all()
+    assert (shown[2:] <= area[2:]).all()
+
+
+def test_an_inserted_operator_that_lacks_an_attribute_brings_the_inspector_forward(window, qtbot, write_model):
+    tab = opened(window, qtbot, write_model(nodes=3))
+    window.docks.open("run")
+    for op_type, lacks in (("Relu", False), ("Cast", True)):
+        tab.workspace.selection.set([next(iter(tab.workspace.graph.nodes)).outputs[0]])
+        insert(tab.workspace, OperatorEntry(op_type, schema=schemas.find(op_type, 18)), tab.workspace.graph)
+        assert (window.docks.panel("inspector").visibleRegion().isEmpty()) is not lacks

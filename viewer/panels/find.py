@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, QSize, Qt, QTimer
-from PySide6.QtGui import QFontMetrics, QHideEvent, QKeyEvent, QPalette, QShowEvent
+from PySide6.QtGui import QFontMetrics, QKeyEvent, QPalette
 from PySide6.QtWidgets import (
     QHeaderView,
     QLabel,
@@ -146,6 +146,7 @@ class FindPanel(Panel):
         for widget in (self.box, self.status, self.list):
             layout.addWidget(widget)
         self.entry = self.box
+        self._is_in_front = True
         self._search: ChunkedIteration[Node | Value] = ChunkedIteration(self._on_found, self, self._on_failed)
         self._delay = QTimer(self, singleShot=True, interval=120)
         self._delay.timeout.connect(self.start)
@@ -200,16 +201,12 @@ class FindPanel(Panel):
 
     def _mark(self) -> None:
         """Mark the matches on the graph while the search is in view."""
-        shown = self.matches.items if self.isVisible() and self.box.text().strip() else ()
+        shown = self.matches.items if self._is_in_front and self.box.text().strip() else ()
         self.workspace.highlights.mark("matches", shown)
 
-    def hideEvent(self, event: QHideEvent) -> None:
-        """Take the marks away with the search."""
-        super().hideEvent(event)
-        self._mark()
-
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
+    def set_in_front(self, *, in_front: bool) -> None:
+        """Take the marks away with the search, and bring them back with it."""
+        self._is_in_front = in_front
         self._mark()
 
     def _on_current(self, index: QModelIndex) -> None:

@@ -723,3 +723,46 @@ def test_an_operator_added_to_nothing_comes_into_view_and_stays(show, qtbot, sco
         node_edits.delete_and_bridge(edit, [g.values["v50"].producer])
     wait(qtbot, view)
     assert abs(corner(added) - corner(near) - beside).max() < 100
+
+
+def test_the_end_key_shows_the_outputs_and_home_the_inputs(show, qtbot):
+    view = show(long_chain(900).model())
+    view.zoom_to(1.0)
+    for key, kind in ((Qt.Key.Key_End, Kind.OUTPUT), (Qt.Key.Key_Home, Kind.INPUT), (Qt.Key.Key_End, Kind.OUTPUT)):
+        qtbot.keyClick(view, key)
+        shown = view.scene.corners[view.scene.kinds.tolist().index(kind)]
+        area = view.viewport.area
+        assert (shown[:2] >= area[:2]).all()
+        assert (shown[2:] <= area[2:]).all()
+        assert view.zoom == 1.0
+
+
+def test_keys_select_the_edges_of_a_node_and_lead_on_from_there(show, qtbot):
+    g = Graphs()
+    g.input("a", 1)
+    g.input("b", 1)
+    g.node("Add", ["a", "b"], ["c"])
+    g.node("Relu", ["c"], ["d"])
+    g.outputs("d")
+    view = show(g.model())
+    selection = view.workspace.selection
+    selection.set([g.values["c"].producer])
+    chosen = []
+    for _ in range(4):
+        qtbot.keyClick(view, Qt.Key.Key_E)
+        chosen.append(selection.current.name)
+    assert chosen == ["a", "b", "c", "a"]
+    qtbot.keyClick(view, Qt.Key.Key_E, Qt.KeyboardModifier.ShiftModifier)
+    assert selection.current is g.values["c"]
+    qtbot.keyClick(view, Qt.Key.Key_Down)
+    assert selection.current is g.values["d"].producer
+
+
+def test_names_of_dimensions_are_written_without_their_common_prefix(show):
+    g = Graphs()
+    g.input("x", "p2o.DynamicDimension.0", "p2o.DynamicDimension.1")
+    g.node("Relu", ["x"], ["y"])
+    g.outputs("y")
+    view = show(g.model())
+    (pill,) = view.scene.drawing.boxes_of(g.values["x"])
+    assert view.scene.boxes[pill].note == "float Dimension.0×Dimension.1"

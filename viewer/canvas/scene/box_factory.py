@@ -83,7 +83,7 @@ class BoxFactory:
         if kind is Kind.OUTER and not value.is_defined and value.graph is None:
             note = "not defined"
         else:
-            note = node_text.value_text(value, type_)
+            note = node_text.value_text(value, type_, self.options.prefix)
         if value.initializer is not None:
             note = node_text.tensor_text(value.initializer)
         note = measure.elided(" · ".join(filter(None, (note, node_text.split_text(value)))), Style.ROW, 200.0)

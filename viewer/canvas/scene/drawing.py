@@ -103,6 +103,7 @@ class DrawingOptions:
     fold_shared_constants: bool = True
     fold_nodes: bool = True  # fold nodes that only compute sizes or prepare constants into tags
     kinds: frozenset[str] = frozenset()  # fold nodes of these kinds too, see `find_folded_nodes`
+    prefix: str = ""  # of all names of dimensions, left out
     groups: bool | None = None
     many: int = 100
     direction: Direction = "down"

@@ -132,7 +132,11 @@ class EdgeLabels:
         count = int(drawing.multiplicity[edge])
         value = drawing.values[edge]
         found = note.type_text if note is not None else ""
-        text = f"{count} values" if count > 1 else found or short_type(self._type_of(value))
+        text = (
+            f"{count} values"
+            if count > 1
+            else found or short_type(self._type_of(value), self._scene.drawing.options.prefix)
+        )
         if count == 1 and self._is_spread:
             text = " · ".join(filter(None, (text, split_text(value))))
         return self._measure.elided(text, Style.LABEL, _WIDEST)

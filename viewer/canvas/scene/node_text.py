@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from itertools import islice
 from typing import NamedTuple
@@ -181,11 +182,33 @@ def _scalar_text(value: object) -> str:
     return display(str(value), 24, elide="end")
 
 
-def short_shape(shape: Shape | None) -> str:
-    """Return a shape with formulas and long symbols shortened, so that the rank remains visible."""
+#: Ends of words in names of dimensions: after a dot, and before the last word that has a number.
+_WORDS = re.compile(r"\.|(?<=[a-z])(?=[A-Z][a-z]*\.\d)")
+
+
+def dimension_prefix(values: Iterable[Value]) -> str:
+    """Return the words that all names of dimensions of some values begin with: ``p2o.Dynamic`` in DynamicDimension.0.
+
+    What it leaves of each name begins with a letter, so that it is not taken for a number.
+    """
+    shapes = (value.type.shape for value in values if isinstance(value.type, TensorType))
+    names = {d for shape in shapes if shape is not None for d in shape.dims if isinstance(d, str) and "." in d}
+    first, last = min(names, default=""), max(names, default="")
+    for end in reversed([match.end() for match in _WORDS.finditer(first)]):
+        if first[:end] == last[:end] and all(name[end : end + 1].isalpha() for name in names):
+            return first[:end]
+    return ""
+
+
+def short_shape(shape: Shape | None, prefix: str = "") -> str:
+    """Return a shape with formulas and long symbols shortened, so that the rank remains visible.
+
+    `prefix`: see `dimension_prefix`.
+    """
     if shape is None:
         return ""
-    return shape_text(display(condensed(d), _SYMBOL_LIMIT) if isinstance(d, str) else d for d in shape.dims)
+    texts = (condensed(d).replace(prefix, "") if isinstance(d, str) else d for d in shape.dims)
+    return shape_text(display(d, _SYMBOL_LIMIT) if isinstance(d, str) else d for d in texts)
 
 
 def split_text(value: Value, nodes: Iterable[Node | None] | None = None) -> str:
@@ -207,11 +230,11 @@ def cut_text(spec: ShardingSpec) -> str:
     return ", ".join(f"axis {axis} ÷ {parts}" for axis, parts in axes) or "on every device"
 
 
-def value_text(value: Value, type_: Type | None = None) -> str:
+def value_text(value: Value, type_: Type | None = None, prefix: str = "") -> str:
     """Return the type of a value as text: `type_`, else the declared one; empty if unknown."""
     known = type_ if type_ is not None else value.type
     if isinstance(known, TensorType):
-        return f"{element_type_text(known.element_type)} {short_shape(known.shape)}".rstrip()
+        return f"{element_type_text(known.element_type)} {short_shape(known.shape, prefix)}".rstrip()
     if known is not None:
         return type_text(known)
     if value.initializer is not None:
@@ -219,10 +242,10 @@ def value_text(value: Value, type_: Type | None = None) -> str:
     return ""
 
 
-def short_type(type_: Type | None) -> str:
+def short_type(type_: Type | None, prefix: str = "") -> str:
     """Return the text beside an edge: the shape, with the element type unless it is float."""
     if isinstance(type_, TensorType):
-        shape = short_shape(type_.shape)
+        shape = short_shape(type_.shape, prefix)
         element = "" if type_.element_type == 1 and shape else element_type_text(type_.element_type)
         return f"{element} {shape}".strip()
     return "" if type_ is None else type_text(type_)
