@@ -20,7 +20,7 @@ from onnx_workbench.model.schemas import traits
 Purpose = Literal["sizes", "weights", "folded"]
 
 #: A kind to fold: QuantizeLinear with the DequantizeLinear that alone uses its result. Others are `kind_of` a node.
-QUANTIZE_PAIRS = "QuantizeLinear → DequantizeLinear"
+QUANTIZE_PAIRS = "QuantizeLinear/DequantizeLinear"
 _PAIR = ("QuantizeLinear", "DequantizeLinear")
 
 _CHEAP = frozenset({"tensor", "constant", "quantization"})

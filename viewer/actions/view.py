@@ -213,7 +213,7 @@ def _toggle_kind(kind: str, context: MenuContext) -> None:
     scenes.fold_kinds(scenes.folded_kinds ^ {kind})
 
 
-def _fold(action_id: str, title: str, kind: str, words: str) -> Action:
+def _fold(action_id: str, title: str, *, kind: str, words: str) -> Action:
     return action(
         action_id,
         title,
@@ -225,9 +225,9 @@ def _fold(action_id: str, title: str, kind: str, words: str) -> Action:
 
 
 FOLDS = (
-    _fold("view.fold_pairs", "Quantize and Dequantize Pairs", QUANTIZE_PAIRS, "qdq int8 quantization"),
-    _fold("view.fold_casts", "Casts", "Cast", "convert float16"),
-    _fold("view.fold_identity", "Identity", "Identity", "copy"),
+    _fold("view.fold_pairs", "Quantize and Dequantize Pairs", kind=QUANTIZE_PAIRS, words="qdq int8 quantization"),
+    _fold("view.fold_casts", "Casts", kind="Cast", words="convert float16"),
+    _fold("view.fold_identity", "Identity", kind="Identity", words="copy"),
 )
 
 
@@ -238,8 +238,10 @@ def _selected_kind(context: MenuContext) -> str:
 
 def _kind_title(context: MenuContext) -> str:
     kind = _selected_kind(context)
-    verb = "Show" if _is_kind_folded(kind, context) else "Fold"
-    return f"{verb} All {display(kind, 40)}" if kind else "Fold All of the Selected Kind"
+    if not kind:
+        return "Fold All of the Selected Kind"
+    shown = display(kind, 40)
+    return f"Show All {shown}" if _is_kind_folded(kind, context) else f"Fold All {shown}"
 
 
 @action(
