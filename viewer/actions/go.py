@@ -213,7 +213,7 @@ def _consumers(context: MenuContext) -> None:
 
 @action(
     "go.next_edge",
-    "Select Next &Edge",
+    "Select Next Edge",
     Menu.GO.section(2),
     key="E",
     on_graph=True,

@@ -194,7 +194,7 @@ def _beginning(context: MenuContext) -> None:
 
 @action(
     "view.end",
-    "&End of the Graph",
+    "End of the Graph",
     Menu.VIEW.section(1),
     key="End",
     on_graph=True,
