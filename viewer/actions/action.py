@@ -57,7 +57,7 @@ class Submenu:
     COMPARE = Place(Menu.MODEL, 4, "Co&mpare")
     CUT = Place(Menu.MODEL, 4, "E&xtract, Split and Merge")
     PANELS = Place(Menu.VIEW, 4, "&Panels")
-    FOLDS = Place(Menu.VIEW, 2, "Fold Kinds of Nodes")
+    FOLDS = Place(Menu.VIEW, 2, "Fold Nodes")
     THEMES = Place(Menu.VIEW, 5, "T&heme")
     BREAK = Place(Menu.RUN, 4, "Brea&k When")
     LOOK = Place(Menu.RUN, 5, "&Inspect Values")

@@ -12,6 +12,7 @@ from onnx_workbench.viewer.actions.action import (
     Action,
     Menu,
     MenuContext,
+    Place,
     Submenu,
     action,
     always,
@@ -70,12 +71,19 @@ def _is_on(option: Option[bool], context: MenuContext) -> bool:
 
 
 def _switch(
-    action_id: str, title: str, option: Option[bool], shortcut: str, icon: str, words: str, tip: str = ""
+    action_id: str,
+    title: str,
+    option: Option[bool],
+    shortcut: str,
+    icon: str,
+    words: str,
+    tip: str = "",
+    place: Place = Menu.VIEW.section(2),
 ) -> Action:
     return action(
         action_id,
         title,
-        Menu.VIEW.section(2),
+        place,
         key=(shortcut,) if shortcut else (),
         when=always,
         checked=partial(_is_on, option),
@@ -281,8 +289,17 @@ SWITCHES = (
         "",
         "sizes weights constants cast dequantize transpose hide simplify tag unfold",
         tip=FOLD_NODES.help + ".",
+        place=Submenu.FOLDS,
     ),
-    _switch("view.fold_shared", "Shared Constants Inside Nodes", FOLD_SHARED, "", "", "fold constants inline hide"),
+    _switch(
+        "view.fold_shared",
+        "Shared Constants Inside Nodes",
+        FOLD_SHARED,
+        "",
+        "",
+        "fold constants inline hide",
+        place=Submenu.FOLDS,
+    ),
     _switch("view.wheel", "&Mouse Wheel Zooms", WHEEL_ZOOMS, "Ctrl+M", "", "scroll"),
     _switch(
         "view.columns",
