@@ -70,6 +70,9 @@ def _is_on(option: Option[bool], context: MenuContext) -> bool:
     return context.settings.get(option)
 
 
+_CONTENTS = Menu.VIEW.section(2)
+
+
 def _switch(
     action_id: str,
     title: str,
@@ -78,7 +81,7 @@ def _switch(
     icon: str,
     words: str,
     tip: str = "",
-    place: Place = Menu.VIEW.section(2),
+    place: Place = _CONTENTS,
 ) -> Action:
     return action(
         action_id,
