@@ -24,13 +24,13 @@ os.environ["PYTHONPATH"] = os.pathsep.join(_paths)
 # to fail: the machine may be busy.
 settings.register_profile(
     "fixed",
-    max_examples=50,
+    max_examples=20,
     derandomize=True,
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("fresh", settings.get_profile("fixed"), derandomize=False)
+settings.register_profile("fresh", settings.get_profile("fixed"), derandomize=False, max_examples=50)
 settings.register_profile("thorough", settings.get_profile("fresh"), max_examples=2000)  # for a night's run
 
 

@@ -23,6 +23,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.progress import Progress
+from tests.examples import examples
 from tests.exec.test_backend_suite import node_cases, runtime_value
 from tests.exec.texts import parse
 
@@ -69,7 +70,7 @@ def run_one(domain: str, op_type: str, inputs: list[Any], outputs: int, attribut
     return Session(model).run(given_, **LIMITS)
 
 
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 @given(st.data())
 def test_any_operator_with_any_values_ends_in_a_result(data: st.DataObject) -> None:
     """No kernel may crash, hang or take memory beyond the limit, whatever it gets."""
@@ -119,7 +120,7 @@ def mutated(data: st.DataObject, case: Any) -> tuple[onnx.ModelProto, list[Any]]
     return proto, feeds
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.data())
 def test_cases_with_hostile_numbers_end_in_a_result(data: st.DataObject) -> None:
     """Sizes, indices and factors beyond all measure end in a value or in an error that names them."""

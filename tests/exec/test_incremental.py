@@ -27,6 +27,7 @@ from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType, TensorType
+from tests.examples import examples
 from tests.exec.texts import node, parse, states
 
 X = np.array([1.0, -2.0, 3.0], np.float32)
@@ -272,7 +273,7 @@ def _random_model() -> Document:
     )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.data(), st.sampled_from([1 << 20, 150, 60]))
 def test_whatever_is_done_values_are_those_of_a_fresh_session(data: st.DataObject, budget: int) -> None:
     document, rng = _random_model(), np.random.default_rng(0)

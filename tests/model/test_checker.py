@@ -23,6 +23,7 @@ from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.name_index import NameIndex
 from onnx_workbench.model.ir.types import ElementType, TensorType
+from tests.examples import examples
 from tests.model import builders
 from tests.model.checking import assert_agrees
 from tests.model.edits.test_any_edits import AnyEdits
@@ -323,7 +324,7 @@ class CheckedRepairs(CheckedEdits):
 
 
 TestCheckedRepairs = CheckedRepairs.TestCase
-TestCheckedRepairs.settings = settings(stateful_step_count=25, max_examples=40)
+TestCheckedRepairs.settings = settings(stateful_step_count=25, max_examples=examples(40))
 
 TestCheckedEdits = CheckedEdits.TestCase
 TestCheckedEdits.settings = settings(stateful_step_count=25)

@@ -18,6 +18,7 @@ from onnx_workbench.exec.kernels.onnx.nn import byte_convolution
 from onnx_workbench.exec.kernels.registry import find
 from onnx_workbench.exec.kernels.shared import byte_products
 from onnx_workbench.exec.kernels.shared.byte_products import ByteMatrix, NumKong, numkong, to_int32
+from tests.examples import examples
 from tests.exec.kernels.harness import load
 
 load()
@@ -69,7 +70,7 @@ def codes(draw: st.DrawFn, shape: tuple[int, ...], dtype: Any) -> Any:
 TYPES = st.sampled_from([np.uint8, np.int8])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_products_less_their_zero_points(data: st.DataObject) -> None:
     rows, depth, columns = (data.draw(st.integers(1, most)) for most in (40, 300, 40))
@@ -162,7 +163,7 @@ def test_operators_with_constant_matrices(op_type: str, right: Any, rows: int, c
     assert_same_bits(plain, find(op_type, opset, domain).function(*inputs, **attributes))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_convolutions_with_constant_weights(data: st.DataObject) -> None:
     draw, left, right = data.draw, data.draw(TYPES), data.draw(TYPES)

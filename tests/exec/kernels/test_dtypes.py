@@ -22,6 +22,7 @@ from onnx_workbench.exec.kernels.shared.dtypes import (
     is_integer,
 )
 from onnx_workbench.model.ir.types import ElementType
+from tests.examples import examples
 from tests.exec.kernels.harness import call
 
 NUMERIC = [e for e in ElementType if e not in (ElementType.UNDEFINED, ElementType.STRING) and not e.is_complex]
@@ -104,7 +105,7 @@ def test_float8_saturates_or_overflows(target: ElementType, source: str) -> None
 
 
 @given(st.floats(-500, 500, width=32))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_float8_rounds_to_the_nearest(value: float) -> None:
     for target in FLOAT8:
         dtype = target.numpy_dtype
@@ -115,7 +116,7 @@ def test_float8_rounds_to_the_nearest(value: float) -> None:
 
 
 @given(st.integers(-(2**40), 2**40), st.sampled_from([e for e in NUMERIC if e.is_int]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_integers_keep_their_low_bits(value: int, target: ElementType) -> None:
     low, high = integer_limits(target.numpy_dtype)
     result = int(cast(np.array(value, np.int64), target.numpy_dtype).astype(np.int64)) if high < 2**63 else None

@@ -16,6 +16,7 @@ from onnx_workbench.exec.kernels.onnx.math.functions import erf_9
 from onnx_workbench.exec.kernels.onnx.nn.normalization import layer_normalization_17
 from onnx_workbench.exec.kernels.registry import find
 from onnx_workbench.exec.kernels.shared.order import empty_features_first, features_first
+from tests.examples import examples
 
 load_kernels()
 
@@ -40,7 +41,7 @@ def tensors(draw: st.DrawFn) -> Any:
     return np.random.default_rng(draw(st.integers(0, 1 << 30))).standard_normal(shape, np.float32)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(tensors(), st.data())
 def test_elementwise_kernels_keep_the_order_and_give_the_same(x: Any, data: st.DataObject) -> None:
     row = x[(0,) * (x.ndim - 1)]
@@ -60,7 +61,7 @@ def test_elementwise_kernels_keep_the_order_and_give_the_same(x: Any, data: st.D
     np.testing.assert_allclose(tanh(turned(x)), tanh(x), rtol=1e-6)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(tensors(), st.booleans())
 def test_of_two_orders_the_usual_one_goes_on(x: Any, is_first: bool) -> None:
     result = add_7(turned(x), x) if is_first else add_7(x, turned(x))
@@ -68,7 +69,7 @@ def test_of_two_orders_the_usual_one_goes_on(x: Any, is_first: bool) -> None:
     np.testing.assert_array_equal(result, x + x)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(tensors(), st.booleans(), st.booleans())
 def test_layer_normalization(x: Any, shifted: bool, ones: bool) -> None:
     scale = np.linspace(0.5, 2, x.shape[-1], dtype=np.float32)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from onnx_workbench.exec.values.arrays import SparseArray
 from onnx_workbench.model.ir.types import ElementType
+from tests.examples import examples
 from tests.exec.kernels.harness import assert_same, call
 
 
@@ -47,7 +48,7 @@ def test_constant_of_shape_of_any_type(element_type: ElementType) -> None:
     assert all(v == value[0] for v in result.reshape(-1))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.integers(-50, 50), st.integers(-50, 50), st.integers(-9, 9).filter(bool))
 def test_ranges_of_integers(start: int, limit: int, step: int) -> None:
     for dtype in (np.int16, np.int32, np.int64):
@@ -67,7 +68,7 @@ def test_ranges_do_not_sum_up_rounding_errors() -> None:
     np.testing.assert_allclose(result, np.arange(len(result)) * 0.1, rtol=1e-6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(-9, 9))
 def test_eye_like(rows: int, columns: int, k: int) -> None:
     result = call("EyeLike", [np.zeros((rows, columns), np.int32)], opset=22, k=k)

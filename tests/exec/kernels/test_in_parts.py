@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnx_workbench.exec.kernels.shared import fourier, sorting
+from tests.examples import examples
 
 RNG = np.random.default_rng(3)
 LENGTHS = [1, 2, 63, 64, 65, 101, 128, 360, 997, 2 * 997, 12**3, 2**13]
@@ -42,7 +43,7 @@ def test_transforms_stay_in_single_precision(length: int) -> None:
 numbers = st.lists(st.one_of(st.integers(-5, 5).map(float), st.sampled_from([np.nan, np.inf, -0.0])), max_size=200)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(values=numbers, kind=st.sampled_from(["f4", "f8", "O"]))
 def test_distinct_elements_are_those_of_numpy(values: list[float], kind: str) -> None:
     x = np.array([str(v) for v in values], object) if kind == "O" else np.array(values, kind)
@@ -52,14 +53,14 @@ def test_distinct_elements_are_those_of_numpy(values: list[float], kind: str) ->
         np.testing.assert_array_equal(one, other)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(values=st.lists(st.integers(0, 9), max_size=300))
 def test_equal_elements_stay_as_they_stand(values: list[int]) -> None:
     x: Any = np.array(values, np.int64)
     np.testing.assert_array_equal(sorting.argsort(x), np.argsort(x, kind="stable"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(values=st.lists(st.integers(0, 10**9), min_size=1, max_size=400, unique=True), data=st.data())
 def test_the_smallest_are_the_first_of_the_sorted(values: list[int], data: st.DataObject) -> None:
     x: Any = np.array(values, np.uint64)

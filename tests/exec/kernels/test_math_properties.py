@@ -13,11 +13,12 @@ from hypothesis.extra import numpy as hnp
 
 from onnx_workbench.exec.kernels.registry import find
 from onnx_workbench.exec.kernels.shared.blocks import PIECE
+from tests.examples import examples
 from tests.exec.kernels.harness import assert_same, call
 
 FLOATS = ["float32", "float64", "float16", "bfloat16"]
 EPSILON = {"float32": 1e-6, "float64": 1e-14, "float16": 2e-3, "bfloat16": 2e-2}
-few = settings(max_examples=40, deadline=None)
+few = settings(max_examples=examples(40), deadline=None)
 
 
 def dtype_named(name: str) -> Any:

@@ -13,6 +13,7 @@ from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels import load
 from onnx_workbench.exec.kernels.registry import all_kernels
 from onnx_workbench.exec.values.arrays import SparseArray
+from tests.examples import examples
 from tests.exec.kernels.harness import assert_same
 from tests.exec.kernels.test_microsoft import (
     I32,
@@ -283,7 +284,7 @@ def test_angles_of_gemma_are_rounded_first() -> None:
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_predicted_tokens_are_taken_up_to_the_first_that_differs(data: st.DataObject) -> None:
     token = st.integers(0, 3)
     source = np.array(data.draw(st.lists(token, min_size=1, max_size=9)))

@@ -20,6 +20,7 @@ from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.shared.windows import Window, window
 from onnx_workbench.exec.kernels.threads import set_threads
 from onnx_workbench.exec.values.limits import Limits, set_limits
+from tests.examples import examples
 from tests.exec.kernels.harness import call, check_against, ort_one_node
 
 
@@ -75,7 +76,7 @@ def convolutions(draw: Any, rank: int | None = None, kind: str = "any", way: str
     return x, w, b, attributes, view
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(convolutions())
 def test_conv_is_its_definition(case: Any) -> None:
     x, w, b, attributes, view = case
@@ -87,7 +88,7 @@ def test_conv_is_its_definition(case: Any) -> None:
 
 
 @pytest.mark.parametrize("name", strategies.MAKERS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_every_dense_way_gives_the_same(name: str, data: Any) -> None:
     if name.startswith("winograd"):
@@ -108,7 +109,7 @@ def test_every_dense_way_gives_the_same(name: str, data: Any) -> None:
 
 
 @pytest.mark.parametrize("name", depthwise.MAKERS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(case=convolutions(2, "depthwise", "bands"))
 def test_every_depthwise_way_gives_the_same(name: str, case: Any) -> None:
     x, w, b, attributes, view = case
@@ -267,7 +268,7 @@ def test_the_way_is_chosen_without_a_trial_and_gives_the_same_bits(
     assert all(np.array_equal(result, results[0]) for result in results)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(convolutions())
 def test_prepared_conv_equals_the_plain_one(case: Any) -> None:
     x, w, b, attributes, _ = case
@@ -359,7 +360,7 @@ def test_conv_transpose_agrees_with_onnxruntime(attributes: dict[str, Any]) -> N
     check_against(ort_one_node, "ConvTranspose", [x, w, b], opset=11, rtol=1e-4, atol=1e-5, **attributes)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(convolutions(2))
 def test_conv_transpose_is_the_gradient_of_conv(case: Any) -> None:
     # <Conv(x), y> = <x, ConvTranspose(y)> for every x and y
@@ -382,7 +383,7 @@ def _reaching(attributes: dict[str, Any], view: Window) -> dict[str, Any]:
     return {**attributes, "output_padding": tuple(extra)}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(convolutions(), st.sampled_from([np.uint8, np.int8]), st.integers(0, 1 << 20))
 def test_conv_integer_is_exact(case: Any, dtype: Any, seed: int) -> None:
     x, w, _, attributes, view = case

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.onnx.nn.normalization import prepare_batch_normalization
+from tests.examples import examples
 from tests.exec.kernels.harness import call, check_against, ort_one_node
 
 shapes = st.lists(st.integers(1, 6), min_size=2, max_size=5).map(tuple)
@@ -30,7 +31,7 @@ def expected_batch(x: Any, scale: Any, b: Any, mean: Any, var: Any) -> Any:
     return (x - mean) / np.sqrt(var + 1e-5) * scale + b
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(shapes, st.sampled_from([1, 6, 7, 9, 14, 15]))
 def test_batch_normalization_for_inference(shape: tuple[int, ...], opset: int) -> None:
     x, parts = normal(*shape), statistics(shape[1])
@@ -88,7 +89,7 @@ def test_statistics_per_feature(opset: int) -> None:
     np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(shapes, st.integers(-5, 4), st.booleans())
 def test_layer_normalization(shape: tuple[int, ...], axis: int, with_bias: bool) -> None:
     axis = axis % len(shape)
@@ -125,7 +126,7 @@ def test_large_rows_go_through_in_blocks() -> None:
     np.testing.assert_allclose(z, wide / np.sqrt((wide**2).mean(1, keepdims=True) + 1e-5) * scale, rtol=1e-4, atol=1e-6)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.integers(0, 3), st.integers(1, 3), st.integers(1, 4), st.integers(1, 9), st.booleans())
 def test_group_and_instance_normalization(batch: int, groups: int, each: int, inner: int, half: bool) -> None:
     channels = groups * each
@@ -149,7 +150,7 @@ def test_group_normalization_18_scales_groups() -> None:
     np.testing.assert_allclose(old, new, rtol=1e-5)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(1, 9), st.integers(1, 60), st.sampled_from([0.5, 0.75, 1.0, 0.6]))
 def test_lrn_is_its_definition(channels: int, size: int, beta: float) -> None:
     x = normal(2, channels, 3, 4)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from onnx_workbench.exec.errors import KernelError, LimitError
 from onnx_workbench.exec.values.limits import Limits, set_limits
+from tests.examples import examples
 from tests.exec.kernels.harness import call
 
 RNG = np.random.default_rng(0)
@@ -30,7 +31,7 @@ def attend(q: Any, k: Any, v: Any, bias: Any) -> Any:
     return (e / np.where(total == 0, 1, total)) @ v
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(*[st.integers(1, 3)] * 3, st.integers(1, 5), st.integers(1, 6), st.integers(0, 4), st.booleans(), st.booleans())
 def test_attention_is_its_definition(
     batch: int, heads: int, group: int, queries: int, keys: int, past: int, causal: bool, masked: bool

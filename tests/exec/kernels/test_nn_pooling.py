@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from onnx_workbench.exec.errors import KernelError, LimitError
 from onnx_workbench.exec.kernels.shared.windows import Window, window
 from onnx_workbench.exec.values.limits import Limits, set_limits
+from tests.examples import examples
 from tests.exec.kernels.harness import call, check_against, ort_one_node
 
 
@@ -63,7 +64,7 @@ def naive(x: Any, view: Window) -> tuple[Any, Any, Any]:
     return values, counts, places
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(pools())
 def test_max_pool_is_its_definition(case: Any) -> None:
     x, attributes, view = case
@@ -79,7 +80,7 @@ def test_max_pool_is_its_definition(case: Any) -> None:
             np.testing.assert_array_equal(x.reshape(-1)[indices[at]], result[at])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(pools(), st.integers(0, 1))
 def test_average_pool_is_its_definition(case: Any, include: int) -> None:
     x, attributes, view = case
@@ -92,7 +93,7 @@ def test_average_pool_is_its_definition(case: Any, include: int) -> None:
             np.testing.assert_allclose(result[(slice(None), slice(None), *place)], expected, atol=1e-5)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(pools(), st.sampled_from((1, 2, 3, -1, -2)))
 def test_lp_pool_is_its_definition(case: Any, p: int) -> None:
     x, attributes, view = case

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from onnx_workbench.exec.errors import KernelError, LimitError
 from onnx_workbench.exec.values.limits import Limits, set_limits
+from tests.examples import examples
 from tests.exec.kernels.harness import call, check_against, ort_one_node
 
 X = np.random.default_rng(0).standard_normal((1, 2, 5, 7), np.float32)
@@ -72,7 +73,7 @@ def test_antialias_by_whole_factors_is_a_mean(mode: str, exclude: int) -> None:
     np.testing.assert_allclose(half[0, 0, 0, 4:-4], np.arange(0.5, 64, 2)[4:-4], rtol=1e-5)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(1, 300), st.integers(1, 300), st.sampled_from(["linear", "cubic"]), st.integers(0, 2))
 def test_long_and_short_axes_agree(length: int, size: int, mode: str, position: int) -> None:
     # Short axes are multiplied with a matrix, long ones gathered; numpy.interp knows the linear answer.

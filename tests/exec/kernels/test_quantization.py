@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from onnx_workbench.exec.kernels.shared.dtypes import cast, float_max, integer_limits
 from onnx_workbench.model.ir.types import ElementType
+from tests.examples import examples
 from tests.exec.kernels.harness import assert_same, call
 
 INTEGERS = [ElementType.INT8, ElementType.UINT8, ElementType.INT16, ElementType.UINT16, ElementType.INT4,
             ElementType.UINT4, ElementType.INT2, ElementType.UINT2]  # fmt: skip
 FLOATS = [ElementType.FLOAT8E4M3FN, ElementType.FLOAT8E4M3FNUZ, ElementType.FLOAT8E5M2, ElementType.FLOAT8E5M2FNUZ,
           ElementType.FLOAT4E2M1, ElementType.FLOAT6E2M3, ElementType.FLOAT6E3M2]  # fmt: skip
-few = settings(max_examples=60, deadline=None)
+few = settings(max_examples=examples(60), deadline=None)
 
 
 @st.composite

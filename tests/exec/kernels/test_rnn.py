@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.onnx.rnn import prepare_gru, prepare_lstm, prepare_rnn
+from tests.examples import examples
 from tests.exec.kernels.harness import assert_same, call, check_against, ort_one_node
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -96,7 +97,7 @@ def test_attributes_agree_with_onnxruntime(op_type: str, more: dict[str, Any]) -
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     st.sampled_from(sorted(GATES)),
     *[st.integers(1, 40), st.integers(1, 70), st.integers(0, 1), st.integers(0, 1)],

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnx_workbench.exec.kernels.shared import products
+from tests.examples import examples
 
 
 @st.composite
@@ -29,7 +30,7 @@ def stacks(draw: st.DrawFn) -> tuple[Any, Any]:
     return stack((rows, depth)), stack((depth, columns))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(stacks(), st.integers(1, 200_000))
 def test_stacks_in_pieces_of_rows(case: tuple[Any, Any], unpacked: int) -> None:
     a, b = case
@@ -42,7 +43,7 @@ def test_stacks_in_pieces_of_rows(case: tuple[Any, Any], unpacked: int) -> None:
     np.testing.assert_allclose(out, expected, atol=1e-4)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(1, 100), st.integers(1, 64), st.integers(1, 1400), st.integers(0, 1 << 30))
 def test_shallow_products_in_pieces_write_only_their_result(rows: int, depth: int, columns: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -68,7 +69,7 @@ def test_products_in_pieces_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert products.columns_unpacked(16, 300) == 0, "where BLAS packs every piece, pieces only cost"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(1, 50), st.integers(1, 120), st.integers(1, 64), st.integers(1, 40_000))
 def test_products_of_few_columns(rows: int, depth: int, columns: int, unpacked: int) -> None:
     rng = np.random.default_rng(0)

@@ -16,6 +16,7 @@ from onnx_workbench.exec.kernels.onnx.math.matrix import gemm_11, matmul_1, prep
 from onnx_workbench.exec.kernels.shared import weights
 from onnx_workbench.exec.kernels.shared.scratch import copy_transposed
 from onnx_workbench.exec.kernels.shared.weights import LaidOut, Panels, Rows, pays
+from tests.examples import examples
 
 LAYOUTS = pytest.mark.parametrize("layout", [Panels, Rows])
 
@@ -36,7 +37,7 @@ def weighted(draw: st.DrawFn) -> tuple[Any, Any]:
 
 
 @LAYOUTS
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(case=weighted())
 def test_products_with_a_weight(layout: type[Panels | Rows], case: tuple[Any, Any]) -> None:
     x, matrix = case

@@ -14,6 +14,7 @@ from onnx_workbench.exec.errors import KernelError, LimitError
 from onnx_workbench.exec.kernels.onnx.tensor import indexing
 from onnx_workbench.exec.kernels.registry import find
 from onnx_workbench.exec.values.limits import Limits, set_limits
+from tests.examples import examples
 from tests.exec.kernels.harness import assert_same, call, check_against, ort_one_node
 
 OPERATORS = [
@@ -152,7 +153,7 @@ def test_views_move_no_data() -> None:
         assert np.shares_memory(call(op_type, inputs, opset=opset, **attributes), X), op_type
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_slice_keeps_what_python_keeps(data: st.DataObject) -> None:
     length = data.draw(st.integers(0, 6))
@@ -165,7 +166,7 @@ def test_slice_keeps_what_python_keeps(data: st.DataObject) -> None:
     assert backwards.tolist() == (x[max(start, -length) :: -step].tolist() if length else [])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_pad_keeps_what_numpy_keeps(data: st.DataObject) -> None:
     shape = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
@@ -176,7 +177,7 @@ def test_pad_keeps_what_numpy_keeps(data: st.DataObject) -> None:
     assert_same(call("Pad", [x, pads], opset=19, mode=mode), np.pad(x, widths, mode=mode))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_elements_gathered_and_scattered_back_are_those_of_numpy(data: st.DataObject) -> None:
     shape = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
@@ -192,7 +193,7 @@ def test_elements_gathered_and_scattered_back_are_those_of_numpy(data: st.DataOb
     assert_same(call("ScatterElements", [x, indices, gathered], opset=13, axis=axis), x)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.lists(st.sampled_from([0.0, -0.0, 1.5, 2.0]), min_size=2, max_size=2), max_size=8), st.booleans())
 def test_unique_rows_can_be_put_together_again(rows: list[list[float]], in_order: bool) -> None:
     x = np.array(rows, np.float32).reshape(-1, 2)
@@ -205,7 +206,7 @@ def test_unique_rows_can_be_put_together_again(rows: list[list[float]], in_order
         assert first.tolist() == sorted(first.tolist())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_where_picks_what_numpy_picks(data: st.DataObject) -> None:
     shape = (3, data.draw(st.sampled_from([1, 7, 60])), 70)

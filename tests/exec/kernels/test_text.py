@@ -14,6 +14,7 @@ from onnx_workbench.exec.errors import KernelError, LimitError
 from onnx_workbench.exec.kernels.shared import regex
 from onnx_workbench.exec.kernels.shared.regex import Pattern
 from onnx_workbench.exec.values.limits import Limits, set_limits
+from tests.examples import examples
 from tests.exec.kernels.harness import call
 
 needs_re2 = pytest.mark.skipif(regex.re2 is None, reason="there is no google-re2 for this Python")
@@ -98,7 +99,7 @@ SIMPLE = st.recursive(
 
 
 @needs_re2
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(SIMPLE, st.lists(st.text("abc", max_size=6), max_size=5))
 def test_patterns_agree_with_pythons(pattern: str, words: list[str]) -> None:
     compiled = Pattern(pattern)

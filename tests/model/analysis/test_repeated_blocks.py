@@ -10,6 +10,7 @@ from onnx_workbench.model.analysis.repeated_blocks import Repeat, repeated_block
 from onnx_workbench.model.analysis.scoping import run_order
 from onnx_workbench.model.history.steps import InsertNode, SetGraphInputs
 from onnx_workbench.model.ir.graph import Graph, Node, Value
+from tests.examples import examples
 from tests.model.builders import model
 
 
@@ -161,7 +162,7 @@ def shape_of(occurrence: tuple[Node, ...]) -> list[object]:
     ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(graphs())
 def test_occurrences_are_alike_disjoint_and_can_each_become_one_node(graph):
     blocks = repeated_blocks(graph)

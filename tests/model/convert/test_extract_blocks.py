@@ -21,6 +21,7 @@ from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import ElementType
+from tests.examples import examples
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 
@@ -246,7 +247,7 @@ def chains(draw):
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(chains())
 def test_whatever_repeats_computes_the_same_and_comes_back(text):
     document, _ = extracted(text, least_nodes=2)

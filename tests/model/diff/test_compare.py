@@ -22,6 +22,7 @@ from onnx_workbench.model.ir.graph import Graph, Model, Node, TrainingInfo, Valu
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.progress import Cancelled, Progress
+from tests.examples import examples
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 
@@ -385,7 +386,7 @@ pick = st.integers(0, 1 << 16)
 CHANGES = ("attribute", "rename node", "rename value", "type", "metadata", "weights", "delete", "add", "opset", "doc")
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(text=st.sampled_from(BOTH), plan=st.lists(st.tuples(st.sampled_from(CHANGES), pick), min_size=1, max_size=5))
 def test_edits_and_nothing_else_are_told(text, plan):
     """Every object a difference is about was touched by an edit, and taking all edits back leaves nothing to tell."""
@@ -469,7 +470,7 @@ def test_initializers_that_become_nodes():
     assert {(f[0], f[1]) for f in found} == {("added", "node"), ("removed", "value")}
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(text=st.sampled_from(BOTH), plan=st.lists(st.tuples(st.sampled_from(CHANGES), pick), min_size=1, max_size=5))
 def test_what_differs_can_be_taken_over(text, plan):
     """Copying all differences into the original makes it like the edited model, and one undo takes them back."""

@@ -13,6 +13,7 @@ from onnx_workbench.model.edits import functions, interface, nodes, values
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.graph import Value
+from tests.examples import examples
 from tests.model import builders
 from tests.model.snapshots import assert_linked
 
@@ -122,7 +123,7 @@ def test_a_function_of_another_name_is_there_once(real_models):
     assert len(union.model.functions) == len(document.model.functions)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_any_edits_are_whole(seed):
     rng = random.Random(seed)

@@ -20,6 +20,7 @@ from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType, TensorType
+from tests.examples import examples
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 
@@ -121,7 +122,7 @@ def computed(model):
     return nodes, ends, {f.name for f in model.functions}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.sets(st.sampled_from("abcde"), min_size=1, max_size=1))
 def test_cut_anywhere_and_merged_again_it_computes_the_same(names):
     model = builders.model(SKIPS)

@@ -6,12 +6,13 @@ from hypothesis import strategies as st
 from onnx_workbench.model.analysis.scoping import run_order
 from onnx_workbench.model.edits.nodes import sort_nodes
 from onnx_workbench.model.history.steps import InsertNode
+from tests.examples import examples
 from tests.model import builders
 from tests.model.snapshots import snapshot
 
 
 @given(st.permutations(range(7)), st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_sorting_gives_the_order_that_nodes_run_in(places, data):
     """Each node takes one or two that come before it in some order; in the file they stand in another."""
     lines = []

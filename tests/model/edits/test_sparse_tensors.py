@@ -18,6 +18,7 @@ from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor
 from onnx_workbench.model.ir.types import ElementType, SparseTensorType
+from tests.examples import examples
 from tests.model import builders
 
 mostly_zero = arrays(np.float32, (3, 4), elements=st.sampled_from([0.0, 0.0, 0.0, 1.5, -2.0]))
@@ -34,7 +35,7 @@ def pair(array, *, per_axis):
 
 
 @given(mostly_zero, st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_an_edit_is_that_of_the_dense_tensor(array, per_axis):
     dense, held = pair(array, per_axis=per_axis)
     region = (slice(0, 2), 1)

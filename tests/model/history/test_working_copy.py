@@ -22,6 +22,7 @@ from onnx_workbench.model.inference import infer
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.progress import Progress
+from tests.examples import examples
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 
@@ -56,7 +57,7 @@ def test_a_copy_is_equal_and_shares_no_structure():
     assert not ours & {n for g in rehearsal.document.model.graphs() for n in g.nodes}
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     text=st.sampled_from([builders.CHAIN, builders.BRANCHES]),
     changes=st.lists(change, max_size=8),

@@ -18,6 +18,7 @@ from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.model.simplify.pass_list import PASSES
 from onnx_workbench.model.simplify.pipeline import chosen_passes, figures, simplify
+from tests.examples import examples
 from tests.model import builders
 from tests.real_models import RealModels
 
@@ -52,7 +53,7 @@ def graphs(draw: Any) -> str:
     return f'<ir_version: 8, opset_import: ["" : 17]> g {signature} <{_CONSTANTS}> {{ {" ".join(nodes)} }}'
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(graphs())
 def test_random_graphs_compute_the_same(text: str) -> None:
     text = (
@@ -136,7 +137,7 @@ def loops(draw: Any) -> str:
     )
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(loops())
 def test_loops_whose_end_is_known_compute_the_same(text: str) -> None:
     original, document = builders.model(text), builders.document(text)

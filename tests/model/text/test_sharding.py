@@ -14,6 +14,7 @@ from onnx_workbench.model.text.sharding import (
     parse_sharded_dimensions,
     sharded_dimensions_source,
 )
+from tests.examples import examples
 
 numbers = st.integers(-(1 << 63), (1 << 63) - 1)
 lists = st.lists(numbers, max_size=4).map(tuple)
@@ -24,7 +25,7 @@ dimensions = st.lists(st.builds(ShardedDimension, numbers, shards), max_size=3, 
 
 
 @given(lists, st.lists(st.tuples(numbers, lists), max_size=3, unique_by=lambda g: g[0]).map(tuple), dimensions)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_what_is_written_is_read_back(devices, groups, axes):
     assert parse_devices(devices_source(devices)) == devices
     assert parse_groups(groups_source(groups)) == groups

@@ -12,6 +12,7 @@ from onnx_workbench.viewer.property_tree.editors import LineField, escaped, need
 from onnx_workbench.viewer.property_tree.model import PropertyModel
 from onnx_workbench.viewer.property_tree.rows import LazyRows, PropertyField, PropertyRow, Suggestion
 from onnx_workbench.viewer.property_tree.tree import PropertyTree
+from tests.examples import examples
 
 keys = st.lists(st.sampled_from("abcdef"), unique=True, max_size=6)
 trees = st.lists(st.tuples(st.sampled_from("abcdef"), st.one_of(st.none(), keys, st.integers(0, 5))), max_size=6)
@@ -50,7 +51,7 @@ def expected(some):
 
 
 @given(st.lists(trees, min_size=1, max_size=5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_any_rows_follow_any_others(qapp, versions):
     model = PropertyModel()
     QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Warning)

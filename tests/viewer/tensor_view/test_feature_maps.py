@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from onnx_workbench.viewer.tensor_view.feature_maps import Tiles, mosaic, page_count
 from onnx_workbench.viewer.tensor_view.pictures import PictureRequest, image
 from onnx_workbench.viewer.tensor_view.readers import ArrayReader, TensorSlice
+from tests.examples import examples
 
 WHICH = TensorSlice((0, 0, 0, 0), 2, 3)
 
@@ -40,7 +41,7 @@ def test_a_part_is_seen_element_by_element():
 
 
 @given(st.tuples(*[st.floats(0, 1)] * 4), st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_every_cell_of_a_part_is_the_element_it_says(corners, same_range):
     x0, x1, y0, y1 = corners
     part = min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)

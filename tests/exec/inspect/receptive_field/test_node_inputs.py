@@ -20,6 +20,7 @@ from onnx_workbench.model.history.steps import InsertNode, SetField, SetGraphInp
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.types import ElementType, TensorType
+from tests.examples import examples
 
 Case = tuple[str, dict[str, Any], list[Any], int]
 
@@ -378,7 +379,7 @@ def windows_cases(draw: st.DrawFn) -> Case:
     return op_type, attributes, [numbers(1, 2 * group, *sizes), numbers(2 * group, 2, *kernel), numbers(2 * group)], 1
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(case=windows_cases(), data=st.data())
 def test_what_changes_an_element_of_a_convolution_or_a_pool_is_what_reaches_it(case: Case, data: st.DataObject) -> None:
     op_type, attributes, inputs, outputs = case

@@ -26,6 +26,7 @@ from onnx_workbench.model.ir.types import (
     TensorType,
 )
 from onnx_workbench.model.progress import Cancelled, Progress
+from tests.examples import examples
 from tests.model.io.wire_messages import models
 
 F = TensorProto.FLOAT
@@ -392,7 +393,7 @@ def test_a_damaged_file_is_refused_with_byte_and_path():
 
 
 @pytest.mark.parametrize("whole", [0, 1 << 30])
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_mutations_of_real_files_end_in_a_model_or_an_error(onnx_models, whole, data):
     """Whatever a byte becomes, and whether the file is parsed whole or scanned."""

@@ -90,7 +90,7 @@ def test_protobuf_text_may_begin_with_a_comment(model):
     assert identify(data) == FileFormat(FileForm.PROTOBUF_TEXT)
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "text",
     ["a1," * 20_000, "a" * 60_000, 'k"' + "k" * 60_000, "{" + '\\"' * 30_000, "[" * 60_000, "a" + " " * 60_000 + "b"],

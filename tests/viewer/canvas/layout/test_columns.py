@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from onnx_workbench.viewer.canvas.layout import Layout, LayoutRequest, layout, relayout, resize
 from tests.benchmarks import layout_graphs as graphs
+from tests.examples import examples
 from tests.viewer.canvas.layout.test_layout import assert_contained, assert_sound, of_sketch, over_nodes, request
 
 LEAST = 600.0  # px
@@ -51,7 +52,7 @@ def long_graphs(draw: st.DrawFn) -> LayoutRequest:
 
 
 @given(long_graphs())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_boxes_do_not_overlap_and_edges_run_past_them(asked: LayoutRequest) -> None:
     result = layout(asked)
     assert_sound(result, asked)
@@ -59,7 +60,7 @@ def test_boxes_do_not_overlap_and_edges_run_past_them(asked: LayoutRequest) -> N
 
 
 @given(st.integers(12, 60), st.lists(st.tuples(st.integers(0, 50), st.integers(1, 8)), max_size=6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_columns_hold_the_ranks_in_their_order(n: int, skips: list[tuple[int, int]]) -> None:
     sizes = np.full((n, 2), (100.0, 40.0), np.float32)
     edges = [(i, i + 1) for i in range(n - 1)] + [(a, a + by) for a, by in skips if a + by < n]
@@ -91,7 +92,7 @@ def nested(draw: st.DrawFn) -> LayoutRequest:
 
 
 @given(nested())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_long_chain_in_a_container_is_folded_inside_it(asked: LayoutRequest) -> None:
     result = layout(asked)
     assert asked.parents is not None

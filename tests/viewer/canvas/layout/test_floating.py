@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnx_workbench.viewer.canvas.layout import Layout, LayoutRequest, layout, relayout, resize
+from tests.examples import examples
 from tests.viewer.canvas.layout.test_layout import assert_contained, assert_sound, over_nodes, request
 
 NEW = 1000
@@ -105,7 +106,7 @@ def test_a_node_that_loses_its_edges_stays() -> None:
     st.booleans(),
     st.lists(st.tuples(st.integers(0, 13), st.integers(0, 13)), max_size=10),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_floating_nodes_cover_nothing(
     n: int, points: list[tuple[int, int]], boxed: bool, pairs: list[tuple[int, int]]
 ) -> None:

@@ -15,6 +15,7 @@ from onnx_workbench.model.progress import Cancelled, Progress
 from onnx_workbench.viewer.canvas.layout import Layout, LayoutRequest, Spacing, layout, relayout
 from tests.benchmarks import layout_graphs as graphs
 from tests.benchmarks import layout_metrics as metrics
+from tests.examples import examples
 from tests.real_models import RealModels
 
 
@@ -93,7 +94,7 @@ def acyclic(draw: st.DrawFn) -> LayoutRequest:
 
 
 @given(acyclic())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_no_overlap_edges_forward_and_over_no_foreign_node(asked: LayoutRequest) -> None:
     result = layout(asked)
     assert_sound(result, asked)
@@ -110,7 +111,7 @@ def test_no_overlap_edges_forward_and_over_no_foreign_node(asked: LayoutRequest)
         lambda n: st.tuples(st.just(n), st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=30))
     )
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_cycles_loops_and_duplicates_are_drawn_all_the_same(case: tuple[int, list[tuple[int, int]]]) -> None:
     nodes, edges = case
     asked = request(nodes, edges)
@@ -133,7 +134,7 @@ def nested(draw: st.DrawFn) -> LayoutRequest:
 
 
 @given(nested())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_children_lie_in_their_container_and_edges_pass_only_its_border(asked: LayoutRequest) -> None:
     result = layout(asked)
     assert asked.parents is not None
@@ -180,7 +181,7 @@ def under_titles(result: Layout, asked: LayoutRequest) -> list[tuple[int, int]]:
 
 
 @given(nested(), st.lists(st.tuples(st.integers(1, 250), st.integers(0, 40)), min_size=18, max_size=18))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_what_enters_a_container_keeps_off_its_title(asked: LayoutRequest, titles: list[tuple[int, int]]) -> None:
     asked = dataclasses.replace(asked, titles=np.array(titles[: len(asked.sizes)], np.float32), direction="down")
     assert asked.parents is not None
@@ -217,7 +218,7 @@ def test_ports_of_an_opened_container_stay_apart_beside_what_goes_into_it(direct
 
 
 @given(nested(), st.integers(0, 17))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_after_an_edit_too_what_enters_keeps_off_the_title(asked: LayoutRequest, grown: int) -> None:
     titles = np.full((len(asked.sizes), 2), [140.0, 20.0], np.float32)
     asked = dataclasses.replace(asked, titles=titles, direction="down")
@@ -348,7 +349,7 @@ def test_skips_along_a_long_chain_do_not_push_it_aside() -> None:
 
 
 @given(st.sets(st.tuples(st.integers(0, 110), st.integers(2, 40)), max_size=40))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_a_chain_stays_near_a_line_whatever_skips_there_are(skips: set[tuple[int, int]]) -> None:
     s, chain = chain_with_skips(150, {(source, source + reach) for source, reach in skips})
     asked = of_sketch(s)

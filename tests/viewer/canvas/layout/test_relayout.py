@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from onnx_workbench.viewer.canvas.layout import Layout, LayoutRequest, layout, relayout
 from tests.benchmarks import layout_graphs as graphs
 from tests.benchmarks import layout_metrics as metrics
+from tests.examples import examples
 
 
 class Edited:
@@ -273,7 +274,7 @@ def test_in_containers_too_an_inserted_node_leaves_the_rest_in_place(
 
 
 @given(st.integers(0, 50), st.lists(st.tuples(st.booleans(), st.integers(0, 10**6)), min_size=1, max_size=6))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 def test_any_edits_in_containers_keep_the_drawing_sound(seed: int, edits: list[tuple[bool, int]]) -> None:
     edit = in_containers(graphs.random_dag(30, 1.6, 8, seed), 6)
     result = layout(edit.asked)
@@ -328,7 +329,7 @@ ACTIONS = st.lists(
 
 
 @given(st.integers(0, 50), st.booleans(), ACTIONS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_any_sequence_of_edits_keeps_the_drawing_sound(
     seed: int, turned: bool, actions: list[tuple[str, int, int]]
 ) -> None:

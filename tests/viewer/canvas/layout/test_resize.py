@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from onnx_workbench.viewer.canvas.layout import Layout, LayoutRequest, api, layout, relayout, resize
 from tests.benchmarks import layout_graphs as graphs
 from tests.benchmarks import layout_metrics as metrics
+from tests.examples import examples
 
 
 def asked_for(sketch: graphs.Sketch, direction: str = "down", parents: np.ndarray | None = None) -> LayoutRequest:
@@ -57,7 +58,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 10**6), st.integers(-40, 40), st.integ
 
 @given(st.integers(0, 50), st.sampled_from(["down", "right"]), STEPS)
 @example(4, "down", [(1, 0, -1)])  # an edge that starts higher than its band ends, which then grows
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_any_sequence_of_sizes_keeps_the_drawing_sound(
     seed: int, direction: str, steps: list[tuple[int, int, int]]
 ) -> None:
@@ -76,7 +77,7 @@ def test_any_sequence_of_sizes_keeps_the_drawing_sound(
 
 
 @given(st.integers(0, 50), STEPS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_nodes_in_containers_grow_within_them(seed: int, steps: list[tuple[int, int, int]]) -> None:
     sketch = graphs.random_dag(24, 1.5, 6, seed)
     parents = np.repeat([24, 25, -1, 26], 6)

@@ -1,6 +1,6 @@
 """What is left of a window in which somebody edits and saves without a pause, when the program is killed.
 
-    python -m tests.benchmarks.bench_kills [--rounds 200]
+    python -m tests.attack.kills [--rounds 200]
 
 Each round kills a program of its own, every other one within milliseconds after a file was replaced, and does what the
 next start does: the model must be as it was shown last, or as the edit that was on its way makes it. Saves go to one
