@@ -70,6 +70,12 @@ def run_node(node: NodeProto, inputs: Sequence[Any], opset: int) -> list[Any]:
     return [values.get(name) for name in node.output]
 
 
+def run_model(model: ModelProto, inputs: Mapping[str, Any]) -> list[Any]:
+    """Evaluate a model in the order of its nodes, kernel by kernel; the graph's outputs in order."""
+    opsets = {SAME_DOMAIN.get(o.domain, o.domain): o.version for o in model.opset_import}
+    return _run_graph(model.graph, dict(inputs), opsets)
+
+
 def _run_graph(graph: GraphProto, values: dict[str, Any], opsets: Mapping[str, int]) -> list[Any]:
     for tensor in graph.initializer:
         values.setdefault(tensor.name, to_array(tensor))
