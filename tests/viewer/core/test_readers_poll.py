@@ -73,6 +73,7 @@ def calls(monkeypatch):
     return counter.most
 
 
+@pytest.mark.slow
 def test_readers_poll_after_a_bounded_number_of_calls(calls, make_window, qtbot, tmp_path):
     path = tmp_path / "large.onnx"
     write_nodes_model(path, _NODES)
