@@ -258,7 +258,7 @@ def test_parts_of_a_canvas(show, small):
     part, area, _ = part_of(view, "selection", [small.values["c"]])
     assert sorted(box.title for box in part.boxes) == ["Add", "Conv", "Relu"]
     assert area is None
-    with pytest.raises(ModelError, match="Nothing that is selected"):
+    with pytest.raises(ModelError, match="Nothing in this graph is selected"):
         part_of(view, "selection")
 
 

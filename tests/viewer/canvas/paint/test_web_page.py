@@ -261,7 +261,7 @@ def test_values_that_the_model_does_not_have_are_refused(chain, tmp_path, capsys
     np.savez(tmp_path / "other.npz", nothing=np.zeros(3))
     arguments = ["render", str(chain), "-o", str(tmp_path / "m.html"), "--values", str(tmp_path / "other.npz")]
     assert main(arguments) == 2
-    assert "has no value of the model" in capsys.readouterr().err
+    assert "has no values of this model" in capsys.readouterr().err
     assert not (tmp_path / "m.html").exists()
 
 
