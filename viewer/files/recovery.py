@@ -13,6 +13,7 @@ from PySide6.QtCore import QDateTime, QLocale
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.core.folders import journal_folder
+from onnx_workbench.viewer.core.language import ENGLISH, current
 from onnx_workbench.viewer.core.messages import Message
 
 if TYPE_CHECKING:  # imports the model writer, which is not needed before the first paint
@@ -93,8 +94,11 @@ def document_name(recoverable: RecoverableJournal) -> str:
 
 
 def time_text(seconds: float) -> str:
-    """Return a time as the user's locale writes it, without seconds."""
-    return QLocale().toString(QDateTime.fromSecsSinceEpoch(int(seconds)), QLocale.FormatType.ShortFormat)
+    """Return a time without seconds: as the language of the window writes it, in English by ISO 8601."""
+    when, language = QDateTime.fromSecsSinceEpoch(int(seconds)), current()
+    if language == ENGLISH:
+        return when.toString("yyyy-MM-dd HH:mm")
+    return QLocale(language).toString(when, QLocale.FormatType.ShortFormat)
 
 
 def _description(recoverable: RecoverableJournal) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 from onnx_workbench.model.ir.graph import Node, Value
@@ -23,6 +24,7 @@ MOSAICS: tuple[View, ...] = ("Feature maps", "Attention")
 #: Operators allowed between the weights of an attention and the MatMul, and limit for their number.
 _PASSING, _MOST_PASSED = ("Cast", "Dropout", "Identity", "Reshape"), 8
 
+_LONG = 2000  # elements from which a series of floats is seen as a line rather than as numbers
 _LARGE = 8  # a plane of at least this many rows and columns is worth an image
 
 
@@ -53,9 +55,13 @@ def first_view(subject: TensorSource) -> View | None:
     offered = views_of(subject)
     if not offered:
         return None
-    if subject.target.value is None or len(subject.shape) < 2 or "Heat map" not in offered:
+    if subject.target.value is None or "Heat map" not in offered:
         return offered[0]
     shape = subject.shape
+    if _is_signal(subject):
+        return "Lines"
+    if len(shape) < 2:
+        return offered[0]
     producer = subject.target.value.producer
     if isinstance(producer, Node) and _is_attention(producer, subject.target.value, shape):
         return "Attention"
@@ -67,6 +73,13 @@ def first_view(subject: TensorSource) -> View | None:
     if len(shape) >= 3 and min(shape[-2:]) > 2 and shape[-3] > 1:
         return "Feature maps"
     return "Heat map" if min(shape[-2:]) >= _LARGE else "Table"
+
+
+def _is_signal(subject: TensorSource) -> bool:
+    """Return whether a value is one long series of floats, such as sound."""
+    kind = subject.element_type
+    is_float = isinstance(kind, ElementType) and kind.is_float
+    return is_float and bool(subject.shape) and _LONG <= max(subject.shape) == prod(subject.shape)
 
 
 def _is_attention(producer: Node, value: Value, shape: tuple[int, ...]) -> bool:

@@ -143,6 +143,8 @@ def test_long_text_says_what_it_leaves_out(qtbot, panel, chain):
         ((1, 3, 24, 24), ElementType.FLOAT, "Image"), ((1, 4, 24, 24), ElementType.FLOAT, "Feature maps"),
         ((24, 24, 4), ElementType.UINT8, "Image"), ((1, 16, 24, 24), ElementType.FLOAT, "Feature maps"),
         ((24, 24), ElementType.FLOAT, "Heat map"), ((4, 3), ElementType.FLOAT, "Table"),
+        ((130800,), ElementType.FLOAT, "Lines"), ((1, 1, 130800), ElementType.FLOAT, "Lines"),
+        ((130800,), ElementType.INT64, "Table"), ((10,), ElementType.FLOAT, "Table"),
     ],
 )  # fmt: skip
 def test_the_first_view_goes_by_the_shape(shape, kind, first):
