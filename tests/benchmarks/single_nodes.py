@@ -1,28 +1,12 @@
-"""Single nodes in which models are furthest from ONNX Runtime: CPU time of one thread, ours against ORT's, interleaved.
-
-python tests/benchmarks/bench_gaps.py [NAME …] [--rounds 9]
-"""
+"""Single nodes in which models are furthest from ONNX Runtime, and a chain of tiny ones, as models with inputs."""
 
 from __future__ import annotations
 
-import argparse
-import math
-import os
-import sys
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
 import numpy as np
-import onnxruntime
 from onnx import helper, numpy_helper
-
-from onnx_workbench.exec.kernels.threads import set_threads
-from onnx_workbench.exec.session import Session
-from onnx_workbench.model.io.reader.read import load
 
 Feeds = dict[str, Any]
 _random = np.random.default_rng(0)
@@ -118,42 +102,13 @@ CASES: dict[str, Callable[[], tuple[bytes, Feeds]]] = {
 }
 
 
-def measure(make: Callable[[], tuple[bytes, Feeds]], rounds: int) -> tuple[float, float, float]:
-    """Milliseconds of ours and of ONNX Runtime, and the largest difference relative to the largest value."""
-    model, feeds = make()
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    theirs = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    ours = Session(load(model))
-    expected = theirs.run(None, feeds)[0].astype(np.float64)
-    found = ours.run(feeds).values["y"].astype(np.float64)
-    times: list[list[float]] = [[], []]
-    for _ in range(rounds):
-        for engine, run in enumerate((lambda: ours.run(feeds, fresh=True), lambda: theirs.run(None, feeds))):
-            begun = time.process_time()
-            run()
-            times[engine].append(time.process_time() - begun)
-    error = np.abs(found - expected).max() / max(np.abs(expected).max(), 1e-30)
-    return min(times[0]) * 1e3, min(times[1]) * 1e3, float(error)
+def _chain(count: int = 2000) -> tuple[bytes, Feeds]:
+    """Tiny additions, one after the other: what a node costs besides its kernel."""
+    nodes = [helper.make_node("Add", [f"v{i}", "c"], [f"v{i + 1}"]) for i in range(count)]
+    ends = [helper.make_tensor_value_info(n, 1, [4]) for n in ("v0", f"v{count}")]
+    graph = helper.make_graph(nodes, "chain", ends[:1], ends[1:], [numpy_helper.from_array(_floats(4), "c")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return model.SerializeToString(), {"v0": _floats(4)}
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print a line for each case, and the geometric mean of the ratios."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", help="beginnings of names of cases")
-    parser.add_argument("--rounds", type=int, default=9)
-    options = parser.parse_args(arguments)
-    set_threads(1)
-    ratios = []
-    print(f"{'node':36} {'ours ms':>9} {'ORT ms':>9}  ratio  difference")
-    for name, make in CASES.items():
-        if options.names and not name.startswith(tuple(options.names)):
-            continue
-        ours, theirs, error = measure(make, options.rounds)
-        ratios.append(ours / theirs)
-        print(f"{name:36} {ours:9.2f} {theirs:9.2f} {ratios[-1]:6.2f}  {error:.0e}", flush=True)
-    print(f"geometric mean: {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}", file=sys.stdout)
-
-
-if __name__ == "__main__":
-    main()
+CASES["2000 tiny nodes"] = _chain
