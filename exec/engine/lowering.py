@@ -265,18 +265,20 @@ class Compiler:
 
     def node(self, node: NodeSnapshot, scope: LoweringScope) -> None:
         """Add the step of a node, or the steps of the function it calls."""
-        function = self.functions.get((node.domain, node.op_type, node.overload))
-        if function is not None:
-            self._call(node, function, scope)
-            return
-        opset = self._opset(node.domain, scope)
+        if self.functions:
+            function = self.functions.get((node.domain, node.op_type, node.overload))
+            if function is not None:
+                self._call(node, function, scope)
+                return
+        opset = scope.imports.get(node.domain) or self._opset(node.domain, scope)
         operation = self.library.operation(node, opset, scope.environment, scope.context)
-        ins = tuple([self._read(scope, v) for v in node.inputs])
+        slots = scope.slots
+        ins = tuple([slots[v] if v in slots else self._read(scope, v) for v in node.inputs])
         kernel = operation.kernel
         if operation.problem or kernel is None:
             self._emit(node, scope, operation, ins)
             return
-        captured, bodies = self._bodies(operation, scope)
+        captured, bodies = self._bodies(operation, scope) if operation.bodies else ((), ())
         self._emit(node, scope, operation, tuple(kernel.arguments(ins)), captured, bodies)
 
     def _label(self, node: NodeSnapshot, scope: LoweringScope) -> str:
@@ -313,7 +315,8 @@ class Compiler:
         if not operation.problem and not varies and -1 not in read:
             token = intern((key, *read))
             for slot in reads:
-                inputs |= varying.get(slot, 0)
+                if slot in varying:
+                    inputs |= varying[slot]
             if operation.reads_around:
                 inputs |= AROUND
             for index, slot in enumerate(outs):
@@ -329,9 +332,9 @@ class Compiler:
     def _define(self, scope: LoweringScope, value: int) -> int:
         if value == ABSENT:
             return NONE_SLOT
-        slot = self._slot(scope, value)
-        self.undefined.pop(slot, None)
-        return slot
+        if self.undefined:
+            self.undefined.pop(scope.slots.get(value, NONE_SLOT), None)
+        return self._slot(scope, value)
 
     def _opset(self, domain: str, scope: LoweringScope) -> int:
         opset = scope.imports.get(domain)

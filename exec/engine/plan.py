@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from onnx_workbench.exec.results.slot_map import Path, SlotMap, StepLayout, Steps, ValueKey
+import numpy as np
+
+from onnx_workbench.exec.results.columns import Keys, Lists
+from onnx_workbench.exec.results.slot_map import Path, SlotMap, Steps, ValueKey
 from onnx_workbench.model.ir.types import Type
 
 if TYPE_CHECKING:
@@ -59,10 +62,6 @@ class PlanStep:
     def reads(self) -> tuple[int, ...]:
         """All slots that it reads, also in its bodies."""
         return self.ins + self.captured if self.captured else self.ins
-
-    def layout(self) -> StepLayout:
-        """Return its node and slots in the form that results hold."""
-        return StepLayout(self.index, self.node.node, self.path, self.reads, self.outs, bool(self.bodies))
 
     @property
     def label(self) -> tuple[str, str]:
@@ -114,7 +113,14 @@ class Plan:
 
     def layout(self) -> SlotMap:
         """Return a new table of its slots and steps for results: small and picklable."""
-        return SlotMap(self.slots, self.outputs, self.names, Steps.of(s.layout() for s in self.steps))
+        steps = self.steps
+        table = Steps(
+            Keys.of([(step.node.node, step.path) for step in steps]),
+            Lists.of([step.reads for step in steps]),
+            Lists.of([step.outs for step in steps]),
+            np.array([bool(step.bodies) for step in steps], bool),
+        )
+        return SlotMap(self.slots, self.outputs, self.names, table)
 
     def producer(self, slot: int) -> PlanStep | None:
         """Return the step that fills a slot; None for inputs and constants."""
