@@ -280,7 +280,7 @@ class RunController(QObject):
         run = self._run
         if run is None or run.outputs_only or not run.is_whole:
             return
-        detail = f"{bytes_text(size)} after {plural(nodes, 'node')}, and more with every node that follows."
+        detail = f"{bytes_text(size)} after {plural(nodes, 'node')}. Other values can be freed after their last use."
         choice = ("Keep Outputs and Watched Values", self._keep_less)
         self._workspace.messages.show(
             "info", "This run keeps the values of all nodes", detail, choices=(choice,), topic=_KEPT
@@ -288,8 +288,10 @@ class RunController(QObject):
 
     def _keep_less(self) -> None:
         """Run again from the start, freeing values after their last use."""
+        if self._run is not None:
+            self._run.frees_values = True
         self.inputs.set_outputs_only(True)
-        self.run()
+        self.run(fresh=True)
 
     def _show_partial(self, run: RunTask, result: RunResult, fresh: set[Value]) -> None:
         if run is self._run and self.is_running:
@@ -300,7 +302,7 @@ class RunController(QObject):
         run.task = None
         results, result = self._workspace.results, run.result
         if run is not self._run:
-            if result is not None and result.counts[State.DONE]:
+            if result is not None and result.counts[State.DONE] and not run.frees_values:
                 results.keep(run.record(result))  # an undo may show them
             return
         self.node_progress.report()

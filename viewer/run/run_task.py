@@ -75,6 +75,7 @@ class RunTask:
     time_limit: float | None = None  # seconds
     outputs_only: bool = False  # keep only the outputs and `watched`, unless it pauses
     watched: tuple[Value, ...] = ()
+    frees_values: bool = False  # what it has computed is not kept if another run replaces it
     feeds: Mapping[str, Any] | None = None  # set when made
     revision: int = 0  # of the document at the snapshot
     task: Task[None] | None = None  # while it computes; GUI thread
