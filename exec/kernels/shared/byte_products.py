@@ -74,7 +74,7 @@ def numkong() -> NumKong:
         return NumKong(f"numpy ({name} computed a wrong product)")
     if there & _BYTE_INSTRUCTIONS:
         return NumKong(name, library, has_byte_instructions=True)
-    return NumKong(f"{name} for few rows, else numpy (the processor has no instructions for bytes)", library)
+    return NumKong(f"{name} for few rows, else numpy (it has no quicker kernels for this processor)", library)
 
 
 def described(_: bytes) -> bytes:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from onnx_workbench.exec.values.arrays import SparseArray
-from tests.exec.kernels.harness import run_model, to_array
+from tests.exec.kernels.harness import call, run_model, to_array
+from tests.exec.kernels.test_microsoft import CASES
 from tests.exec.test_backend_suite import CASE_MODULES, cases_of
 
 _empty = np.empty
@@ -74,3 +75,16 @@ def test_results_do_not_depend_on_what_was_in_memory(module: str) -> None:
             first, second = (outcome(partial(run_model, case.model, some), byte) for byte in (0x3F, 0x41))
             shapes = {name: x.shape for name, x in some.items() if isinstance(x, np.ndarray)}
             assert first == second, f"{case.name} with {shapes}"
+
+
+@pytest.mark.parametrize(
+    ("op_type", "inputs", "attributes"),
+    [(name, inputs, more) for name, inputs, _, more in CASES],
+    ids=lambda v: v if isinstance(v, str) else "",
+)
+def test_results_of_microsoft_operators_do_not_either(op_type: str, inputs: list[Any], attributes: Any) -> None:
+    feeds = {str(index): None if x is None else np.asarray(x) for index, x in enumerate(inputs)}
+    for some in without_elements(feeds):
+        run = partial(call, op_type, list(some.values()), opset=1, domain="com.microsoft", outputs=4, **attributes)
+        shapes = [None if x is None else x.shape for x in some.values()]
+        assert outcome(run, 0x3F) == outcome(run, 0x41), f"{op_type} with {shapes}"
