@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from onnx_workbench.exec.inspect.equivalence import Equivalence
 from onnx_workbench.exec.inspect.self_check import Change, check_transformed
@@ -44,6 +43,27 @@ _MOST_DIGITS = 4  # of an axis
 _MOST_NAMED = 5
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertOptions:
+    """What to convert; all else is left as it is. Texts are those of the options of the command ``convert``."""
+
+    opset: int | None = None
+    precision: str | None = None
+    keep: Sequence[str] = ()  # operators, patterns of node names, and "inputs-outputs": they keep their precision
+    freeze: Sequence[str] = ()  # NAME=SIZE
+    free: Sequence[str] = ()  # a name, or INPUT:AXIS=NAME
+    functions: str | None = None
+    strip: Sequence[str] = ()
+    rename: Sequence[str] = ()
+    sort: bool = False
+    ir_version: int | None = None
+
+    @property
+    def converts_anything(self) -> bool:
+        """Whether anything is to be converted."""
+        return any(getattr(self, one.name) for one in fields(self) if one.name != "keep")
+
+
 @dataclass(slots=True)
 class Trial:
     """A conversion tried on a copy: its changes, the steps that apply it to the real model, and both models.
@@ -52,7 +72,7 @@ class Trial:
     the nodes of the real model that it was limited to and those that it makes of them.
     """
 
-    options: argparse.Namespace
+    options: ConvertOptions
     after: Model
     before: Model | None = None
     reports: list[ConversionReport] = field(default_factory=list)
@@ -80,7 +100,7 @@ class Trial:
         )
 
 
-def _meant_changes(options: argparse.Namespace) -> list[Change]:
+def _meant_changes(options: ConvertOptions) -> list[Change]:
     """Return the changes of inputs and outputs that conversions may make."""
     changes: dict[Change, object] = {
         "precision": options.precision,
@@ -100,16 +120,9 @@ def counted(text: str, count: int) -> str:
     return text if count == 1 else f"{number_text(count)} × {text}"
 
 
-def only(**chosen: Any) -> argparse.Namespace:
-    """Return the objects to convert, all else being left as it is: see the options of the command."""
-    nothing: dict[str, Any] = {"opset": None, "precision": None, "functions": None, "ir_version": None, "sort": False}
-    lists: dict[str, Any] = {"keep": [], "freeze": [], "free": [], "strip": [], "rename": []}
-    return argparse.Namespace(**nothing | lists | chosen)
-
-
 def attempt(
     copy: WorkingCopy,
-    options: argparse.Namespace,
+    options: ConvertOptions,
     progress: Progress = SILENT,
     nodes: Collection[Node] | None = None,
 ) -> Trial:
@@ -132,7 +145,7 @@ class _Conversions:
     """Requested conversions, one edit each; in a part of the model if it is given."""
 
     def __init__(
-        self, document: Document, options: argparse.Namespace, part: Collection[Node] | None, progress: Progress
+        self, document: Document, options: ConvertOptions, part: Collection[Node] | None, progress: Progress
     ) -> None:
         self._document, self._options, self._progress = document, options, progress
         self._others = None if part is None else {n for g in document.model.graphs() for n in g.nodes}.difference(part)
@@ -161,9 +174,9 @@ class _Conversions:
         if options.functions == "inline":
             reports.append(self._inline())
         if options.opset is not None:
-            reports.append(self._opset())
+            reports.append(self._opset(options.opset))
         if options.precision is not None:
-            reports += self._precision()
+            reports += self._precision(options.precision)
         if options.functions == "extract":
             with self._document.edit("Extract repeated blocks") as edit:
                 reports.append(extract_blocks(edit, self._progress, among=self.part))
@@ -171,7 +184,7 @@ class _Conversions:
         if options.sort:
             reports.append(self._sort())
         if options.ir_version is not None:
-            reports.append(self._claim())
+            reports.append(self._claim(options.ir_version))
         return reports
 
     def _type_of(self) -> Callable[[Value], Type | None]:
@@ -228,10 +241,10 @@ class _Conversions:
             report.changed(f"{plural(count, 'call')} inlined{without}", model)
         return report
 
-    def _opset(self) -> ConversionReport:
+    def _opset(self, version: int) -> ConversionReport:
         from onnx_workbench.model.convert import convert_opset
 
-        version, part = self._options.opset, self.part
+        part = self.part
         known = self._type_of()
         with self._document.edit("Convert operator set") as edit:
             report = convert_opset(edit, version, known, self._progress, infer=self._type_of)
@@ -263,7 +276,7 @@ class _Conversions:
             report.changed(f"{plural(count, 'node')} moved", model)
         return report
 
-    def _precision(self) -> list[ConversionReport]:
+    def _precision(self, precision: str) -> list[ConversionReport]:
         """Convert from any other precision of the model."""
         from onnx_workbench.model.convert import (
             PRECISIONS,
@@ -273,11 +286,11 @@ class _Conversions:
         )
 
         options = self._options
-        target = PRECISIONS[options.precision]
+        target = PRECISIONS[precision]
         keep = [what for what in options.keep if what != "inputs-outputs"]
         reports = []
         for source in PRECISIONS.values():
-            if source != target and (source.text == "float" or options.precision == "float32"):
+            if source != target and (source.text == "float" or precision == "float32"):
                 type_of = self._type_of()
                 if self._others is None:
                     with self._document.edit("Inline calls") as edit:
@@ -292,13 +305,13 @@ class _Conversions:
                     reports.append(convert_precision(edit, wish, type_of, self._progress))
         return reports
 
-    def _claim(self) -> ConversionReport:
+    def _claim(self, version: int) -> ConversionReport:
         from onnx_workbench.model.convert import claim_ir_version
 
         if self._others is not None:
             raise ModelError("The IR version applies to the whole model", "A selection has none of its own.")
         with self._document.edit("Set IR version") as edit:
-            return claim_ir_version(edit, self._options.ir_version)
+            return claim_ir_version(edit, version)
 
 
 def _of_the_whole_model(report: ConversionReport, part: Collection[Node], after: Collection[Node]) -> ModelError:

@@ -101,7 +101,7 @@ from onnx_workbench.exec.worker.client import WorkerSession
 from onnx_workbench.model.diff import compare
 from onnx_workbench.model.edits.apply_difference import apply_differences
 from onnx_workbench.viewer.core import language
-from onnx_workbench.exec.transform.convert import only
+from onnx_workbench.exec.transform.convert import ConvertOptions
 
 
 def write(path, text, order):
@@ -130,7 +130,7 @@ if __name__ == "__main__":
         assert comparison
         print(apply_differences(edit, comparison, comparison.differences, "old"))
     print(compare(a, b).differences)
-    print(vars(only(opset=21))["functions"])
+    print(ConvertOptions(opset=21).functions)
     session = WorkerSession(a)
     branch, last = a.graph.nodes[0], a.graph.outputs[0]
     feeds = {"x": np.ones(50_000, np.float32), "c": np.array(True)}

@@ -66,10 +66,10 @@ def _has_functions(context: MenuContext) -> bool:
 
 def _at_once(title: str, context: MenuContext, **what: Any) -> None:
     """Return the action that converts the whole model in one respect."""
-    from onnx_workbench.exec.transform.convert import only
+    from onnx_workbench.exec.transform.convert import ConvertOptions
     from onnx_workbench.viewer.workflows.background_edit import convert_in_background
 
-    convert_in_background(context.opened, title, only(**what))
+    convert_in_background(context.opened, title, ConvertOptions(**what))
 
 
 _NODE = frozenset({"node"})

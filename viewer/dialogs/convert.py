@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import glob
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,7 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
-from onnx_workbench.exec.transform.convert import RENAMED, Trial, attempt, counted
+from onnx_workbench.exec.transform.convert import RENAMED, ConvertOptions, Trial, attempt, counted
 from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.symbolic import is_name
 from onnx_workbench.model.checks.models import NEWEST_IR_VERSION
@@ -274,10 +273,10 @@ class ConvertDialog(QDialog):
             self.ok.setEnabled(False)
             self._delay.start()
 
-    def options(self) -> argparse.Namespace:
-        """Return the chosen options as command-line arguments."""
+    def options(self) -> ConvertOptions:
+        """Return what was chosen."""
         keep = [part.strip() for part in self.keep.text().split(",") if part.strip()]
-        return argparse.Namespace(
+        return ConvertOptions(
             opset=self.opset.currentData(),
             precision=self.precision.currentData(),
             keep=[*keep, *(["inputs-outputs"] if self.keep_interface.isChecked() else [])],
@@ -299,7 +298,7 @@ class ConvertDialog(QDialog):
         if self._task is not None:
             self._task.cancel()
         self._trial = self._task = None
-        wanted = any(value for name, value in vars(options).items() if name != "keep")
+        wanted = options.converts_anything
         self.state.setText("Preparing the preview…" if wanted else "Choose what to convert.")
         if not wanted:
             return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from onnx_workbench.exec.inspect.self_check import check_transformed, require_agreement
-from onnx_workbench.exec.transform.convert import attempt, report_lines
+from onnx_workbench.exec.transform.convert import ConvertOptions, attempt, report_lines
 from onnx_workbench.model.edits.declare_types import declare_all
 from onnx_workbench.model.edits.functions import inline_call
 from onnx_workbench.model.edits.interface import remove_unused_inputs
@@ -90,7 +89,7 @@ def edit_in_background(
     return task
 
 
-def convert_in_background(workspace: DocumentContext, title: str, options: argparse.Namespace) -> None:
+def convert_in_background(workspace: DocumentContext, title: str, options: ConvertOptions) -> None:
     """Convert the whole model with `options`, without a dialog."""
 
     def work(copy: WorkingCopy, progress: Progress) -> EditOutcome:

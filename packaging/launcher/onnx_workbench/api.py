@@ -315,12 +315,11 @@ def convert(
     (21, 'uint8[1,1,28,28]')
     """
     from onnx_workbench.exec.inspect.self_check import require_defined
-    from onnx_workbench.exec.transform.convert import attempt
-    from onnx_workbench.exec.transform.convert import only as asked
+    from onnx_workbench.exec.transform.convert import ConvertOptions, attempt
     from onnx_workbench.model.history.working_copy import WorkingCopy
 
     document = _document(model)
-    options = asked(
+    options = ConvertOptions(
         opset=opset, precision=precision, keep=list(keep),
         freeze=[f"{name}={size}" for name, size in (freeze or {}).items()], free=list(free), functions=functions,
         strip=list(strip), rename=list(rename), sort=sort, ir_version=ir_version,

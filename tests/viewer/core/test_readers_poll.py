@@ -10,7 +10,7 @@ from collections import defaultdict
 
 import pytest
 
-from onnx_workbench.exec.transform.convert import only
+from onnx_workbench.exec.transform.convert import ConvertOptions
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.viewer.core import threads
 from onnx_workbench.viewer.panel_list import PANELS
@@ -92,7 +92,7 @@ def test_readers_poll_after_a_bounded_number_of_calls(calls, make_window, qtbot,
     with workspace.document.edit("Rename") as edit:
         edit.do(SetField(workspace.graph.nodes[7], "name", "other"))
     settle()
-    convert_in_background(workspace, "Rename all", only(rename=["nodes"]))
+    convert_in_background(workspace, "Rename all", ConvertOptions(rename=["nodes"]))
     qtbot.waitUntil(lambda: workspace.document.undo_title == "Rename all")
     settle()
     window.actions_binding.run("file.save")
