@@ -23,6 +23,7 @@ _SLICE = 512
 _LONGEST_NAME = 4000
 _NAME_SCOPES = "pkg.torch.onnx.name_scopes"
 _NAMESPACE = "namespace"
+_NO_MODULE = "_empty_nn_module_stack_from_metadata_hook"  # torch.export's scope of nodes that are in none
 
 Path = tuple[str, ...]
 
@@ -162,7 +163,7 @@ def _nested(names: list[str]) -> Path:
     path: list[str] = []
     outer = ""
     for name in names:
-        if name and name != outer:
+        if name and name not in (outer, _NO_MODULE):
             path.append(name.removeprefix(f"{outer}.") if outer else name)
             outer = name
     return tuple(path)
@@ -173,7 +174,7 @@ def _from_name(name: str, op_type: str) -> Path:
     if ";" in name:  # TensorFlow's name of a node made of several: only what they share contains it
         return common_path([_from_name(part, op_type) for part in name.split(";")])
     if "/" in name:
-        return tuple(part for part in name.split("/")[:-1] if part)[:DEEPEST]
+        return tuple(part for part in name.split("/")[:-1] if part and part != _NO_MODULE)[:DEEPEST]
     if "." not in name:
         return ()
     kind, _, number = name.rpartition(".")

@@ -136,8 +136,7 @@ class _Level:
     def _put(self, tree: ScopeTree, layers: list[Scope], between: list[Node]) -> None:
         """Put scopes and nodes into a new scope."""
         scope, inside = self._scope, set(between)
-        name = _COUNTERS.sub("", _NUMBER.sub("#", layers[0].name)).strip(" ·/._-") or layers[0].name
-        stack = Scope((*layers[0].path, "×"), f"{name} ×{len(layers)}", scope, layers, is_stack=True)
+        stack = Scope((*layers[0].path, "×"), f"{_common_name(layers)} ×{len(layers)}", scope, layers, is_stack=True)
         stack.nodes = [node for node in scope.nodes if node in inside]
         stack.count = len(between) + sum(layer.count for layer in layers)
         scope.nodes = [node for node in scope.nodes if node not in inside]
@@ -149,6 +148,14 @@ class _Level:
         for layer in layers:
             layer.parent = stack
         tree.of.update(dict.fromkeys(stack.nodes, stack))
+
+
+def _common_name(layers: list[Scope]) -> str:
+    """Return the name of some scopes without the numbers that differ."""
+    numbers = zip(*(_NUMBER.findall(layer.name) for layer in layers), strict=False)
+    shown = iter([found[0] if len(set(found)) == 1 else "#" for found in numbers])
+    name = _NUMBER.sub(lambda match: next(shown, match[0]), layers[0].name)
+    return _COUNTERS.sub("", name).strip(" ·/._-") or layers[0].name
 
 
 def _operators(scope: Scope) -> Hashable:

@@ -20,6 +20,10 @@ from tests.model.builders import model
         ("act.12", ("act",)),
         ("", ()),
         ("/", ()),
+        ("p2o.Relu.0", ("p2o",)),
+        ("/_empty_nn_module_stack_from_metadata_hook/Add", ()),
+        ("net/block1/bn/FusedBatchNorm;net/block1/conv/Conv2D;net/block1/bias", ("net", "block1")),
+        ("a/x;b/y", ()),
         ("...", ()),
     ],
 )

@@ -37,6 +37,7 @@ def test_layers_between_others_are_a_stack():
         ("/h{}/n{}", "h"),
         ("/blocks.{}.attn/n{}", "blocks.attn"),
         ("/layer_{}/attn/n{}", "layer/attn"),
+        ("/conv1d_{}/n{}", "conv1d"),
     ],
 )
 def test_a_stack_has_the_name_that_is_common(pattern, name):
