@@ -205,7 +205,7 @@ def _ranked(
     # The line of a value with many consumers is long anyway: it does not hold these near the producer.
     shared = (np.bincount(unique.value) > _FEW)[unique.value][keep]
     graph = ranks.digraph(*_lengthened(n, source, target, longer[keep]))
-    pull = np.zeros(len(graph.successors), np.int64)
+    pull = np.zeros(len(graph), np.int64)
     pull[:n] = 2 * unique.values_of - np.bincount(target, np.where(shared, 1, 2), n)
     rank = ranks.rank(graph, pull, progress)[:n]
     part = ranks.parts(graph, problem.ties)[:n]

@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+import networkx as nx
 import numpy as np
 
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real
 
 
-class Digraph(NamedTuple):
-    """[N] The nodes after each node, and those before it, in the order of the edges; parallel edges are one."""
-
-    successors: list[list[int]]
-    predecessors: list[list[int]]
-
-
-def digraph(n: int, source: Index, target: Index) -> Digraph:
+def digraph(n: int, source: Index, target: Index) -> nx.DiGraph[int]:
     """Build the graph of the nodes 0 … n - 1 with these edges."""
-    successors: list[list[int]] = [[] for _ in range(n)]
-    predecessors: list[list[int]] = [[] for _ in range(n)]
-    first = np.sort(np.unique(source * n + target, return_index=True)[1])
-    for a, b in zip(source[first].tolist(), target[first].tolist(), strict=True):
-        successors[a].append(b)
-        predecessors[b].append(a)
-    return Digraph(successors, predecessors)
+    graph: nx.DiGraph[int] = nx.DiGraph()
+    graph.add_nodes_from(range(n))
+    graph.add_edges_from(zip(source.tolist(), target.tolist(), strict=True))
+    return graph
+
+
+def _neighbours(graph: nx.DiGraph[int]) -> tuple[list[list[int]], list[list[int]]]:
+    """[N] the nodes after each node, and those before it, as lists, which are quicker to read many times."""
+    return [list(after) for _, after in graph.adjacency()], [list(graph.predecessors(node)) for node in graph]
 
 
 def back_edges(n: int, source: Index, target: Index) -> Mask:
     """[E] edges that close a cycle in a depth-first search in model order; none in a valid graph. Not self-loops."""
     if (source <= target).all():
         return np.zeros(len(source), bool)
-    import networkx as nx  # late: takes as long as drawing a small model, and valid ones have no cycles
-
     in_cycle = np.zeros(n, bool)
     for component in nx.strongly_connected_components(nx.DiGraph(zip(source.tolist(), target.tolist(), strict=True))):
         if len(component) > 1:
@@ -54,37 +46,35 @@ def back_edges(n: int, source: Index, target: Index) -> Mask:
     return np.isin(source * n + target, closing)
 
 
-def parts(graph: Digraph, ties: tuple[Index, Index]) -> Index:
+def parts(graph: nx.DiGraph[int], ties: tuple[Index, Index]) -> Index:
     """[N] the number of each node's weakly connected component, in the order of their first nodes.
 
     `ties` are pairs of nodes in one component without an edge.
     """
-    near = [[*after, *before] for after, before in zip(*graph, strict=True)]
-    for a, b in zip(ties[0].tolist(), ties[1].tolist(), strict=True):
-        near[a].append(b)
-        near[b].append(a)
-    part = [-1] * len(near)
-    number = 0
-    for first in range(len(near)):
-        if part[first] >= 0:
-            continue
-        part[first], pending = number, [first]
-        while pending:
-            for v in near[pending.pop()]:
-                if part[v] < 0:
-                    part[v] = number
-                    pending.append(v)
-        number += 1
-    return np.array(part, np.int64)
+    part = np.empty(len(graph), np.int64)
+    for number, component in enumerate(nx.weakly_connected_components(graph)):
+        part[list(component)] = number
+    tied: nx.Graph[int] = nx.Graph()
+    tied.add_nodes_from(range(int(part.max(initial=-1)) + 1))
+    tied.add_edges_from(zip(part[ties[0]].tolist(), part[ties[1]].tolist(), strict=True))
+    joined = np.empty(len(tied), np.int64)
+    for number, component in enumerate(nx.connected_components(tied)):
+        joined[list(component)] = number
+    return joined[part]
 
 
-def rank(graph: Digraph, pull: Index, progress: Progress) -> Index:
+def rank(graph: nx.DiGraph[int], pull: Index, progress: Progress) -> Index:
     """[N] ranks of an acyclic graph, every edge pointing at a greater one; not normalised per component.
 
     `pull` [N]: number of lines below a node minus those above; with 0 or more, the node follows its consumers.
     """
-    successors, predecessors = graph
-    order, rank = _longest_paths(graph)
+    successors, predecessors = _neighbours(graph)
+    order: list[int] = []
+    rank = [0] * len(successors)
+    for number, generation in enumerate(nx.topological_generations(graph)):  # by the longest path to each node
+        order += generation
+        for v in generation:
+            rank[v] = number
     progress.check()
     pulls = pull.tolist()
     # A subtree whose nodes have one consumer each, such as a constant and its preparation, always follows its consumer.
@@ -104,27 +94,13 @@ def rank(graph: Digraph, pull: Index, progress: Progress) -> Index:
     return np.array(rank, np.int64)
 
 
-def _longest_paths(graph: Digraph) -> tuple[list[int], list[int]]:
-    """Return the nodes in topological order, and [N] the length of the longest path to each."""
-    waiting = [len(before) for before in graph.predecessors]
-    order = [v for v, count in enumerate(waiting) if not count]
-    length = [0] * len(waiting)
-    for v in order:  # which grows
-        for w in graph.successors[v]:
-            waiting[w] -= 1
-            if not waiting[w]:
-                length[w] = length[v] + 1
-                order.append(w)
-    return order, length
-
-
-def narrow(graph: Digraph, rank: Index, width: Real, limit: float) -> Index:
+def narrow(graph: nx.DiGraph[int], rank: Index, width: Real, limit: float) -> Index:
     """[N] ranks no wider than the limit, if possible: nodes of full ranks are moved to ranks below.
 
     Nodes are processed depth first, so that branches move as a whole, by the number of consecutive full ranks, so that
     rows of branches form. Spans are kept unless a rank is full. Sources follow their consumers.
     """
-    successors, predecessors = graph
+    successors, predecessors = _neighbours(graph)
     row = rank - rank.min()
     total = np.bincount(row, width).astype(np.float64)
     lengths, most = _runs(total > limit, total)
