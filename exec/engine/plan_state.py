@@ -40,6 +40,9 @@ T = TypeVar("T")
 #: Kinds of the inputs of a plan: see PlanState.accepts.
 Kinds = tuple[Kind | tuple[int, Kind], ...]
 
+#: Number of choices of values for which a plan keeps what a run does.
+_MOST_SCHEDULES = 4
+
 #: Exceptions of reading a constant.
 _NOT_READ = (ModelError, ValueError, LookupError, OSError, LimitError)
 
@@ -101,6 +104,12 @@ class PlanState:
         self._accepted: Kinds | None = None
         self._layout: SlotMap | None = None
         self._weight_bytes: int | None = None
+
+    def remember(self, targets: frozenset[int] | None, schedule: Schedule) -> None:
+        """Keep what a run does for later runs that reuse nothing; not of each value that is computed again."""
+        self.schedules[targets] = schedule
+        while len(self.schedules) > _MOST_SCHEDULES:
+            del self.schedules[next(iter(self.schedules))]
 
     @property
     def layout(self) -> SlotMap:

@@ -139,10 +139,10 @@ class Stepper:
         with self._within_limits():
             state.prepare_weights(rest)
         code = self._code(rest)
-        if not (run.dead or run.stopped or any(self._kept.values())):
-            folded = [*self._kept, *(step.index for step in constants)]
-            if all(state.folded[index] for index in folded):
-                state.schedules[targets] = Schedule(rest, code, folded, run.keep)
+        folded = [*self._kept, *(step.index for step in constants)]
+        is_complete = not (run.dead or run.stopped or any(self._kept.values()))
+        if is_complete and self._options.outputs and all(state.folded[index] for index in folded):
+            state.remember(targets, Schedule(rest, code, folded, run.keep))
         run.code = [*run.code, *code] if constants else code
 
     @contextmanager
