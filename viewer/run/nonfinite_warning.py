@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import isnan
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 
 from onnx_workbench.exec.inspect.nonfinite import NonFiniteSearch, non_finite_values
+from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.exec.values.finiteness import NonFiniteMode
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.text.formatting import display, plural
@@ -72,11 +74,14 @@ class NonFiniteWarning(QObject):
             maker = value.producer
             made = f"{bad.operator} {display(maker.name, 60)}".rstrip() if maker is not None else bad.operator
             cause = f"{made}: {bad.cause}. " if bad.cause else ""
-            detail = (
-                f"{cause}{plural(bad.count, 'element')}, the first at [{at}]. {passed(search, search_mode(workspace))}."
-            )
+            so_far = passed(search, search_mode(workspace), self._name_of)
+            detail = f"{cause}{plural(bad.count, 'element')}, the first at [{at}]. {so_far}."
             show = ("Show", lambda: workspace.trigger("run.first_non_finite"))
             workspace.messages.show("warning", f"{what} in {name_of(value)}", detail, choices=(show,), topic=_TOPIC)
+
+    def _name_of(self, key: ValueKey) -> str:
+        value = self._workspace.results.value_by_number(key[1])
+        return "another value" if value is None else name_of(value)
 
 
 def search_mode(workspace: Workspace) -> NonFiniteMode:
@@ -84,14 +89,15 @@ def search_mode(workspace: Workspace) -> NonFiniteMode:
     return "nan" if workspace.settings.get(NAN_ALONE) else "origins"
 
 
-def passed(search: NonFiniteSearch, mode: NonFiniteMode) -> str:
-    """Describe the values before the first one found."""
-    if mode == "nan":
-        so_far = "No NaN before it"
-    elif search.passed is not None:
-        so_far = "Everything before it is finite"
+def passed(search: NonFiniteSearch, mode: NonFiniteMode, name_at: Callable[[ValueKey], str]) -> str:
+    """Describe the values before the first one found: which of them is not finite, such as a weight."""
+    before = search.passed
+    if before is not None:
+        what = "NaN" if isnan(before.value) else "an infinity" if before.count == 1 else "infinities"
+        at = f" at [{', '.join(map(str, before.index))}]" if before.index else ""
+        so_far = f"Before it, {name_at(before.key)} has {what}{at}"
     else:
-        so_far = "Every value before it is finite"
+        so_far = "No NaN before it" if mode == "nan" else "Every value before it is finite"
     return f"{so_far}, but {unseen(search)}" if not search.is_complete else so_far
 
 

@@ -6,6 +6,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -19,7 +20,9 @@ from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.shared.windows import Window, window
 from onnx_workbench.exec.kernels.threads import set_threads
+from onnx_workbench.exec.session import Session
 from onnx_workbench.exec.values.limits import Limits, set_limits
+from onnx_workbench.model.io.reader.read import load
 from tests.examples import examples
 from tests.exec.kernels.harness import call, check_against, ort_one_node
 
@@ -546,3 +549,33 @@ def test_prepared_weights_of_16_bits_give_what_plain_ones_do(group: int) -> None
         np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-3)
     with pytest.raises(KernelError, match="same type"):
         run(x.astype(np.float32), w, b)
+
+
+@pytest.mark.parametrize("pads", [0, 1])
+@pytest.mark.parametrize("case", ["infinite weight", "NaN weight", "weight near the limit", "infinite pixel"])
+def test_what_is_not_finite_comes_from_what_it_is_multiplied_by(case, pads):
+    """Transformed weights made NaN of infinities, and infinities of what is near the limit; padding made NaN."""
+    rng = np.random.default_rng(0)
+    x, w = (rng.random(shape, np.float32) * 0.1 for shape in ((1, 16, 24, 24), (16, 16, 3, 3)))
+    if case == "infinite pixel":
+        x[0, 2, 5, 7] = np.inf
+    else:
+        w[0, 1, 0, 0] = {"infinite weight": np.inf, "NaN weight": np.nan, "weight near the limit": 3e38}[case]
+    info = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Conv", ["x", "w"], ["y"], pads=[pads] * 4)], "g", [info("x", 1, x.shape)],
+        [info("y", 1, None)], [onnx.numpy_helper.from_array(w, "w")],
+    )  # fmt: skip
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    found = Session(load(model.SerializeToString())).run({"x": x}).outputs["y"]
+    expected = np.zeros(found.shape)
+    size = found.shape[2]
+    with np.errstate(all="ignore"):
+        for dy, dx, row, column in np.ndindex(3, 3, size, size):  # products with pixels alone
+            at, beside = row + dy - pads, column + dx - pads
+            if 0 <= at < 24 and 0 <= beside < 24:
+                expected[0, :, row, column] += w[:, :, dy, dx].astype(np.float64) @ x[0, :, at, beside]
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+    np.testing.assert_array_equal(np.isinf(found), np.isinf(expected.astype(np.float32)))
+    fine = np.isfinite(expected)
+    np.testing.assert_allclose(found[fine], expected[fine], rtol=1e-4)

@@ -238,6 +238,10 @@ MAKERS: dict[str, Maker] = {
 }
 
 
+#: Those that add and subtract before they multiply.
+TRANSFORMING = (winograd, winograd_rows)
+
+
 def _at_least(window: Window) -> tuple[int, int]:
     """Return the padded height and width that contain every window."""
     height, width = window.reach
