@@ -72,6 +72,10 @@ class SessionBase:
         ModelError if a value does not have the declared type or belongs to no input. Cost: about 0.6 µs per node after
         an edit, 8 µs the first time (see `prepare`), nothing without an edit.
         """
+        unknown = next((name for name in arguments if name not in RunArguments.__annotations__), "")
+        if unknown:
+            msg = f"a run has no option {unknown!r}; there are {', '.join(RunArguments.__annotations__)}"
+            raise TypeError(msg)
         snapshot = self.prepare()
         until, max_tensor = arguments.get("until"), arguments.get("max_tensor")
         options = RunOptions(

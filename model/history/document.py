@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import Step
 from onnx_workbench.model.history.text_validation import refuse_half_characters
 from onnx_workbench.model.ir.graph import Model
@@ -79,13 +80,14 @@ class StepListener(Protocol):
 class Transaction:
     """The argument of an edit, through which it changes the model."""
 
-    __slots__ = ("_inverses", "_listeners", "_steps", "model")
+    __slots__ = ("_inverses", "_is_finished", "_listeners", "_steps", "model")
 
     def __init__(self, model: Model, listeners: Sequence[StepListener] = ()) -> None:
         self.model = model
         self._listeners = listeners
         self._steps: list[Step] = []
         self._inverses: list[Step] = []
+        self._is_finished = False
 
     def do(self, step: Step) -> None:
         """Apply a step now; it is undone if the edit raises. A step that changes nothing is not recorded.
@@ -93,6 +95,7 @@ class Transaction:
         Raises ModelError if the step adds a text that no file can store.
         """
         refuse_half_characters(step)
+        self._require_open()
         inverse = self._apply(step)
         if step.changes_nothing(inverse):
             self._notify_rollback()
@@ -102,6 +105,7 @@ class Transaction:
 
     def repeat(self, steps: Iterable[Step]) -> None:
         """Apply steps of a working copy, which validated them: each changes something and adds only valid texts."""
+        self._require_open()
         steps = list(steps)
         start = len(self._inverses)
         try:
@@ -111,6 +115,10 @@ class Transaction:
             self._notify_rollback()
             raise
         self._steps += steps
+
+    def _require_open(self) -> None:
+        if self._is_finished:
+            raise ModelError("This edit is finished", "Change the model inside of the block of its document.edit(…).")
 
     def _apply(self, step: Step) -> Step:
         for listener in self._listeners:
@@ -201,6 +209,7 @@ class Document:
             raise
         finally:
             self._transaction = None
+            transaction._is_finished = True
         if transaction._steps:
             self._commit(title, transaction, merge)
 

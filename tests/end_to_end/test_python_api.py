@@ -337,3 +337,54 @@ def test_a_merge_compares_inferred_types():
     other = parsed(f"{TYPED} h (float[2] sizes) => (float[2] z) {{ z = Exp(sizes) }}")
     with pytest.raises(ow.ModelError, match="a cannot feed sizes"):
         ow.merge(model, other, connect={"sizes": "a"})
+
+
+RELU = f"{TYPED} g (float[N,4] x) => (float[N,4] y) {{ a = Relu(x) y = Neg(a) }}"
+WRONG = {
+    "free": (TypeError, "free is the text 'batch'", lambda m: ow.convert(m, free="batch")),
+    "keep": (TypeError, "keep is the text", lambda m: ow.convert(m, precision="float16", keep="Relu")),
+    "functions": (ow.ModelError, "'inlin' is unknown as functions", lambda m: ow.convert(m, functions="inlin")),
+    "rename": (ow.ModelError, "'node' is unknown as rename", lambda m: ow.convert(m, rename=["node"])),
+    "precision": (ow.ModelError, "'float8' is unknown as precision", lambda m: ow.convert(m, precision="float8")),
+    "nodes": (TypeError, "expected Node objects", lambda m: ow.convert(m, precision="float16", nodes=["Relu"])),
+    "foreign nodes": (ow.ModelError, "no node of this model", lambda m: ow.convert(m, nodes=parsed(RELU).graph.nodes)),
+    "only": (TypeError, "only is the text", lambda m: ow.simplify(m, only="fold")),
+    "at": (TypeError, "at is the text", lambda m: ow.split(m, at="a")),
+    "outputs": (TypeError, "outputs is the text", lambda m: ow.extract(m, outputs="a")),
+    "load": (TypeError, "None is no model", lambda _m: ow.load(None)),
+    "check": (TypeError, "7 is no model", lambda _m: ow.check(7)),
+    "changing a path": (TypeError, "the changes would be lost", lambda _m: ow.convert("model.onnx", opset=21)),
+    "option": (TypeError, "no option 'max_tensors'", lambda m: ow.Session(m).run({}, max_tensors=1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_argument_is_an_error_that_says_what_is_expected(case):
+    """A text was taken letter by letter, and names that do not exist did nothing."""
+    kind, message, call = WRONG[case]
+    model = parsed(RELU)
+    before = ow.diff(model, parsed(RELU)).differences
+    with pytest.raises(kind, match=message):
+        call(model)
+    assert not before
+    assert not ow.diff(model, parsed(RELU)).differences
+
+
+def test_a_path_and_a_proto_are_taken_where_a_model_is_read(tmp_path):
+    proto = onnx.parser.parse_model(RELU)
+    onnx.save(proto, tmp_path / "model.onnx")
+    for given in (proto, tmp_path / "model.onnx", str(tmp_path / "model.onnx"), proto.SerializeToString()):
+        assert [problem for problem in ow.check(given) if problem.severity == "error"] == []
+        assert ow.statistics(given).total().parameters == 0
+        assert not ow.diff(given, proto)
+    assert len(ow.load(proto).graph.nodes) == 2
+
+
+def test_a_finished_edit_changes_nothing():
+    model = parsed(RELU)
+    document = ow.Document(model)
+    with document.edit("Nothing") as edit:
+        pass
+    with pytest.raises(ow.ModelError, match="This edit is finished"):
+        ow.edits.rename_node(edit, model.graph.nodes.first, "changed")
+    assert model.graph.nodes.first.name != "changed"

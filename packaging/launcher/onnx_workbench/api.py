@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
+from onnx_workbench.arguments import as_document, as_model, known, nodes_of, texts
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
@@ -53,6 +54,10 @@ def load(source: StrPath | bytes | BinaryIO, *, salvage: bool = False, progress:
     """
     from onnx_workbench.model.io.reader.read import load as read
 
+    if hasattr(source, "SerializeToString"):  # an onnx.ModelProto
+        source = source.SerializeToString()
+    if not isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview)) and not hasattr(source, "read"):
+        raise TypeError(f"{source!r:.200} is no model; expected a path, bytes, a binary stream or an onnx.ModelProto")
     model = read(source, progress)
     truncation = "" if salvage or model.source is None else model.source.truncation
     if truncation:
@@ -175,7 +180,7 @@ def infer(
     for operator, rule in (rules or {}).items():
         if "::" not in operator or rule_of_text(rule) is None:
             raise ModelError(f"'{operator}={rule}' is not a rule", 'Write it as "my.domain::Operator=same as input 0".')
-    document = _document(model)
+    document = as_document(model)
     inferred = infer_types(document.model, rules, progress)
     if not write:
         return inferred
@@ -234,14 +239,14 @@ def simplify(
     from onnx_workbench.model.simplify.passes import SimplifyOptions
     from onnx_workbench.model.simplify.pipeline import chosen_passes
 
-    wanted = {p.id for p in default_passes()} if only is None else set(only)
-    skipped = set(skip)
+    wanted = {p.id for p in default_passes()} if only is None else set(texts("only", only))
+    skipped, also = set(texts("skip", skip)), texts("also", also)
     try:
         chosen_passes(skipped)
         passes = chosen_passes((wanted | set(also)) - skipped)
     except KeyError as error:
         raise ModelError(f"There is no pass {error.args[0]!r}", "See onnx-workbench simplify --help.") from None
-    document = _document(model)
+    document = as_document(model)
     if checks:
         require_defined(document.model)
     work = Simplification(WorkingCopy(document.model, progress))
@@ -315,14 +320,19 @@ def convert(
     (21, 'uint8[1,1,28,28]')
     """
     from onnx_workbench.exec.inspect.self_check import require_defined
-    from onnx_workbench.exec.transform.convert import ConvertOptions, attempt
+    from onnx_workbench.exec.transform.convert import RENAMED, ConvertOptions, attempt
+    from onnx_workbench.model.convert import PRECISIONS
     from onnx_workbench.model.history.working_copy import WorkingCopy
 
-    document = _document(model)
+    document = as_document(model)
+    nodes = nodes_of(nodes, document.model)
+    known("precision", [] if precision is None else [precision], PRECISIONS)
+    known("functions", [] if functions is None else [functions], ("inline", "extract"))
     options = ConvertOptions(
-        opset=opset, precision=precision, keep=list(keep),
-        freeze=[f"{name}={size}" for name, size in (freeze or {}).items()], free=list(free), functions=functions,
-        strip=list(strip), rename=list(rename), sort=sort, ir_version=ir_version,
+        opset=opset, precision=precision, keep=texts("keep", keep),
+        freeze=[f"{name}={size}" for name, size in (freeze or {}).items()], free=texts("free", free),
+        functions=functions, strip=texts("strip", strip), rename=known("rename", rename, RENAMED), sort=sort,
+        ir_version=ir_version,
     )  # fmt: skip
     trial = attempt(WorkingCopy(document.model, progress), options, progress, nodes)
     if checks and trial.before is not None:
@@ -371,6 +381,8 @@ def extract(
         raise ModelError("It is not clear what to extract", "Give outputs, with inputs if you like, or nodes.")
     if nodes is not None and inputs is not None:
         raise ModelError("Nodes bring their inputs", "Leave inputs out, or give outputs instead of nodes.")
+    for name, given in (("outputs", outputs), ("inputs", inputs), ("nodes", nodes)):
+        texts(name, given or ())
     model = model_of(model)
     root = graph_named(model, graph)
     if nodes is not None:
@@ -411,7 +423,7 @@ def split(
 
     model = model_of(model)
     root = graph_named(model, graph)
-    cuts = cut_in_two(root, values_named(root, at))
+    cuts = cut_in_two(root, values_named(root, texts("at", at)))
     first, second = cut_parts(model, cuts, progress=progress)
     for part in (first, second):
         require_agreement(check_part(model, part, root, runs=checks, progress=progress))
@@ -458,7 +470,7 @@ def merge(
     from onnx_workbench.model.convert.merge_types import casts_between, insert_casts
     from onnx_workbench.model.edits.copy_paste import merge as merge_into
 
-    document, part = _document(model), _document(other)
+    document, part = as_document(model), as_document(other)
     graph = document.model.graph
     report = align(part, document.model.opset_imports, clashing_functions(document.model, part.model), progress)
     links = _same_names(graph, part.model.graph) if connect is None else dict(connect)
@@ -657,15 +669,9 @@ def _missing_outputs(result: RunResult) -> list[str]:
     return [f"{name} is missing: {reason}" for name, reason in result.missing_outputs.items()]
 
 
-def model_of(target: Model | Document) -> Model:
-    """The model itself, or that of a document."""
-    return target if isinstance(target, Model) else target.model
-
-
-def _document(target: Model | Document) -> Document:
-    from onnx_workbench.model.history.document import Document
-
-    return Document(target) if isinstance(target, Model) else target
+def model_of(target: Model | Document | StrPath | bytes) -> Model:
+    """The model itself, that of a document, or one from a path, bytes or an onnx.ModelProto."""
+    return as_model(target, load)
 
 
 def _taken_from_around(graph: Graph) -> list[Value]:
