@@ -381,8 +381,8 @@ def extract(
         raise ModelError("It is not clear what to extract", "Give outputs, with inputs if you like, or nodes.")
     if nodes is not None and inputs is not None:
         raise ModelError("Nodes bring their inputs", "Leave inputs out, or give outputs instead of nodes.")
-    for name, given in (("outputs", outputs), ("inputs", inputs), ("nodes", nodes)):
-        texts(name, given or ())
+    for argument, names in (("outputs", outputs), ("inputs", inputs), ("nodes", nodes)):
+        texts(argument, names or ())
     model = model_of(model)
     root = graph_named(model, graph)
     if nodes is not None:
