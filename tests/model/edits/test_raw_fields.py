@@ -262,7 +262,7 @@ def test_a_field_is_set_and_taken_back(document, field, text, value):
         ("configuration.name", "pair", "share a name"),
         ("configuration.num_devices", "many", "not a whole number"),
         ("opset_import[1].domain", "ai.onnx", "imported already"),
-        (f"{NODE}.attribute.type", "99", "no AttributeType"),
+        (f"{NODE}.attribute.type", "99", "99 is not a AttributeType"),
         (f"{SPEC}.device", "9", "no device 9"),
         (f"{SPEC}.tensor_name", "nobody", "no input or output"),
         ("graph.quantization_annotation.tensor_name", "nobody", "no value"),

@@ -3,7 +3,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnx_workbench.model.checks import check_model
-from onnx_workbench.model.diff import compare
 from onnx_workbench.model.edits import (
     attributes,
     copy_paste,
@@ -111,8 +110,8 @@ def test_a_real_model(real_models):
 
 
 @pytest.mark.parametrize("text", [builders.CHAIN, builders.BRANCHES])
-def test_merging_can_be_rehearsed_and_brings_training_and_functions_back(text):
-    model = builders.model(text, trained=True)
+def test_merging_can_be_rehearsed(text):
+    model = builders.model(text)
     types = infer(model)
     cuts = extract.cut_in_two(model.graph, [next(iter(model.graph.nodes)).outputs[0]])
     first, second = (extract.cut_out(model, cut, types.type_of) for cut in cuts)
@@ -126,10 +125,6 @@ def test_merging_can_be_rehearsed_and_brings_training_and_functions_back(text):
         edit.repeat(rehearsal.steps())
     assert_linked(first)
     assert snapshot(first) == after
-    assert compare(model, first).differences == []
-    assert first.training_info
-    used = {v for graph in (t.algorithm for t in first.training_info) for n in graph.nodes for v in n.inputs}
-    assert builders.value(first, "y") in used
     document.undo()
     assert snapshot(first) == before
 
