@@ -121,17 +121,17 @@ class Attack:
         self._server.stdin.write(json.dumps(request) + "\n")
         self._server.stdin.flush()
         answer: dict[str, Any] = json.loads(self._server.stdout.readline())
-        told = self._told(words, hostile, answer)
+        report = self._told(words, hostile, answer)
         runs_it = words[0] in ("convert", "simplify")  # endless models too, for so long
         limit = HANG + (COMPARISON_SECONDS if runs_it else 0)
         if answer["code"] is None or answer["busy"] > limit:
-            figures.hangs.append(told)
+            figures.hangs.append(report)
         elif answer["code"] < 0:
-            figures.crashes.append(told)
+            figures.crashes.append(report)
         elif answer["code"] not in (0, 1, 2) or "Traceback (most recent call last)" in answer["err"]:
-            figures.tracebacks.append(told)
+            figures.tracebacks.append(report)
         if answer["memory"] > LARGE:
-            figures.large.append(told)
+            figures.large.append(report)
         return answer
 
     def _told(self, words: list[str], hostile: HostileFile, answer: dict[str, Any]) -> str:

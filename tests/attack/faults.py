@@ -71,7 +71,7 @@ def save_with_fault(path: Path, rng: random.Random) -> str:
             save(document.model, path, storage)
         except ModelError as refused:
             message = str(refused)
-    told = f"{failed[:3]} with {errno.errorcode[error]} at call {at}: {message}"
+    report = f"{failed[:3]} with {errno.errorcode[error]} at call {at}: {message}"
     if message and path.read_bytes() == content:
         return ""
     found = load(path)
@@ -79,7 +79,7 @@ def save_with_fault(path: Path, rng: random.Random) -> str:
     is_whole = [v.name for v in found.graph.initializers] == names and not any(
         v.initializer.problem for v in found.graph.initializers if v.initializer is not None
     )
-    return "" if is_new and is_whole else f"the file is neither the old nor the new one after {told}"
+    return "" if is_new and is_whole else f"the file is neither the old nor the new one after {report}"
 
 
 def convert_on_small_disk(path: Path, rng: random.Random) -> str:

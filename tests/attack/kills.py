@@ -121,9 +121,9 @@ def kill_once(folder: Path) -> tuple[str, int]:
     write_model(path)
     environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "ONNX_WORKBENCH_STATE": str(state)}
     command = [sys.executable, "-c", _EDITOR, str(path), str(other)]
-    with (folder / "told").open("wb") as told, (folder / "errors").open("wb") as errors:
-        process = subprocess.Popen(command, stdout=told, stderr=errors, env=environment)
-        while not (folder / "told").stat().st_size:
+    with (folder / "report").open("wb") as report, (folder / "errors").open("wb") as errors:
+        process = subprocess.Popen(command, stdout=report, stderr=errors, env=environment)
+        while not (folder / "report").stat().st_size:
             if process.poll() is not None:
                 raise SystemExit((folder / "errors").read_text())
             time.sleep(0.01)
@@ -133,7 +133,7 @@ def kill_once(folder: Path) -> tuple[str, int]:
             time.sleep(random.uniform(0, _SOON))
         process.kill()
         process.wait()
-    lines = [json.loads(line) for line in (folder / "told").read_text().splitlines()]
+    lines = [json.loads(line) for line in (folder / "report").read_text().splitlines()]
     shown = [(description, nodes) for kind, description, nodes in lines if kind == "shown"] or [("0", _NODES)]
     begun = [(description, nodes) for kind, description, nodes in lines if kind == "begun"]
     has = next_start(state, [path, other])

@@ -92,7 +92,9 @@ class Monkey:
         qInstallMessageHandler(self._qt_message)
         self._critical = (QtMsgType.QtWarningMsg, QtMsgType.QtCriticalMsg, QtMsgType.QtFatalMsg)
         sys.excepthook = self._raised
-        threading.excepthook = lambda told: self._raised(told.exc_type, told.exc_value, told.exc_traceback)
+        threading.excepthook = lambda reported: self._raised(
+            reported.exc_type, reported.exc_value, reported.exc_traceback
+        )
         self._models = self._copies([p for p in RealModels().files() if p.stat().st_size <= _LARGEST])
         self._hostile = hostile_files(self.rng)
         self._answer_dialogs()

@@ -191,7 +191,7 @@ def compare_operators() -> None:
     from onnx.backend.test.case.node import collect_testcases
     from onnxruntime.tools.symbolic_shape_infer import SymbolicShapeInference
 
-    told, missed = 0, []
+    report, missed = 0, []
     with np.errstate(all="ignore"):
         cases = [case for case in collect_testcases(None) if case.model is not None and "expanded" not in case.name]
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
@@ -206,10 +206,10 @@ def compare_operators() -> None:
             for output in theirs.graph.output:
                 known = _known_message(output.type)
                 mine = _known(ours.get(output.name))
-                told += 1
+                report += 1
                 if any(a and not b for a, b in zip(_levels(known), _levels(mine), strict=True)):
                     missed.append(f"{case.name} {output.name}: {known[1]}, ours {mine[1]}")
-    print(f"single operators, told by the symbolic one and not by ours: {len(missed)} of {told}")
+    print(f"single operators, told by the symbolic one and not by ours: {len(missed)} of {report}")
     for line in dict.fromkeys(missed):
         print(f"  {line}")
 

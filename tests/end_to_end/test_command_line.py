@@ -31,7 +31,7 @@ def workbench(
     )  # fmt: skip
 
 
-def test_info_tells_what_is_in_a_model():
+def test_info_reports_what_is_in_a_model():
     result = workbench("info", SAMPLE)
     text = result.stdout.decode()
     assert result.returncode == 0
@@ -128,7 +128,7 @@ def test_every_command_explains_itself_and_refuses_nonsense(command, capsys):
         main([command, "--no-such-option"])
 
 
-def test_help_lists_every_command_and_version_is_told():
+def test_help_lists_every_command_and_version_is_reported():
     text = workbench("--help").stdout.decode()
     assert all(command in text for command in COMMANDS)
     assert workbench("--version").stdout.startswith(b"onnx-workbench 0.")

@@ -146,8 +146,10 @@ def test_its_rule_finds_problems(written):
     assert not [problem for problem in ow.check(unnamed) if problem.rule == "my-ops-name"]
 
 
-@pytest.mark.parametrize(("error", "told"), [("OSError('gone')", "OSError: gone"), ("SystemExit(3)", "SystemExit: 3")])
-def test_a_mistake_in_a_rule_is_a_problem_of_its_file(written, model, error, told):
+@pytest.mark.parametrize(
+    ("error", "reported"), [("OSError('gone')", "OSError: gone"), ("SystemExit(3)", "SystemExit: 3")]
+)
+def test_a_mistake_in_a_rule_is_a_problem_of_its_file(written, model, error, reported):
     text = """
 from onnx_workbench import node_check
 
@@ -159,7 +161,7 @@ def bad(node):
     extensions.load(written(text.format(error=error)))
     found = [problem for problem in ow.check(ow.load(model)) if problem.rule == "bad" and problem.detail]
     assert len(found) == 2  # one for each node
-    assert all(f"ops.py, line 7: {told}" in problem.detail for problem in found)
+    assert all(f"ops.py, line 7: {reported}" in problem.detail for problem in found)
 
 
 BROKEN = """
@@ -180,16 +182,16 @@ setting_up()
 def test_a_file_that_fails_is_named_with_its_traceback_and_leaves_nothing(written, model, capsys, error):
     path = written(BROKEN.format(error=error))
     assert main(["check", str(model), "--load", str(path)]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("error: The extension ops.py cannot be loaded")
-    assert "in setting_up" in told
-    assert error.partition("(")[0] in told
-    assert "importlib" not in told
+    reported = capsys.readouterr().err
+    assert reported.startswith("error: The extension ops.py cannot be loaded")
+    assert "in setting_up" in reported
+    assert error.partition("(")[0] in reported
+    assert "importlib" not in reported
     assert schemas.find("Twice", 1, "my.ops") is None
     assert extensions.loaded() == []
 
 
-def test_a_file_that_is_not_there_is_told(model, capsys, tmp_path):
+def test_a_file_that_is_not_there_is_reported(model, capsys, tmp_path):
     for name in ("missing.py", "data.txt"):
         if name == "data.txt":
             (tmp_path / name).write_text("x = 1")
@@ -199,12 +201,14 @@ def test_a_file_that_is_not_there_is_told(model, capsys, tmp_path):
         extensions.load("entry:nothing")
 
 
-@pytest.mark.parametrize(("mistake", "told"), [("return x['no such key']", "IndexError"), ("exit(3)", "SystemExit: 3")])
-def test_a_mistake_in_a_kernel_is_told_as_that_of_its_file(written, model, mistake, told):
+@pytest.mark.parametrize(
+    ("mistake", "reported"), [("return x['no such key']", "IndexError"), ("exit(3)", "SystemExit: 3")]
+)
+def test_a_mistake_in_a_kernel_is_reported_as_that_of_its_file(written, model, mistake, reported):
     text = BROKEN.replace("return x", mistake).partition("def setting_up")[0]
     extensions.load(written(text))
     result = ow.Session(ow.load(model)).run({"x": X})
-    assert f"ops.py, line 6: {told}" in result.missing_outputs["y"]
+    assert f"ops.py, line 6: {reported}" in result.missing_outputs["y"]
 
 
 def test_a_mistake_in_a_rule_leaves_types_unknown(written, model):
@@ -350,7 +354,7 @@ def texts(context):
 RELU = '<ir_version: 8, opset_import: ["" : 18]> g (float[4] x) => (float[4] y) { y = Relu(x) }'
 
 
-def test_a_wrong_pass_changes_nothing_and_a_failing_one_is_told_as_that_of_its_file(written):
+def test_a_wrong_pass_changes_nothing_and_a_failing_one_is_reported_as_that_of_its_file(written):
     extensions.load(written(WRONG_PASS))
     model = parsed(RELU)
     simplified = ow.simplify(model)
@@ -388,7 +392,7 @@ def test_its_action_changes_a_document_with_undo():
     assert (twice.name, split.name) == ("", "")
 
 
-def test_a_mistake_in_an_action_changes_nothing_and_is_told_as_that_of_its_file(written):
+def test_a_mistake_in_an_action_changes_nothing_and_is_reported_as_that_of_its_file(written):
     text = """
 from onnx_workbench import action, edits
 
@@ -406,10 +410,10 @@ def return_it(document, selection):
         extensions.load(written(text.format(error=error)))
         document = ow.Document(parsed(RELU))
         first, second = custom_actions()
-        with pytest.raises(ModelError) as told:
+        with pytest.raises(ModelError) as reported:
             first.run(document, ())
-        assert told.value.title == "Break of ops.py failed"
-        assert told.value.detail.startswith("ops.py, line 8: ")
+        assert reported.value.title == "Break of ops.py failed"
+        assert reported.value.detail.startswith("ops.py, line 8: ")
         assert document.model.graph.nodes.first.name == ""
         assert not document.undo_title
         with pytest.raises(ModelError, match="It returned int"):
@@ -433,7 +437,7 @@ def test_its_files_open_in_scripts_and_commands(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "reported"),
     [
         ("return path.read_text() + 1", "ops.py, line 6: TypeError"),
         ("import sys; sys.exit(1)", "ops.py, line 6: SystemExit: 1"),
@@ -441,7 +445,7 @@ def test_its_files_open_in_scripts_and_commands(tmp_path, capsys):
         ("return b'not a model'", "plain text, not an ONNX model"),
     ],
 )
-def test_a_mistake_in_a_reader_is_told_as_that_of_its_file(written, body, told):
+def test_a_mistake_in_a_reader_is_reported_as_that_of_its_file(written, body, reported):
     text = f"""
 from onnx_workbench import reader
 
@@ -452,7 +456,7 @@ def read_net(path):
     extensions.load(written(text))
     with pytest.raises(ModelError) as error:
         ow.load(written("anything", "model.net"))
-    assert told in str(error.value)
+    assert reported in str(error.value)
 
 
 @pytest.mark.parametrize("suffix", ["net", ".", ".onnx", ".ORT"])
@@ -509,14 +513,14 @@ def stop(array):
     assert show_value("Grey", array).tolist() == [[[0] * 3 + [255], [128] * 3 + [255]], [[255] * 4, [0] * 3 + [255]]]
     assert show_value("Coloured", np.array([[7]]))[0, 0].tolist() == [7, 0, 0, 255]
     assert max(show_value("Grey", np.zeros((5000, 3))).shape) <= 2048
-    for title, told in [
+    for title, reported in [
         ("Vector", r"It returned an array float32 \[4\]; expected \[height, width\]"),
         ("Number", "TypeError"),
         ("In place", r"ops\.py, line 27: ValueError"),
         ("Stop", r"The view Stop of ops\.py failed: ops\.py, line 31: SystemExit"),
         ("Gone", "Its extension is not loaded"),
     ]:
-        with pytest.raises(ModelError, match=told):
+        with pytest.raises(ModelError, match=reported):
             show_value(title, array)
     assert array[0, 1] == 1
 

@@ -115,23 +115,23 @@ def is_worse(path: Path, command: str, folder: Path) -> str:
         return f"{command}: {dict(added)}"
     ow.save(model, folder / "out.onnx", external="inline")
     was_loaded = isinstance(ORT.run(path.read_bytes()), dict)
-    told = ORT.run((folder / "out.onnx").read_bytes())
-    if was_loaded and isinstance(told, str) and "NOT_IMPLEMENTED" not in told and "support" not in told:
-        return f"{command}: ONNX Runtime says {told}"
+    report = ORT.run((folder / "out.onnx").read_bytes())
+    if was_loaded and isinstance(report, str) and "NOT_IMPLEMENTED" not in report and "support" not in report:
+        return f"{command}: ONNX Runtime says {report}"
     return ""
 
 
 @pytest.mark.parametrize("name", QUICK)
 def test_small_models(name: str, real_models, tmp_path: Path) -> None:
     path = real_models / name / "model.onnx"
-    assert [told for command in COMMANDS if (told := is_worse(path, command, tmp_path))] == []
+    assert [report for command in COMMANDS if (report := is_worse(path, command, tmp_path))] == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model(name: str, real_models, tmp_path: Path) -> None:
     path = real_models / name / "model.onnx"
-    assert [told for command in COMMANDS if (told := is_worse(path, command, tmp_path))] == []
+    assert [report for command in COMMANDS if (report := is_worse(path, command, tmp_path))] == []
 
 
 UNKNOWN = """
@@ -208,9 +208,9 @@ def is_worse_by(path: Path, line: str, folder: Path) -> str:
             return f"{written.name}: {dict(added)}"
         ow.save(model, folder / "loaded.onnx", external="inline")
         data = (folder / "loaded.onnx").read_bytes()
-        told = ORT.run(data) if was_loaded and ORT.knows_versions_of(data) else {}
-        if isinstance(told, str) and "NOT_IMPLEMENTED" not in told and "support" not in told:
-            return f"{written.name}: ONNX Runtime says {told}"
+        report = ORT.run(data) if was_loaded and ORT.knows_versions_of(data) else {}
+        if isinstance(report, str) and "NOT_IMPLEMENTED" not in report and "support" not in report:
+            return f"{written.name}: ONNX Runtime says {report}"
     return ""
 
 
@@ -218,7 +218,7 @@ def is_worse_by(path: Path, line: str, folder: Path) -> str:
 def test_commands_on_small_models(command: str, real_models, tmp_path: Path) -> None:
     paths = [real_models / name / "model.onnx" for name in QUICK]
     found = {path.parent.name: is_worse_by(path, COMMAND_LINES[command], tmp_path) for path in paths}
-    assert {name: told for name, told in found.items() if told} == {}
+    assert {name: report for name, report in found.items() if report} == {}
 
 
 @pytest.mark.slow
@@ -227,4 +227,4 @@ def test_commands_on_small_models(command: str, real_models, tmp_path: Path) -> 
 def test_commands_on_every_model(command: str, real_models, tmp_path: Path) -> None:
     paths = [real_models / name / "model.onnx" for name in MODELS]
     found = {path.parent.name: is_worse_by(path, COMMAND_LINES[command], tmp_path) for path in paths}
-    assert {name: told for name, told in found.items() if told} == {}
+    assert {name: report for name, report in found.items() if report} == {}

@@ -199,7 +199,7 @@ def test_errors_say_what_was_expected(op_type: str, inputs: list[Any], attribute
     assert reason in failure.reason
 
 
-def test_a_node_that_names_too_many_outputs_is_told_how_many_there_are() -> None:
+def test_a_node_that_names_too_many_outputs_is_reported_how_many_there_are() -> None:
     (failure,) = run_one("", "Relu", [X], 2, {}).failures
     assert failure.reason == "the node names 2 outputs; expected 1 at most"
 
@@ -273,10 +273,10 @@ def test_branches_of_no_columns_take_no_room() -> None:
     assert "expected (…, C, H) or (…, C · H)" in failure.reason
 
 
-def test_what_a_kernel_did_not_foresee_is_told_with_the_attributes() -> None:
-    told = unforeseen(ValueError("no room"), {"axis": 1, "pads": (0, 1), "value": X, "text": "a" * 99})
+def test_what_a_kernel_did_not_foresee_is_reported_with_the_attributes() -> None:
+    report = unforeseen(ValueError("no room"), {"axis": 1, "pads": (0, 1), "value": X, "text": "a" * 99})
     expected = f"these inputs and attributes (axis 1, pads [0, 1], value float[2,3], text {'a' * 60}…) are"
-    assert told == f"{expected} incompatible"
+    assert report == f"{expected} incompatible"
     assert unforeseen(KeyError(3), {}) == "these inputs are incompatible"
 
 
@@ -309,7 +309,7 @@ def _nothing(shape: tuple[int, ...]) -> Any:
         (lambda: _nothing((2, 2)).sum((0, 0)), "an axis is named twice"),
     ],
 )
-def test_what_numpy_says_is_told_in_plain_words(calculation: Callable[[], Any], meaning: str) -> None:
+def test_what_numpy_says_is_reported_in_plain_words(calculation: Callable[[], Any], meaning: str) -> None:
     with pytest.raises((ValueError, TypeError, IndexError, ArithmeticError)) as caught:
         calculation()
     assert in_plain_words(caught.value) == meaning

@@ -114,7 +114,7 @@ def test_the_worker_reads_stored_weights_too(tmp_path: Path) -> None:
         session.close()
 
 
-def test_a_weight_that_does_not_fit_is_told_with_its_node(tmp_path: Path) -> None:
+def test_a_weight_that_does_not_fit_is_reported_with_its_node(tmp_path: Path) -> None:
     model = stored_model(tmp_path, chain(3), 3)
     failure = Session(model, memory_limit=_WEIGHT // 2).run({"x": X}).failures[0]
     assert failure.operator == "MatMul"

@@ -332,7 +332,7 @@ def test_a_weight_that_was_over_the_limit_is_read_once_the_limit_is_higher() -> 
         ("Add", [np.ones(3, np.float32), np.ones(3, np.int64)], "0 (A) is float and input 1 (B) int64; expected the"),
     ],
 )
-def test_types_that_an_operator_does_not_take_are_told_with_those_it_does(
+def test_types_that_an_operator_does_not_take_are_reported_with_those_it_does(
     operator: str, feeds: list[Any], reason: str
 ) -> None:
     names = {f"x{index}": feed for index, feed in enumerate(feeds)}
@@ -389,7 +389,7 @@ def test_a_list_of_graphs_is_refused_by_name_where_one_is_expected() -> None:
     assert "'then_branch' is a list of graphs" in failure.reason
 
 
-def test_a_value_nothing_defines_is_told() -> None:
+def test_a_value_nothing_defines_is_reported() -> None:
     model = parse(CHAIN)
     RemoveNode(node(model, "c")).apply()
     result = Session(model).run({"x": X})
@@ -441,14 +441,14 @@ def test_a_value_over_the_limit_is_refused_before_it_is_allocated(text: str) -> 
 
 
 def test_observers_hear_of_every_node() -> None:
-    heard: list[Any] = []
-    result = Session(parse(CHAIN)).run({"x": X}, observer=heard.extend)
-    assert heard == list(result.nodes)
-    assert len(heard) == len(result.nodes) == 5
-    assert all(f.seconds >= 0 and f.nbytes == 12 for f in heard)
+    received: list[Any] = []
+    result = Session(parse(CHAIN)).run({"x": X}, observer=received.extend)
+    assert received == list(result.nodes)
+    assert len(received) == len(result.nodes) == 5
+    assert all(f.seconds >= 0 and f.nbytes == 12 for f in received)
 
 
-def test_what_became_of_each_node_is_told_in_every_run() -> None:
+def test_what_became_of_each_node_is_reported_in_every_run() -> None:
     model = parse("""
         g (float[2] x, float[3] q) => (float[2] y, float[3] z) {
             k = Constant <value_floats = [1.0, 2.0]> () c = Neg (k) a = Add (x, c) y = Abs (a) z = Neg (q)

@@ -36,38 +36,38 @@ def test_stepping() -> None:
     assert stepper.result().ok
 
 
-def test_a_step_is_told_at_once() -> None:
-    heard: list[Any] = []
-    stepper = Session(parse(CHAIN)).steps({"x": X}, observer=heard.append)
-    heard.clear()
+def test_a_step_is_reported_at_once() -> None:
+    received: list[Any] = []
+    stepper = Session(parse(CHAIN)).steps({"x": X}, observer=received.append)
+    received.clear()
     while stepper.step():
-        assert [n.node for n in heard.pop()] == [stepper.last_key[1]]
-    assert not heard
+        assert [n.node for n in received.pop()] == [stepper.last_key[1]]
+    assert not received
 
 
-def test_nodes_are_told_together_though_each_may_be_a_breakpoint() -> None:
+def test_nodes_are_reported_together_though_each_may_be_a_breakpoint() -> None:
     """A table for every one of very many nodes cost far more than computing them, more with each that was told."""
     count = 1000
     names = ["x", *(f"v{i}" for i in range(count))]
     chain = " ".join(f"{out} = Neg({given})" for given, out in pairwise(names))
-    heard: list[Any] = []
+    received: list[Any] = []
     model = parse(f"g (float[N] x) => (float[N] {names[-1]}) {{ {chain} }}")
-    result = Session(model).run({"x": X}, observer=heard.append, breakpoints=[Breakpoint(condition="non-finite")])
-    assert [one for some in heard for one in some] == list(result.nodes)
-    assert len(heard) < count / 2
+    result = Session(model).run({"x": X}, observer=received.append, breakpoints=[Breakpoint(condition="non-finite")])
+    assert [one for some in received for one in some] == list(result.nodes)
+    assert len(received) < count / 2
 
 
 @pytest.mark.parametrize("until", range(6))
-def test_what_is_told_of_steps_is_what_the_result_has(until: int) -> None:
+def test_what_is_reported_of_steps_is_what_the_result_has(until: int) -> None:
     """Failed and skipped nodes too, and the time of each, wherever a person stopped in between."""
     text = "g (float[N] x, float[M] z) => (float[N] e) { a = Neg(x) b = Add(a, z) c = Abs(a) d = Neg(b) e = Neg(c) }"
-    heard: list[Any] = []
-    stepper = Session(parse(text)).steps({"x": X, "z": X[:2]}, observer=heard.extend)
+    received: list[Any] = []
+    stepper = Session(parse(text)).steps({"x": X, "z": X[:2]}, observer=received.extend)
     for _ in range(until):
         stepper.step()
     stepper.resume()
     nodes = list(stepper.result().nodes)
-    assert heard == nodes
+    assert received == nodes
     assert [one.state.name for one in nodes] == ["DONE", "FAILED", "DONE", "SKIPPED", "DONE"]
     assert all(one.seconds >= 0 for one in nodes)
 

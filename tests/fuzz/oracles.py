@@ -148,8 +148,8 @@ def difference(found: Any, expected: Any, tolerance: float = 1e-3) -> str:
         if len(found) != len(expected):
             return f"{len(found)} elements instead of {len(expected)}"
         return next(filter(None, map(difference, found, expected)), "")
-    told = compare_values(found, expected)
-    return told.problem or ("" if told.is_equal else "differs") if found is not expected else ""
+    reported = compare_values(found, expected)
+    return reported.problem or ("" if reported.is_equal else "differs") if found is not expected else ""
 
 
 def outputs_differ(found: Mapping[str, Any] | None, expected: Mapping[str, Any], why: str = "") -> str:
@@ -158,8 +158,8 @@ def outputs_differ(found: Mapping[str, Any] | None, expected: Mapping[str, Any],
     if list(found) != list(expected):
         return f"outputs {list(found)} instead of {list(expected)}"
     for name, value in expected.items():
-        if told := difference(found[name], value):
-            return f"output {name}: {told}"
+        if reported := difference(found[name], value):
+            return f"output {name}: {reported}"
     return ""
 
 
@@ -168,10 +168,10 @@ def after_differs(case: Case, after: Model, *, checks: bool = True, interface: b
     data = to_bytes(after, Storage(DataLayout.INLINE))
     for feeds, expected in case.runs:
         found, why = run(data, feeds)
-        if told := outputs_differ(found, expected, why):
-            return f"{told} (inputs {[np.shape(v) for v in feeds.values()]})"
-    if interface and (told := interface_differs(case.proto.graph, onnx.load_from_string(data).graph)):
-        return told
+        if reported := outputs_differ(found, expected, why):
+            return f"{reported} (inputs {[np.shape(v) for v in feeds.values()]})"
+    if interface and (reported := interface_differs(case.proto.graph, onnx.load_from_string(data).graph)):
+        return reported
     if checks and (new := errors_of(ow.load(data)) - case.errors):
         return f"new problem: {min(new)}"
     return refused_by_ort(case, data)
@@ -181,9 +181,11 @@ def refused_by_ort(case: Case, data: bytes) -> str:
     """What ONNX Runtime says against a model, where it took the one before; not what it merely has no kernel for."""
     if not (case.is_loaded_by_ort and ORT.knows_versions_of(data)):
         return ""
-    told = ORT.run(data)
-    has_kernels = isinstance(told, dict) or not any(text in told for text in ("NOT_IMPLEMENTED", "crashed", "support"))
-    return f"ONNX Runtime refuses it: {told}" if isinstance(told, str) and has_kernels else ""
+    reported = ORT.run(data)
+    has_kernels = isinstance(reported, dict) or not any(
+        text in reported for text in ("NOT_IMPLEMENTED", "crashed", "support")
+    )
+    return f"ONNX Runtime refuses it: {reported}" if isinstance(reported, str) and has_kernels else ""
 
 
 def interface_differs(before: onnx.GraphProto, after: onnx.GraphProto) -> str:
@@ -291,8 +293,8 @@ def infers(case: Case) -> str:
         for value, array in values:
             kind = inferred.type_of(value)
             is_tensor = isinstance(array, np.ndarray) and isinstance(kind, TensorType)
-            if is_tensor and (told := _type_differs(kind, array, named)):
-                return f"{value.name} of {_maker(value)}: {told}"
+            if is_tensor and (reported := _type_differs(kind, array, named)):
+                return f"{value.name} of {_maker(value)}: {reported}"
     ow.infer(model)
     return after_differs(case, model)
 
@@ -333,8 +335,8 @@ def converts(case: Case) -> str:
         case = case.without_size_0()
     elif any(node.op_type == "GroupNormalization" for node in case.proto.graph.node):
         case = case.without_size_0()  # the body in its specification reshapes to -1 beside a size that may be 0
-    told = after_differs(case, model)
-    return f"to {target}: {told}" if told else ""
+    reported = after_differs(case, model)
+    return f"to {target}: {reported}" if reported else ""
 
 
 #: Operators that flattened their input to two dimensions before version 13.
@@ -361,8 +363,8 @@ def changes_precision(case: Case) -> str:
                 continue
             if (found[name].dtype, found[name].ndim) != (value.dtype, value.ndim):
                 return f"{to}: output {name} is {found[name].dtype} of {found[name].ndim} axes"
-    if told := _is_far(case, data, to):
-        return f"{to}: {told}"
+    if reported := _is_far(case, data, to):
+        return f"{to}: {reported}"
     return ""
 
 
@@ -469,8 +471,8 @@ def splits(case: Case) -> str:
         first, second = ow.split(model, at=[rng.choice(made)], checks=0)
     except ModelError:
         return ""
-    if told := _part_differs(case, [first, second]):
-        return told
+    if reported := _part_differs(case, [first, second]):
+        return reported
     ow.merge(first, second, keep_outputs=False)
     new = errors_of(first) - case.errors
     if new:
@@ -479,8 +481,8 @@ def splits(case: Case) -> str:
         found, why = run(to_bytes(first), feeds)
         if found is None:
             return f"merged, it does not run: {why}"
-        if told := next(filter(None, (difference(found[n], v) for n, v in expected.items() if n in found)), ""):
-            return f"merged: {told}"
+        if reported := next(filter(None, (difference(found[n], v) for n, v in expected.items() if n in found)), ""):
+            return f"merged: {reported}"
     return ""
 
 
@@ -496,10 +498,10 @@ def _part_differs(case: Case, parts: list[Model]) -> str:
             if found is None:
                 return f"a part does not run: {why}"
             for name, value in found.items():
-                if told := difference(value, feeds.get(name, values.get(name))):
-                    return f"output {name} of a part: {told}"
-        if told := refused_by_ort(case, data):
-            return f"a part: {told}"
+                if reported := difference(value, feeds.get(name, values.get(name))):
+                    return f"output {name} of a part: {reported}"
+        if reported := refused_by_ort(case, data):
+            return f"a part: {reported}"
     return ""
 
 
@@ -624,8 +626,8 @@ def as_onnx_runtime(case: Case) -> str:
             for name, value in expected.items():
                 if _are_bits(found[name], value):
                     continue  # it gives its 8-bit floats as integers
-                if told := difference(value, found[name]):
-                    return f"output {name}: {told}"
+                if reported := difference(value, found[name]):
+                    return f"output {name}: {reported}"
     if not case.runs and not isinstance(ORT.run(case.data, feeds_of(case.proto, SIZES[0], case.rng)), str):
         feeds = feeds_of(case.proto, case.sizes[0], case.rng)
         return f"only ONNX Runtime runs it: {run(case.data, feeds)[1]}"
@@ -691,10 +693,10 @@ def as_reference(case: Case) -> str:
         except Exception:  # noqa: BLE001 - it lacks much, and raises whatever numpy does
             return ""
         for name, value in expected.items():
-            if told := difference(value, found[name]):
+            if reported := difference(value, found[name]):
                 other = ORT.run(case.data, feeds)
                 if isinstance(other, str) or difference(value, other[name]):  # else it is the reference that errs
-                    return f"output {name}: {told}"
+                    return f"output {name}: {reported}"
     return ""
 
 

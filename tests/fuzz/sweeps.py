@@ -293,6 +293,6 @@ def _differ(ours: dict[str, Any], other: dict[str, Any]) -> str:
         if isinstance(theirs, np.ndarray) and theirs.dtype.kind in "UO":
             theirs = theirs.astype(object)
         are_tensors = isinstance(value, np.ndarray) and isinstance(theirs, np.ndarray | np.generic)
-        if are_tensors and (told := difference(value, np.asarray(theirs))):
-            return f"output {name}: {told}"
+        if are_tensors and (report := difference(value, np.asarray(theirs))):
+            return f"output {name}: {report}"
     return ""

@@ -376,7 +376,7 @@ def test_what_is_wrong_is_found_at_once_and_mended_where_that_is_safe(text, chan
     assert snapshot(document.model) == before
 
 
-def test_what_speaks_of_values_that_are_gone_is_told_and_mended():
+def test_what_speaks_of_values_that_are_gone_is_reported_and_mended():
     document = Document(load(rich_bytes()))
     first, before = builders.node(document, "first"), to_bytes(document.model)
     a, b, w = (builders.value(document, name) for name in "abw")
@@ -422,7 +422,7 @@ def test_fixes_of_one_check_do_not_undo_each_other():
     assert document.model.opset_imports.keys() == {"", "l", "k"}
 
 
-def test_value_info_that_lists_a_value_twice_is_told_and_mended():
+def test_value_info_that_lists_a_value_twice_is_reported_and_mended():
     text = '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { m = Relu (x) y = Neg (m) }'
     document = builders.document(text)
     graph = document.model.graph
@@ -443,7 +443,7 @@ def test_value_info_that_lists_a_value_twice_is_told_and_mended():
     assert_agrees(checker, document)
 
 
-def test_names_that_are_no_identifiers_are_told_in_one_note():
+def test_names_that_are_no_identifiers_are_reported_in_one_note():
     document = builders.document('<ir_version: 10, opset_import: ["" : 21]> ' + FIRST)
     checker = Checker(document)
     assert checker.run() == []

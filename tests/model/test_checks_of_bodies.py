@@ -61,7 +61,7 @@ def test_bodies_of_old_files_list_their_constants_as_inputs():
         assert sorted(p.rule for p in check_model(document.model) if p.severity == "error") == expected
 
 
-def test_a_name_that_very_many_bodies_have_is_told_where_it_hides_one():
+def test_a_name_that_very_many_bodies_have_is_reported_where_it_hides_one():
     bodies = "\n".join(
         f"""o{i} = If (c) <then_branch = t () => (float[2] {hides}) {{ {hides} = Neg (x) }},
             else_branch = e () => (float[2] q) {{ q = Abs (x) }}>"""

@@ -29,7 +29,7 @@ def problems(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "report"),
     [
         (lambda m: setattr(m, "producer_name", "QQ"), "The producer of the model is not UTF-8"),
         (lambda m: m.metadata_props.add(key="k", value="aQQ"), "The metadata k of the model is not UTF-8"),
@@ -44,10 +44,10 @@ def problems(tmp_path):
         ),
     ],
 )
-def test_texts_that_are_no_utf_8_are_told_where_they_are(problems, change, told):
+def test_texts_that_are_no_utf_8_are_reported_where_they_are(problems, change, report):
     _, found = problems(change)
     (problem,) = [problem for problem in found if problem.rule == "utf-8"]
-    assert problem.message == told
+    assert problem.message == report
     assert "0xff" in problem.detail
 
 
@@ -75,19 +75,19 @@ def test_names_that_are_no_utf_8_are_linked_like_others(problems):
         ({"data_type": TensorProto.FLOAT16, "int32_data": [65535, 0]}, ""),
     ],
 )
-def test_numbers_that_fit_no_element_are_told(problems, fields, reason):
+def test_numbers_that_fit_no_element_are_reported(problems, fields, reason):
     _, found = problems(lambda m: m.graph.initializer.append(TensorProto(name="w", dims=[2], **fields)))
     assert [problem.rule for problem in found] == (["tensor-range"] if reason else [])
     assert all(problem.detail.startswith(reason) and problem.place.name == "w" for problem in found)
 
 
-def test_an_unknown_data_location_is_told(problems):
+def test_an_unknown_data_location_is_reported(problems):
     tensor = TensorProto(name="w", dims=[2], data_type=TensorProto.INT8, raw_data=b"ab").SerializeToString()
     _, found = problems(lambda m: m.graph.initializer.add().ParseFromString(tensor + bytes([14 << 3, 99])))
     assert [(problem.rule, problem.place.name) for problem in found] == [("data-location", "w")]
 
 
-def test_a_sparse_tensor_of_more_elements_than_can_be_is_told(problems):
+def test_a_sparse_tensor_of_more_elements_than_can_be_is_reported(problems):
     values, indices = helper.make_tensor("w", 1, [1], [1.0]), helper.make_tensor("i", 7, [1], [0])
     sparse = helper.make_sparse_tensor(values, indices, [1 << 40, 1 << 40])
     _, found = problems(lambda m: m.graph.sparse_initializer.append(sparse))

@@ -312,7 +312,7 @@ FLOAT8 = onnx.helper.make_tensor_type_proto(onnx.TensorProto.FLOAT8E4M3FN, [2])
         (changed(domain="example"), "info", "model-domain"),
     ],
 )
-def test_what_the_specification_forbids_is_told(model, severity, rule):
+def test_what_the_specification_forbids_is_reported(model, severity, rule):
     found = {(p.rule, p.severity) for p in check_model(load(model.SerializeToString()))}
     assert (rule, severity) in found
 

@@ -14,25 +14,25 @@ class Thing:
 
 
 def test_what_is_raised_is_handed_over_and_work_goes_on_behind_the_block():
-    told = []
-    with errors_to(told.append):
+    report = []
+    with errors_to(report.append):
         raise ZeroDivisionError("by nothing")
-    assert [str(error) for error in told] == ["by nothing"]
-    with errors_to(told.append):
+    assert [str(error) for error in report] == ["by nothing"]
+    with errors_to(report.append):
         reached = True
     assert reached
-    assert len(told) == 1
+    assert len(report) == 1
 
 
 def test_only_what_was_asked_for_is_caught():
-    told = []
-    with pytest.raises(KeyboardInterrupt), errors_to(told.append):
+    report = []
+    with pytest.raises(KeyboardInterrupt), errors_to(report.append):
         raise KeyboardInterrupt
-    with errors_to(told.append, BaseException):
+    with errors_to(report.append, BaseException):
         raise KeyboardInterrupt
-    with pytest.raises(Cancelled), errors_to(told.append, ValueError):
+    with pytest.raises(Cancelled), errors_to(report.append, ValueError):
         raise Cancelled
-    assert [type(error) for error in told] == [KeyboardInterrupt]
+    assert [type(error) for error in report] == [KeyboardInterrupt]
 
 
 def test_nothing_that_was_in_use_is_held_on_to():

@@ -181,7 +181,7 @@ def test_only_our_own_functions_run():
         sandbox.run_isolated("os:system", b"true", what="The test")
 
 
-def test_processes_that_run_and_that_ended_are_told_apart():
+def test_processes_that_run_and_that_ended_are_reported_apart():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     assert sandbox.is_running(child.pid)
     assert sandbox.is_running(os.getpid())

@@ -192,7 +192,7 @@ def settings(qapp: object) -> Settings:
 
 
 @pytest.fixture
-def heard() -> Callable[[object], list[object]]:
+def received() -> Callable[[object], list[object]]:
     """`heard(signal)` is a list that gets what the signal sends."""
 
     def listen(signal: object) -> list[object]:

@@ -43,7 +43,7 @@ def let_readers_end(qtbot, rounds=3):
         qtbot.waitUntil(lambda done=done: bool(done))
 
 
-def hold_up(monkeypatch, owner, name):
+def delay(monkeypatch, owner, name):
     """Have a method wait until the event that this gives is set."""
     free, method = Event(), getattr(owner, name)
     monkeypatch.setattr(owner, name, lambda *given, **named: free.wait(30) and method(*given, **named))

@@ -53,7 +53,7 @@ def test_a_panel_stands_an_empty_model_and_a_full_one(info, qtbot, workspace):
 
 
 @pytest.mark.parametrize("info", PANELS, ids=PANEL_IDS)
-def test_a_panel_that_is_closed_hears_nothing_any_more(info, qtbot, workspace):
+def test_a_panel_that_is_closed_receives_nothing_any_more(info, qtbot, workspace):
     panel = info.load()(workspace)
     panel.show()
     qtbot.waitUntil(lambda: not workspace.tasks.running)

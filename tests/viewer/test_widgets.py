@@ -192,7 +192,7 @@ def test_what_is_selected_in_one_line(workspace):
     assert selection_text((relu, graph), declared) == "2 objects selected"
 
 
-def test_an_initializer_is_told_with_its_type_though_sparse_and_not_declared(workspace):
+def test_an_initializer_is_reported_with_its_type_though_sparse_and_not_declared(workspace):
     value = Value("w", None, workspace.graph)
     value.initializer = SparseTensor(ArrayTensor(np.ones(1, np.float32)), ArrayTensor(np.array([4])), (2, 3))
     assert selection_text((value,), workspace.types.type_of) == "initializer w  float 2×3"

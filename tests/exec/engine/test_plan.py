@@ -128,7 +128,7 @@ def test_functions_that_expand_to_few_nodes_run() -> None:
     assert Session(doubling_calls(8)).run({"x": X}).ok
 
 
-def test_overloads_are_told_apart() -> None:
+def test_overloads_are_reported_apart() -> None:
     def function(overload: str, op_type: str) -> Any:
         node = helper.make_node(op_type, ["x"], ["y"])
         return helper.make_function(
@@ -181,7 +181,7 @@ def test_an_edit_inside_a_body_is_noticed() -> None:
     np.testing.assert_allclose(session.run(feeds).values["y"], -0.25 * X)
 
 
-def test_a_missing_opset_import_is_assumed_and_told() -> None:
+def test_a_missing_opset_import_is_assumed_and_reported() -> None:
     model = parse("g (float[3] x) => (float[3] y) { y = Neg(x) }")
     model.opset_imports = {}
     result = Session(model).run({"x": X})
@@ -191,7 +191,7 @@ def test_a_missing_opset_import_is_assumed_and_told() -> None:
     assert assumed_opset("ai.onnx.ml", 8) == 3
 
 
-def test_unknown_attributes_are_ignored_and_told() -> None:
+def test_unknown_attributes_are_ignored_and_reported() -> None:
     model = parse("g (float[3] x) => (float[3] y) { y = Neg <flavour = 3> (x) }")
     result = Session(model).run({"x": X})
     assert result.ok

@@ -38,7 +38,7 @@ def by_name(result: RunResult) -> dict[str, tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize("session_type", [Session, WorkerSession])
-def test_nodes_in_bodies_are_told_with_their_turns_and_where_they_are(session_type: Any) -> None:
+def test_nodes_in_bodies_are_reported_with_their_turns_and_where_they_are(session_type: Any) -> None:
     model = parse(NESTED)
     session = session_type(model)
     result = session.run(feeds(7)).raise_for_failure()
@@ -72,11 +72,11 @@ def test_a_node_is_found_wherever_it_is() -> None:
     assert result.node(node(model, "q")) is None  # the branch not taken
 
 
-def test_no_turn_tells_of_no_nodes() -> None:
+def test_no_turn_reports_of_no_nodes() -> None:
     assert Session(parse(NESTED)).run(feeds(0)).inner[:] == []
 
 
-def test_many_turns_are_counted_and_the_last_bytes_told() -> None:
+def test_many_turns_are_counted_and_the_last_bytes_reported() -> None:
     text = """g (float[1] x, int64 n) => (float[m] y) {
       t = Constant <value = bool {1}> ()
       y = Loop (n, t, x) <body = b (int64 i, bool c, float[1] a) => (bool k, float[1] r) {

@@ -90,7 +90,7 @@ def test_making_inputs_heeds_cancellation(source: Any) -> None:
     assert len(seen) == 1
 
 
-def test_a_worker_that_makes_inputs_stops_when_it_is_told_to() -> None:
+def test_a_worker_that_makes_inputs_stops_when_it_is_reported_to() -> None:
     model = large_model()
     session = WorkerSession(model)
     try:

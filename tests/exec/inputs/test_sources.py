@@ -69,7 +69,7 @@ def test_sizes_without_a_name_need_not_be_equal() -> None:
         assert np.shape(make_feeds(graph, sizes={"x[0]": 2, "x[1]": 3})["x"]) == (2, 3)
 
 
-def test_sizes_that_contradict_each_other_are_told_by_name_with_both_numbers() -> None:
+def test_sizes_that_contradict_each_other_are_reported_by_name_with_both_numbers() -> None:
     graph = parse("g (float[N, 3] x, float[N] b, float[M] m) => (float[N, 3] y) { y = Neg(x) }").graph
     given = {"x": np.ones((2, 3), np.float32), "b": np.ones(5, np.float32)}
     assert contradictions(graph, make_feeds(graph, given=given)) == ["N is 2 in 'x' and 5 in 'b'"]
@@ -399,7 +399,7 @@ def test_numbers_that_do_not_fit_are_refused(kind: str, source: Any) -> None:
 
 
 @pytest.mark.parametrize(("kind", "source"), [("float", Random(low=8)), ("int64", Random(low=8, high=1))])
-def test_bounds_in_the_wrong_order_are_told_with_both_numbers(kind: str, source: Random) -> None:
+def test_bounds_in_the_wrong_order_are_reported_with_both_numbers(kind: str, source: Random) -> None:
     model = parse(f"g ({kind}[2] x) => ({kind}[2] y) {{ y = Neg(x) }}")
     with pytest.raises(ModelError) as found:
         make_feeds(model.graph, sources={"x": source})
@@ -415,7 +415,7 @@ def test_bounds_in_the_wrong_order_are_told_with_both_numbers(kind: str, source:
         ("float", [[1, 2], [3]], "its rows have different lengths; declared float[2]"),
     ],
 )
-def test_why_a_constant_does_not_fit_is_told_in_plain_words(kind: str, constant: Any, reason: str) -> None:
+def test_why_a_constant_does_not_fit_is_reported_in_plain_words(kind: str, constant: Any, reason: str) -> None:
     model = parse(f"g ({kind}[2] x) => ({kind}[2] y) {{ y = Identity(x) }}")
     with pytest.raises(ModelError) as found:
         make_feeds(model.graph, sources={"x": Constant(constant)})
@@ -433,7 +433,7 @@ def test_why_a_constant_does_not_fit_is_told_in_plain_words(kind: str, constant:
         ("x", "its suffix is missing; expected one of .npy, "),
     ],
 )
-def test_why_a_file_gives_no_value_is_told_in_plain_words(tmp_path: Path, name: str, reason: str) -> None:
+def test_why_a_file_gives_no_value_is_reported_in_plain_words(tmp_path: Path, name: str, reason: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "garbage.npy").write_bytes(b"no array at all")
     (tmp_path / "long.npy").write_bytes(b"\x93NUMPY\x02\x00" + (60_000).to_bytes(4, "little") + b"(" * 60_000)

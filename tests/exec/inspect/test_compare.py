@@ -172,7 +172,7 @@ def test_against_onnx_runtime_every_intermediate(tmp_path: Path) -> None:
     assert all(row.is_close for row in rows)
 
 
-def test_what_onnx_runtime_refuses_is_told(tmp_path: Path) -> None:
+def test_what_onnx_runtime_refuses_is_reported(tmp_path: Path) -> None:
     if not available():
         pytest.skip("ONNX Runtime is not installed")
     path = tmp_path / "model.onnx"

@@ -163,7 +163,7 @@ def test_size_0_is_tried():
     assert compare_models(whole, whole).remarks == ()
 
 
-def test_outputs_that_say_nothing_are_told():
+def test_outputs_that_say_nothing_are_reported():
     text = '<ir_version: 10, opset_import: ["" : 22]> g (float[2] x) => (float[2] y, float[2] z) { y = Relu (x) OP }'
     nan = "a = Abs (x) n = Neg (a) o = Constant <value_float = -1.0> () m = Add (n, o) z = Log (m)"
     model = builders.model(text.replace("OP", nan))

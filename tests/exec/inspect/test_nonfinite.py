@@ -42,7 +42,7 @@ def found(session: Session, feeds: Any, mode: NonFiniteMode) -> list[str]:
     return [result.layout.name(bad.key[1]) for bad in non_finite_values(result, mode=mode).found]
 
 
-def test_the_cause_is_told_where_the_inputs_are_finite() -> None:
+def test_the_cause_is_reported_where_the_inputs_are_finite() -> None:
     found = non_finite_values(masked().run(GIVEN), mode="origins").found
     assert [(bad.operator, bad.cause) for bad in found] == [("Softmax", ""), ("Log", "logarithm of 0")]
 

@@ -85,7 +85,7 @@ def test_negative_sizes_contradict_nothing() -> None:
     assert stepper.resume() == ""
 
 
-def test_a_sequence_that_is_declared_a_tensor_is_told() -> None:
+def test_a_sequence_that_is_declared_a_tensor_is_reported() -> None:
     model = parse(
         "g (float[2] x) => (float[2] s, seq(float[2]) t) { s = SequenceConstruct(x) t = SequenceConstruct(x) }"
     )

@@ -23,7 +23,7 @@ WAS = model()
 
 
 @pytest.mark.parametrize(
-    ("after", "told"),
+    ("after", "report"),
     [
         (model("float[N, 4] z", nodes="y = Relu (z)"), "inputs are z, and were x"),
         (model(output="float[N, 4] z", nodes="z = Relu (x)"), "outputs are z, and were y"),
@@ -37,8 +37,8 @@ WAS = model()
         (model("float[rows, 4] x"), ""),
     ],
 )
-def test_the_interface_is_that_of_the_original(after, told):
-    assert "; ".join(interface_changes(WAS, after)) == told
+def test_the_interface_is_that_of_the_original(after, report):
+    assert "; ".join(interface_changes(WAS, after)) == report
 
 
 def test_changes_of_the_interface_that_are_meant():
@@ -98,13 +98,13 @@ def test_a_file_that_is_not_accepted_any_more_is_refused():
     assert "does not accept the result (" in str(found)
 
 
-def test_a_file_that_never_was_accepted_is_told():
+def test_a_file_that_never_was_accepted_is_reported():
     found = check_transformed(UNSORTED, UNSORTED)
     assert found.agrees
     assert any("onnx.checker accepts neither the original nor the result (" in remark for remark in found.remarks)
 
 
-def test_who_accepts_the_file_is_told():
+def test_who_accepts_the_file_is_reported():
     found = check_transformed(WAS, WAS)
     whom = "ONNX Runtime and onnx.checker accept" if find_spec("onnxruntime") else "onnx.checker accepts"
     assert f"{whom} the file" in found.remarks
@@ -115,8 +115,8 @@ def test_what_a_runtime_lacks_is_no_fault_of_the_file():
     newest = builders.model('<ir_version: 8, opset_import: ["" : 99]> g (float[2] x) => (float[2] y) { y = Relu (x) }')
     was = builders.model('<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) { y = Relu (x) }')
     loaded = self_check._load_both(was, newest, SILENT)
-    told = [loaded.refused, *loaded.remarks]
-    assert not any(text.startswith("ONNX Runtime does not accept") for text in told)
+    report = [loaded.refused, *loaded.remarks]
+    assert not any(text.startswith("ONNX Runtime does not accept") for text in report)
 
 
 def test_large_weights_are_not_loaded_elsewhere(monkeypatch):

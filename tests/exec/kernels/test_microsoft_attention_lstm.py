@@ -62,7 +62,7 @@ def test_attending_layers_agree_with_onnxruntime(
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "told"),
+    ("place", "value", "report"),
     [
         (1, f(1, 4 * H, G), "W has shape"),
         (2, f(4 * H, H), "rank"),
@@ -74,10 +74,10 @@ def test_attending_layers_agree_with_onnxruntime(
         (12, i32(2, S + 1), "lens is"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(place: int, value: Any, told: str) -> None:
+def test_what_does_not_fit_together_is_refused(place: int, value: Any, report: str) -> None:
     given = inputs()
     given[place] = value
-    with pytest.raises(KernelError, match=told):
+    with pytest.raises(KernelError, match=report):
         ours("AttnLSTM", given, 3)
 
 

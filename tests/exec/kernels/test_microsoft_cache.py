@@ -29,11 +29,11 @@ def buffer(past: Any, room: int) -> Any:
 @pytest.mark.parametrize("length", [0, 3])
 def test_attention_writes_into_its_past(length: int, unidirectional: int) -> None:
     x, weights, bias, past = f(2, 2, 6), f(6, 12), f(12), f(2, 2, 2, length, 2)
-    told = {"num_heads": 2, "unidirectional": unidirectional}
-    y, present = call("Attention", [x, weights, bias, None, past], opset=1, domain=MICROSOFT, outputs=2, **told)
+    report = {"num_heads": 2, "unidirectional": unidirectional}
+    y, present = call("Attention", [x, weights, bias, None, past], opset=1, domain=MICROSOFT, outputs=2, **report)
     given = [x, weights, bias, None, buffer(past, 4), None, np.array([length], np.int32)]
     found, whole = call(
-        "Attention", given, opset=1, domain=MICROSOFT, outputs=2, past_present_share_buffer=1, **told
+        "Attention", given, opset=1, domain=MICROSOFT, outputs=2, past_present_share_buffer=1, **report
     )  # fmt: skip
     np.testing.assert_allclose(found, y, rtol=1e-6)
     np.testing.assert_array_equal(whole[..., : length + 2, :], present)

@@ -109,10 +109,10 @@ def encoder(kind: str, seed: int) -> Any:
 def decoder(kind: str, seed: int, *, buffers: int = 0, crossing: bool = False) -> Any:
     """A decoder after such an encoder, with one layer; `buffers` inputs say how it fills buffers."""
     past = layers("past_key_self_0", "past_value_self_0", "past_key_cross_0", "past_value_cross_0")
-    told = ["int32[1] past_sequence_length", "int32[1] beam_width", "int32[e,w,q] cache_indirection"][:buffers]
+    report = ["int32[1] past_sequence_length", "int32[1] beam_width", "int32[e,w,q] cache_indirection"][:buffers]
     mask = [] if kind == "sound" else ["int32[b,s] encoder_attention_mask"]
     hidden = [f"float[b,s,{SIZE}] encoder_hidden_states"] if kind == "text" else []
-    inputs = ", ".join(["int32[b,1] input_ids", *mask, *hidden, past, *told])
+    inputs = ", ".join(["int32[b,1] input_ids", *mask, *hidden, past, *report])
     answer = ANSWER.replace("KEY", "past_key_cross_0").replace("VALUE", "past_value_cross_0")
     cross = ", float[b,1,1,s] cross_qk_0" if crossing else ""
     look = (
@@ -131,15 +131,15 @@ def built(kind: str, inputs: list[Any], *, seed: int = 0, outputs: int = 3, **mo
     names = [f"x{i}" if v is not None else "" for i, v in enumerate(inputs)]
     feeds = {n: v for n, v in zip(names, inputs, strict=True) if n}
     given = {"eos_token_id": EOS, "pad_token_id": PAD, "decoder_start_token_id": START} | more
-    told = ["sequences", "sequences_scores", "scores", "cross_qk", "non_speech_probs"][:outputs]
+    report = ["sequences", "sequences_scores", "scores", "cross_qk", "non_speech_probs"][:outputs]
     node = helper.make_node(
-        op_type, names, told, domain="com.microsoft", model_type=2 if kind == "sound" else 1,
+        op_type, names, report, domain="com.microsoft", model_type=2 if kind == "sound" else 1,
         encoder=encoder(kind, seed), decoder=decoder(kind, seed, buffers=buffers, crossing=crossing), **given,
     )  # fmt: skip
     declared = [
         helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for n, v in feeds.items()
     ]
-    results = [helper.make_tensor_value_info(n, 6 if n == "sequences" else 1, None) for n in told]
+    results = [helper.make_tensor_value_info(n, 6 if n == "sequences" else 1, None) for n in report]
     imports = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     model = helper.make_model(helper.make_graph([node], "g", declared, results), opset_imports=imports, ir_version=8)
     return model.SerializeToString(), feeds
@@ -185,8 +185,10 @@ def test_agrees_with_onnxruntime(kind: str, inputs: list[Any], attributes: dict[
     np.testing.assert_allclose(found.values["sequences_scores"], expected[1], rtol=1e-4, atol=1e-5)
     steps = found.values["scores"]
     assert steps.shape == expected[2].shape
-    told = int(np.flatnonzero(steps.any((1, 2, 3))).max()) + 1  # ONNX Runtime leaves the others as they were in memory
-    np.testing.assert_allclose(steps[:told], expected[2][:told], rtol=1e-4, atol=1e-4)
+    report = (
+        int(np.flatnonzero(steps.any((1, 2, 3))).max()) + 1
+    )  # ONNX Runtime leaves the others as they were in memory
+    np.testing.assert_allclose(steps[:report], expected[2][:report], rtol=1e-4, atol=1e-4)
 
 
 def test_sound_was_searched_by_the_plain_operator_before_there_was_another() -> None:

@@ -18,8 +18,8 @@ def test_products_of_eight_bits_with_a_fraction_are_scaled(activation: str) -> N
     kind = ml_dtypes.float8_e4m3fn
     a, b, c = cast(f(4, 6), kind), cast(f(3, 6), kind), f(3)
     scales = [np.array([v], np.float32) for v in (0.5, 3, 0.25)]
-    told = {"transB": 1, "alpha": 2.0, "beta": 0.5, "activation": activation}
-    (found,) = ours("GemmFloat8", [a, b, c, *scales], dtype=TensorProto.FLOAT8E4M3FN, **told)
+    report = {"transB": 1, "alpha": 2.0, "beta": 0.5, "activation": activation}
+    (found,) = ours("GemmFloat8", [a, b, c, *scales], dtype=TensorProto.FLOAT8E4M3FN, **report)
     plain = 2 * (a.astype(np.float64) * 0.5) @ (b.astype(np.float64) * 3).T + c / 2
     made = {
         "NONE": plain,
@@ -56,12 +56,12 @@ def test_products_with_blocks_of_float4() -> None:
 
 
 def test_blocks_larger_than_all_there_is_take_no_more_room() -> None:
-    told = {"K": 16, "N": 4, "quant_type": 0}
+    report = {"K": 16, "N": 4, "quant_type": 0}
     given = [f(2, 16), u8(32), f(1)]
     set_limits(Limits(max_bytes=1 << 20))
-    (found,) = ours("MatMulBnb4", given, block_size=1 << 40, **told)
+    (found,) = ours("MatMulBnb4", given, block_size=1 << 40, **report)
     set_limits(None)
-    assert_same(found, ours("MatMulBnb4", given, block_size=64, **told)[0], rtol=0, atol=0)
+    assert_same(found, ours("MatMulBnb4", given, block_size=64, **report)[0], rtol=0, atol=0)
 
 
 def test_sixteen_bits_are_rounded_once() -> None:

@@ -53,7 +53,7 @@ def texts(*values: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("to", "text", "told"),
+    ("to", "text", "report"),
     [
         (1, "Hello", "the text 'Hello' cannot be read as float; expected a number such as 1.5"),
         (7, "", "the text '' cannot be read as int64; expected a whole number such as 12"),
@@ -61,12 +61,12 @@ def texts(*values: str) -> Any:
         (11, "x" * 99, f"the text '{'x' * 60}'… cannot be read as double; expected a number such as 1.5"),
     ],
 )
-def test_cast_names_the_text_that_is_no_number(to: int, text: str, told: str) -> None:
+def test_cast_names_the_text_that_is_no_number(to: int, text: str, report: str) -> None:
     with pytest.raises(KernelError) as raised:
         call("Cast", [texts("1", text, "2", "never asked")], opset=21, to=to)
-    assert str(raised.value) == told
+    assert str(raised.value) == report
     (failure,) = run_one("", "Cast", [texts("1", text)], 1, {"to": to}).failures
-    assert failure.reason == told
+    assert failure.reason == report
 
 
 @pytest.mark.parametrize("op_type", ["Affine", "Scale"])

@@ -159,9 +159,9 @@ print([i["num_threads"] for i in threadpoolctl.threadpool_info() if i["user_api"
         "MKL_NUM_THREADS": "2",
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
-    told = subprocess.run(
+    report = subprocess.run(
         [sys.executable, "-c", script], env=environment, check=True, capture_output=True, text=True
     ).stdout.strip()
-    if told == "[]":
+    if report == "[]":
         pytest.skip("the number of threads of this BLAS cannot be read")
-    assert set(ast.literal_eval(told)) == {1}
+    assert set(ast.literal_eval(report)) == {1}

@@ -71,7 +71,7 @@ def test_a_run_comes_before_a_value_that_is_computed_again(sessions: Any) -> Non
     pytest.fail("each run waited for the value")
 
 
-def test_who_no_longer_wants_a_value_is_heard_while_it_is_computed(tmp_path: Path) -> None:
+def test_who_no_longer_wants_a_value_is_received_while_it_is_computed(tmp_path: Path) -> None:
     ours, _theirs = Pipe()
     worker = Worker(ours, str(tmp_path), 8, 1)
     key, run, question = ((), 1), 1, 2
@@ -93,7 +93,7 @@ def test_who_no_longer_wants_a_value_is_heard_while_it_is_computed(tmp_path: Pat
     assert not worker._fetches
 
 
-def test_who_no_longer_wants_what_is_made_of_values_is_heard_while_they_are_computed(tmp_path: Path) -> None:
+def test_who_no_longer_wants_what_is_made_of_values_is_received_while_they_are_computed(tmp_path: Path) -> None:
     ours, _theirs = Pipe()
     worker = Worker(ours, str(tmp_path), 8, 1)
     run, question = 1, 2
@@ -156,10 +156,10 @@ def test_a_run_comes_before_what_looks_at_values_that_are_at_hand(sessions: Any)
 def test_a_run_whose_saving_is_stopped_leaves_no_file(tmp_path: Path) -> None:
     steps = " ".join(f"v{i + 1} = Sin(v{i})" for i in range(2000))
     session = Session(parse(f"g (float[N] v0) => (float[N] v2000) {{ {steps} }}"))
-    result, told = session.run({"v0": X[0]}), list[tuple[float, float]]()
+    result, report = session.run({"v0": X[0]}), list[tuple[float, float]]()
 
-    def stop(*heard: Any) -> None:
-        told.append(heard[:2])
+    def stop(*received: Any) -> None:
+        report.append(received[:2])
         progress.cancel()
 
     progress = Progress(stop)
@@ -167,7 +167,7 @@ def test_a_run_whose_saving_is_stopped_leaves_no_file(tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     with pytest.raises(Cancelled):
         result.apply(save_run, str(path), ["v0"], addresses, NO_NODES, (), progress=progress)
-    assert told == [(0, 2001)]
+    assert report == [(0, 2001)]
     assert list(tmp_path.iterdir()) == []
     assert result.apply(save_run, str(path), ["v0"], addresses, NO_NODES, ()) == 2001
     assert path.exists()

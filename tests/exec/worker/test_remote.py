@@ -64,7 +64,7 @@ def test_values_that_nobody_waits_for_are_freed(sessions: Any) -> None:
 def test_a_run_that_was_looked_at_is_let_go_with_what_it_gave(sessions: Any) -> None:
     session, progress, seen = sessions(parse(ENDLESS)), Progress(), []
 
-    def heard(news: Any) -> None:
+    def received(news: Any) -> None:
         if any(f.operator == "Neg" for f in news):
             seen.append(session.so_far())
             progress.cancel()
@@ -72,7 +72,7 @@ def test_a_run_that_was_looked_at_is_let_go_with_what_it_gave(sessions: Any) -> 
     gc.collect()
     gc.disable()  # the program collects seldom: nothing may wait for it
     try:
-        result = session.run({"x": X}, progress=progress, observer=heard)
+        result = session.run({"x": X}, progress=progress, observer=received)
         assert [f.operator for f in result.nodes] == [f.operator for f in seen.pop().nodes]
         assert session.at is not None
         del result
@@ -167,7 +167,7 @@ def _with_room_for(count: int, write: Callable[..., None]) -> Callable[..., None
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no files are used there")
-def test_a_value_that_cannot_be_handed_over_is_told_and_the_worker_goes_on_listening(sessions: Any) -> None:
+def test_a_value_that_cannot_be_handed_over_is_reported_and_the_worker_goes_on_listening(sessions: Any) -> None:
     session = sessions(
         parse(
             "g (float[2] x) => (float[20000] y, float[2] z) { y = Expand(x, s) z = Neg(x) "
@@ -181,7 +181,7 @@ def test_a_value_that_cannot_be_handed_over_is_told_and_the_worker_goes_on_liste
     np.testing.assert_array_equal(result.value("z"), [-1, -1])
 
 
-def test_a_worker_that_cannot_be_started_is_told(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_cannot_be_started_is_reported(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     session = sessions(parse(CHAIN))
     monkeypatch.setattr("onnx_workbench.exec.worker.process.serve", os._exit)  # what the process begins with
     with pytest.raises(WorkerUnavailable, match="ended at once"):
@@ -290,11 +290,11 @@ def test_what_was_computed_survives_the_killing(sessions: Any, monkeypatch: pyte
     began = threading.Event()
     threading.Thread(target=lambda: (began.wait(60), progress.cancel())).start()
 
-    def heard(news: Any) -> None:
+    def received(news: Any) -> None:
         if any(f.operator == "Neg" for f in news):
             began.set()
 
-    result = session.run({"x": x}, progress=progress, observer=heard)
+    result = session.run({"x": x}, progress=progress, observer=received)
     began.set()
     assert result.stopped == "cancelled"
     assert result.find("z")[5, 5] == -(1 << 31)
@@ -355,14 +355,14 @@ def test_values_are_seen_while_the_run_goes_on_and_after_it_crashed(sessions: An
         finally:
             process.child.kill()
 
-    def heard(news: Any) -> None:
+    def received(news: Any) -> None:
         if any(f.operator == "Neg" for f in news):  # z is done, the loop is not
             began.set()
 
     assert session.so_far() is None
     looking = threading.Thread(target=look)
     looking.start()
-    result = session.run({"x": X}, observer=heard)
+    result = session.run({"x": X}, observer=received)
     looking.join()
     (value, largest, measures, info), again = seen
     np.testing.assert_array_equal(value, -X)
@@ -415,10 +415,10 @@ def test_a_step_out_of_a_body_crosses_over(sessions: Any) -> None:
 
 def test_observers_hear_of_nodes(sessions: Any) -> None:
     model = parse(CHAIN)
-    heard: list[Any] = []
-    result = sessions(model).run({"x": X}, observer=heard.extend)
-    assert heard == list(result.nodes)
-    assert [f.operator for f in heard] == [node.op_type for node in model.graph.nodes]
+    received: list[Any] = []
+    result = sessions(model).run({"x": X}, observer=received.extend)
+    assert received == list(result.nodes)
+    assert [f.operator for f in received] == [node.op_type for node in model.graph.nodes]
 
 
 def test_values_inside_bodies_are_reached(sessions: Any) -> None:

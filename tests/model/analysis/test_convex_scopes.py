@@ -68,7 +68,7 @@ def test_a_scope_takes_in_no_more_than_it_has():
     assert_convex(graph, scope_tree(graph))
 
 
-def test_calls_of_a_shared_layer_are_told_apart():
+def test_calls_of_a_shared_layer_are_reported_apart():
     calls = [
         name
         for k in ("", "_1", "_2")

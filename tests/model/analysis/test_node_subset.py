@@ -257,7 +257,7 @@ def test_nodes_in_bodies_are_computed_from_what_feeds_the_body():
     assert [value.name for value in inputs_of(document.model.graph, of(document, "Abs"))] == ["x"]
 
 
-def test_a_call_that_cannot_turn_is_told_to_be_one():
+def test_a_call_that_cannot_turn_is_reported_to_be_one():
     document = Document(builders.model(CALLS))
     (first, _), (other,) = of(document, "Twice"), of(document, "Other")
     why = "1 node stays float: Twice is called by other nodes too, or by a node that stays"
@@ -368,8 +368,8 @@ def test_types_are_written_and_taken_away_for_chosen_nodes():
 
 def test_copies_of_nodes_come_with_those_in_their_bodies():
     document = made(17, BRANCHES)
-    rehearsal = WorkingCopy(document.model)
-    copies = rehearsal.copies(of(document, "If"))
+    copy_of_model = WorkingCopy(document.model)
+    copies = copy_of_model.copies(of(document, "If"))
     assert sorted(node.op_type for node in copies) == ["Add", "If", "Mul", "Relu"]
     assert copies.isdisjoint(n for graph in document.model.graphs() for n in graph.nodes)
 

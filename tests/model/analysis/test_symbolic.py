@@ -114,8 +114,8 @@ def test_what_is_said_after_a_reshape_to_a_quotient_holds_wherever_it_runs(dims,
         run = Session(model).run({"x": x}, values="outputs")
         if not run.failures:
             ran += 1
-            told = [size if size is None else at(size, number) for size in found]
-            assert all(a in (None, b) for a, b in zip(told, run.outputs["y"].shape, strict=True)), (number, found)
+            report = [size if size is None else at(size, number) for size in found]
+            assert all(a in (None, b) for a, b in zip(report, run.outputs["y"].shape, strict=True)), (number, found)
     assert ran
 
 
@@ -385,14 +385,14 @@ def test_formulas_are_what_a_run_computes(real_models, name):
         for size, number in zip(types[value.name].shape.dims, feeds[value.name].shape, strict=True)
         if isinstance(size, str)
     }
-    told = 0
+    report = 0
     for value, array in Session(model).run(feeds, values="all").values.items():
         dims = getattr(getattr(types.get(value), "shape", None), "dims", ())
         for size, number in zip(dims, getattr(array, "shape", ()), strict=False):
             known = size if not isinstance(size, str) else parse(size, numbers)
             assert known in (None, number), (value, dims, array.shape)
-            told += isinstance(size, str) and known is not None
-    assert told
+            report += isinstance(size, str) and known is not None
+    assert report
 
 
 @pytest.mark.parametrize(

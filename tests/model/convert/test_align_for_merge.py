@@ -44,10 +44,10 @@ def joined(other_text):
 
 
 def test_operator_sets_are_reconciled_and_other_functions_renamed():
-    x, y, told = joined(OTHER % ("twist", "twist", "Exp"))
+    x, y, reported = joined(OTHER % ("twist", "twist", "Exp"))
     assert np.allclose(y, np.exp(-x).sum(1))
-    assert "converted from opset 11 to 21" in told
-    assert "function twist is called twist_1, as its name is taken" in told
+    assert "converted from opset 11 to 21" in reported
+    assert "function twist is called twist_1, as its name is taken" in reported
 
 
 def test_the_same_function_is_not_brought_twice():

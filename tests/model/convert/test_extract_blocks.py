@@ -107,7 +107,7 @@ def test_inputs_that_coincide_in_one_place_alone_stay_apart():
     assert np.allclose(run(document.model, feeds)["y"], np.exp(np.sin(np.exp(np.sin(x)) - x)) - z)
 
 
-def test_types_that_differ_between_occurrences_are_not_told():
+def test_types_that_differ_between_occurrences_are_not_reported():
     document, _ = extracted("""
         <ir_version: 10, opset_import: ["" : 21]>
         g (float[2, 3] x, float[4] z) => (float[2, 3] u, float[4] v)
@@ -209,7 +209,7 @@ def test_nodes_whose_constants_are_not_available_are_left_out_and_warned_of():
     assert "not available" in report.warnings[0].text
 
 
-def test_types_inside_bodies_that_differ_are_not_told():
+def test_types_inside_bodies_that_differ_are_not_reported():
     text = BRANCHES.replace("float[2] p_1", "float[N] p_1")
     kinds = []
     for written in (BRANCHES, text):
@@ -269,10 +269,10 @@ def _nodes(comparison):
 def test_real_models_compute_the_same(name, real_models):
     folder = real_models.with_data(name)
     document = Document(load(folder / "model.onnx"))
-    rehearsal = WorkingCopy(document.model)
-    with rehearsal.document.edit("Extract blocks") as edit:
+    copy_of_model = WorkingCopy(document.model)
+    with copy_of_model.document.edit("Extract blocks") as edit:
         report = extract_blocks(edit)
-    steps = rehearsal.steps()
+    steps = copy_of_model.steps()
     with document.edit("Extract blocks") as edit:
         for step in steps:
             edit.do(step)

@@ -38,11 +38,11 @@ def test_a_model_without_newer_things_may_claim_any_version():
 
 @pytest.mark.parametrize(("version", "expected"), [(7, (8, 9, 10)), (8, (9, 10)), (9, (10,)), (10, ())])
 def test_functions_and_what_came_to_them_later(version, expected):
-    told = warnings(builders.model(FUNCTIONS), version)
-    assert [int(text.rpartition(" ")[2]) for text in told] == list(expected)
+    reported = warnings(builders.model(FUNCTIONS), version)
+    assert [int(text.rpartition(" ")[2]) for text in reported] == list(expected)
 
 
-def test_each_kind_of_thing_is_told_once_with_a_place():
+def test_each_kind_of_thing_is_reported_once_with_a_place():
     proto = onnx.parser.parse_model(PLAIN)
     for name in "ab":
         proto.graph.initializer.append(onnx.helper.make_tensor(name, onnx.TensorProto.INT4, [2], [1, 2]))

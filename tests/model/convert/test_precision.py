@@ -159,7 +159,7 @@ def test_constants_casts_bodies_and_functions_turn():
     np.testing.assert_allclose(outputs(document.model, feeds)["y"], before, rtol=1e-2)
 
 
-def test_what_a_call_tells_stays_and_is_cast():
+def test_what_a_call_reports_stays_and_is_cast():
     document = Document(
         builders.model("""<ir_version: 10, opset_import: ["": 21, "l": 1]> g (float[3] x) => (float[3] y) {
             y = l.f<factor = 2.5, some = [1.0, 2.0, 3.0]>(x) }
@@ -187,10 +187,10 @@ def test_sequences_cannot_be_cast():
     assert str(builders.value(document, "y").type) == "seq(float16[2])"
 
 
-def test_operators_that_take_no_bfloat16_yet_are_told():
+def test_operators_that_take_no_bfloat16_yet_are_reported():
     text = "g (float[2] x) => (float[2] y) { a = Relu(x) b = Relu(a) y = Neg(b) }"
-    told = "3 nodes stay float: in opset 11, Relu, Neg take no bfloat16"
-    for opset, warnings in ((11, [told]), (13, [])):
+    reported = "3 nodes stay float: in opset 11, Relu, Neg take no bfloat16"
+    for opset, warnings in ((11, [reported]), (13, [])):
         assert [remark.text for remark in to_precision(made(opset, text), BRAIN).warnings] == warnings
     assert not to_precision(made(13, text), BRAIN, keep=["Relu"]).warnings
 
@@ -347,8 +347,8 @@ def test_loops_stay_where_they_let_no_such_values_through(version, kind):
     np.testing.assert_allclose(outputs(document.model, feeds)["z"], before, rtol=0.02)
     loop = next(node for node in document.model.graph.nodes if node.op_type == "Loop")
     assert infer(document.model).type_of(loop.outputs[0]).element_type is kind
-    told = "1 node stays float: in opset 15, Loop takes no bfloat16"
-    assert [remark.text for remark in report.warnings] == [told] * (kind is FLOAT)
+    reported = "1 node stays float: in opset 15, Loop takes no bfloat16"
+    assert [remark.text for remark in report.warnings] == [reported] * (kind is FLOAT)
 
 
 def test_a_value_whose_type_is_not_inferred_is_cast_too():

@@ -191,7 +191,7 @@ def test_functions_that_come_and_go():
     ]
 
 
-def test_a_renamed_function_is_renamed_and_its_calls_are_not_told():
+def test_a_renamed_function_is_renamed_and_its_calls_are_not_reported():
     document = builders.document(builders.BRANCHES)
     with document.edit("Rename") as edit:
         functions.rename_function(edit, document.model.functions[0], name="stretch", domain="mine")
@@ -218,7 +218,7 @@ g (float[4] x) => (float[4] y) { a = f.%(first)s (x) y = f.%(second)s (a) }
 """
 
 
-def test_functions_with_other_names_and_other_content_are_told_from_each_other():
+def test_functions_with_other_names_and_other_content_are_reported_from_each_other():
     old = builders.model(FUNCTIONS % {"first": "one", "second": "two", "extra": "Cos"})
     new = builders.model(FUNCTIONS % {"first": "alpha", "second": "beta", "extra": "Tan"})
     assert sorted(facts(compare(old, new))) == [
@@ -228,7 +228,7 @@ def test_functions_with_other_names_and_other_content_are_told_from_each_other()
     ]
 
 
-def test_order_of_nodes_is_told_for_the_fewest():
+def test_order_of_nodes_is_reported_for_the_fewest():
     text = '<ir_version: 10, opset_import: ["": 21]> g (float[N] x) => (float[N] a, float[N] b, float[N] c) { %s }'
     ordered = builders.model(text % "[n1] a = Exp(x) [n2] b = Relu(x) [n3] c = Neg(x)")
     other = builders.model(text % "[n3] c = Neg(x) [n1] a = Exp(x) [n2] b = Relu(x)")
@@ -314,9 +314,9 @@ def blocks(count: int, number=lambda i: i, extra: int = -1) -> Model:
 def test_one_more_node_whose_followers_are_all_counted_anew():
     """Names lie here: every node after the new one has the name of its predecessor's place."""
     comparison = compare(blocks(40), blocks(40, extra=20))
-    told = [d for d in comparison.differences if d.kind != "renamed"]
-    assert [(d.kind, d.subject, d.aspect) for d in told] == [("added", "node", ""), ("changed", "node", "input 0")]
-    assert told[0].new.op_type == "Tanh"
+    report = [d for d in comparison.differences if d.kind != "renamed"]
+    assert [(d.kind, d.subject, d.aspect) for d in report] == [("added", "node", ""), ("changed", "node", "input 0")]
+    assert report[0].new.op_type == "Tanh"
 
 
 def test_other_names_and_another_order_are_nothing_but_that():
@@ -365,7 +365,7 @@ def towers(order=range(TOWERS), name="w{}") -> Model:
 
 
 @pytest.mark.parametrize("name", ["w{}", "other_{}"])
-def test_towers_that_differ_in_their_weights_alone_are_told_apart(name):
+def test_towers_that_differ_in_their_weights_alone_are_reported_apart(name):
     """Whatever the order of the nodes, and whether weights kept their names or not."""
     comparison = compare(towers(), towers([3, 5, 0, 1, 4, 2], name))
     assert {d.kind for d in comparison.differences} <= {"renamed", "moved"}
@@ -388,7 +388,7 @@ CHANGES = ("attribute", "rename node", "rename value", "type", "metadata", "weig
 
 @settings(max_examples=examples(60))
 @given(text=st.sampled_from(BOTH), plan=st.lists(st.tuples(st.sampled_from(CHANGES), pick), min_size=1, max_size=5))
-def test_edits_and_nothing_else_are_told(text, plan):
+def test_edits_and_nothing_else_are_reported(text, plan):
     """Every object a difference is about was touched by an edit, and taking all edits back leaves nothing to tell."""
     original = builders.model(text)
     document = builders.document(text)

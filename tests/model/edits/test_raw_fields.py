@@ -277,7 +277,7 @@ def test_what_does_not_fit_is_refused(document, field, text, said):
     assert to_bytes(document.model) == before
 
 
-def test_dense_and_sparse_initializers_are_told_apart(document):
+def test_dense_and_sparse_initializers_are_reported_apart(document):
     graph = document.model.graph
     wanted = (("initializer", 0), ("initializer", 1), ("sparse_initializer", 0))
     for value, step in zip(graph.initializers, wanted, strict=True):

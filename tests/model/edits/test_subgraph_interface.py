@@ -155,8 +155,8 @@ def test_what_cannot_be_taken_away_is_not_offered():
         edit.do(SetGraphOutputs(document.model.graph, ()))
         edit.do(SetOutputs(node, ()))
         edit.do(SetGraphOutputs(body, ()))
-    (told,) = [problem for problem in check_model(document.model) if problem.rule == "body"]
-    assert (told.message, told.fix) == ("body of loop has 0 outputs", None)
+    (report,) = [problem for problem in check_model(document.model) if problem.rule == "body"]
+    assert (report.message, report.fix) == ("body of loop has 0 outputs", None)
 
 
 def test_an_if_gives_more_once_both_branches_return_it():
@@ -165,8 +165,8 @@ def test_an_if_gives_more_once_both_branches_return_it():
         with document.edit("Add") as edit:
             interface.add_output(edit, branch, document.model.graph.inputs[1])
         assert len(node.outputs) == count
-        told = [] if branch is node.bodies[1] else ["then_branch of choose has 3 outputs"]
-        assert [error for error in errors(document.model) if "a value of an outer graph" not in error] == told
+        report = [] if branch is node.bodies[1] else ["then_branch of choose has 3 outputs"]
+        assert [error for error in errors(document.model) if "a value of an outer graph" not in error] == report
 
 
 def test_outputs_that_no_body_gives_are_mended_where_they_are_unused():
@@ -223,8 +223,8 @@ def test_what_a_loop_takes_in_addition_is_handed_on_and_begins_with_zeros():
 def test_a_loop_that_begins_with_nobody_knows_what_is_not_mended(kind):
     document, _, body = opened(LOOP)
     add_input(document, body, "k", kind)
-    (told,) = [problem for problem in check_model(document.model) if problem.severity == "error"]
-    assert (told.rule, told.fix) == ("input-missing", None)
+    (report,) = [problem for problem in check_model(document.model) if problem.severity == "error"]
+    assert (report.rule, report.fix) == ("input-missing", None)
 
 
 def test_what_a_scan_takes_in_addition_is_counted_and_has_an_axis():
@@ -233,8 +233,8 @@ def test_what_a_scan_takes_in_addition_is_counted_and_has_an_axis():
     assert (len(node.inputs), len(node.outputs), len(body.outputs)) == (5, 4, 4)
     assert node.attributes["num_scan_inputs"].value == 3
     assert node.attributes["scan_input_axes"].value == (0, 1, 0)
-    (told,) = [problem for problem in check_model(document.model) if problem.severity == "error"]
-    assert (told.message, told.fix) == ("Input 4 of scan is not connected", None)
+    (report,) = [problem for problem in check_model(document.model) if problem.severity == "error"]
+    assert (report.message, report.fix) == ("Input 4 of scan is not connected", None)
     with document.edit("Connect") as edit:
         connect(edit, node, 4, document.model.graph.inputs[2])
     assert errors(document.model) == []
@@ -296,12 +296,12 @@ def test_a_body_that_collects_values_too_is_not_guessed_at():
     document, node, _ = opened(LOOP)
     with document.edit("Connect") as edit:
         connect(edit, node, 4, document.model.graph.inputs[3])
-    (told,) = [problem for problem in check_model(document.model) if problem.severity == "error"]
-    assert (told.message, told.fix) == ("body of loop has 4 inputs", None)
-    assert "Add inputs to the body" in told.detail
+    (report,) = [problem for problem in check_model(document.model) if problem.severity == "error"]
+    assert (report.message, report.fix) == ("body of loop has 4 inputs", None)
+    assert "Add inputs to the body" in report.detail
 
 
-def test_a_loop_that_hands_on_less_than_each_step_takes_is_told_and_mended():
+def test_a_loop_that_hands_on_less_than_each_step_takes_is_reported_and_mended():
     document, node, body = opened(PLAIN)
     with document.edit("Take one more") as edit:
         connect(edit, node, 3, document.model.graph.inputs[3])
@@ -313,8 +313,8 @@ def test_a_loop_that_hands_on_less_than_each_step_takes_is_told_and_mended():
 
 def test_inputs_of_a_body_that_are_used_and_not_given_are_to_be_connected():
     document, node, _ = opened(LOOP.replace("(n, go, x, w)", "(n, go, x)").replace("f = Exp (a)", "f = Exp (b)"))
-    (told,) = [problem for problem in check_model(document.model) if problem.rule == "body"]
-    assert (told.fix, told.detail) == (None, "Loop expects 3. Connect b as input 3 of loop.")
+    (report,) = [problem for problem in check_model(document.model) if problem.rule == "body"]
+    assert (report.fix, report.detail) == (None, "Loop expects 3. Connect b as input 3 of loop.")
     with document.edit("Connect") as edit:
         connect(edit, node, 3, document.model.graph.inputs[3])
     assert errors(document.model) == []

@@ -69,10 +69,10 @@ def test_each_is_changed_alone_and_comes_back(text):
         assert can_set(document.model, path), path
         assert can_remove(document.model, path), path
         edited(document, path, text)
-        others = [(other, told) for other, told in found if other != path]
+        others = [(other, report) for other, report in found if other != path]
         now = unknown(document)
         assert [pair for pair in now if pair[0] != path] == others
-        assert [told for other, told in now if other == path] == ([] if text is None else [text]), source
+        assert [report for other, report in now if other == path] == ([] if text is None else [text]), source
         document.undo()
         assert to_bytes(document.model) == data
 
@@ -92,12 +92,12 @@ def small() -> bytes:
 
 def test_numbers_are_edited_as_numbers_and_the_rest_as_bytes():
     document = Document(load(small()))
-    (number, told), (text, spelled), (real, raw) = at_top(document)
-    assert (told, spelled, raw) == ("42", "68 65 6c 6c 6f", "00 00 80 3f")
+    (number, report), (text, spelled), (real, raw) = at_top(document)
+    assert (report, spelled, raw) == ("42", "68 65 6c 6c 6f", "00 00 80 3f")
     edited(document, (number,), "-1")
     edited(document, (text,), "")
     edited(document, (real,), "00000040")
-    assert [told for _, told in at_top(document)] == ["-1", "", "00 00 00 40"]
+    assert [report for _, report in at_top(document)] == ["-1", "", "00 00 00 40"]
     with pytest.raises(ModelError, match="3 bytes do not fit"):
         edited(document, (real,), "00 00 00")
     with pytest.raises(ModelError, match="not a whole number"):
@@ -107,12 +107,12 @@ def test_numbers_are_edited_as_numbers_and_the_rest_as_bytes():
     assert to_bytes(document.model) == small()
 
 
-def test_fields_of_one_number_are_told_apart():
+def test_fields_of_one_number_are_reported_apart():
     document = Document(load(proto().SerializeToString() + NUMBER + NUMBER))
     edited(document, (("field 1007", 1),), "7")
-    assert [told for _, told in at_top(document)] == ["42", "7"]
+    assert [report for _, report in at_top(document)] == ["42", "7"]
     edited(document, (("field 1007", 0),), None)
-    assert [told for _, told in at_top(document)] == ["7"]
+    assert [report for _, report in at_top(document)] == ["7"]
 
 
 def test_a_group_stays_whole():
@@ -131,7 +131,7 @@ def test_a_change_follows_its_message_when_others_go():
     edited(document, (("metadata_props", 2), ("field 1007", 0)), "00")
     with document.edit("Remove") as edit:
         properties.set_metadata(edit, document.model, "a", None)
-    assert [told for _, told in unknown(document)] == ["68 65 6c 6c 62", "00"]
+    assert [report for _, report in unknown(document)] == ["68 65 6c 6c 62", "00"]
 
 
 def test_a_copied_node_takes_the_change_along():
@@ -142,7 +142,7 @@ def test_a_copied_node_takes_the_change_along():
     edited(document, (("graph", 0), ("node", 0), ("field 1007", 0)), "01")
     with document.edit("Duplicate") as edit:
         nodes.duplicate(edit, [node])
-    assert [told for _, told in unknown(document)] == ["01", "01"]
+    assert [report for _, report in unknown(document)] == ["01", "01"]
 
 
 def test_journal_and_script_repeat_it(tmp_path, monkeypatch):
@@ -177,10 +177,10 @@ def test_one_is_added_to_any_message():
     messages = [path for path, row in walk(contents, root(contents)) if isinstance(row, RawField) and row.message]
     assert len(messages) > 60
     for path in [(), *messages]:
-        for text, told in (("-1", "-1"), ("bytes 0a ff", "0a ff")):
+        for text, report in (("-1", "-1"), ("bytes 0a ff", "0a ff")):
             with document.edit("Add") as edit:
                 add_unknown_field(edit, path, "1007", text)
-            assert unknown(document) == [((*path, ("field 1007", 0)), told)]
+            assert unknown(document) == [((*path, ("field 1007", 0)), report)]
             document.undo()
     assert to_bytes(document.model) == before
 
@@ -189,7 +189,7 @@ def test_one_is_added_beside_others():
     document = Document(load(small()))
     with document.edit("Add") as edit:
         add_unknown_field(edit, (), "1007", "7")
-    assert [told for _, told in at_top(document)] == ["42", "68 65 6c 6c 6f", "00 00 80 3f", "7"]
+    assert [report for _, report in at_top(document)] == ["42", "68 65 6c 6c 6f", "00 00 80 3f", "7"]
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_a_copied_function_takes_the_change_along():
     copy.name = "copy"
     with document.edit("Copy") as edit:
         edit.do(SetField(document.model, "functions", (*document.model.functions, copy)))
-    assert [told for _, told in unknown(document)] == ["01", "01"]
+    assert [report for _, report in unknown(document)] == ["01", "01"]
 
 
 def replayed(document, data, tmp_path):
@@ -280,10 +280,10 @@ def test_what_is_changed_in_a_new_node_or_function_is_repeated(tmp_path, monkeyp
         again.name = "again"
         edit.do(SetField(document.model, "functions", (*document.model.functions, again)))
     abandon(kept)
-    told = [text for _, text in unknown(document) if text in "56"]
-    assert sorted(told) == ["5", "5", "6", "6"]
+    report = [text for _, text in unknown(document) if text in "56"]
+    assert sorted(report) == ["5", "5", "6", "6"]
     for again in replayed(document, data, tmp_path):
-        assert [text for _, text in unknown(again) if text in "56"] == told
+        assert [text for _, text in unknown(again) if text in "56"] == report
 
 
 def added(document, *path):

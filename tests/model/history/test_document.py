@@ -57,13 +57,13 @@ def test_undo_and_redo_restore_everything(document):
 
 
 def test_an_edit_that_raises_leaves_no_trace(document):
-    before, heard = snapshot(document.model), []
-    document.subscribe(heard.append)
+    before, received = snapshot(document.model), []
+    document.subscribe(received.append)
     with pytest.raises(ValueError, match="is in no graph"):
         remove_twice(document)
     assert snapshot(document.model) == before
     assert_linked(document.model)
-    assert heard == []
+    assert received == []
     assert document.undo_title is None
     assert not document.modified
 
@@ -100,18 +100,18 @@ def test_an_edit_that_changes_nothing_is_not_in_the_history(document):
 
 
 def test_listeners_hear_the_steps_of_edit_undo_and_redo(document):
-    heard = []
-    end = document.subscribe(heard.append)
+    received = []
+    end = document.subscribe(received.append)
     rename(document, "new")
     document.undo()
     document.redo()
-    assert [c.kind for c in heard] == ["edit", "undo", "redo"]
-    assert [c.steps[0].value for c in heard] == ["new", "first", "new"]
-    assert [c.revision for c in heard] == [1, 2, 3]
-    assert heard[0].state == heard[2].state != heard[1].state
+    assert [c.kind for c in received] == ["edit", "undo", "redo"]
+    assert [c.steps[0].value for c in received] == ["new", "first", "new"]
+    assert [c.revision for c in received] == [1, 2, 3]
+    assert received[0].state == received[2].state != received[1].state
     end()
     document.undo()
-    assert len(heard) == 3
+    assert len(received) == 3
 
 
 def test_typing_merges_into_one_entry_until_the_gesture_ends(document):
@@ -283,21 +283,21 @@ def test_many_initializers_leave_and_come_back_in_their_places(document, order):
 
 def test_a_listener_that_is_being_called_makes_no_edit():
     document = builders.document()
-    told = []
+    report = []
 
     def answer(change):
-        told.append(change.title)
+        report.append(change.title)
         with document.edit("Answer") as edit:
             edit.do(SetField(document.model.graph, "name", "answer"))
 
     ending = document.subscribe(answer)
-    document.subscribe(lambda change: told.append(change.title))
+    document.subscribe(lambda change: report.append(change.title))
     with pytest.raises(RuntimeError, match="being called for another"), document.edit("Rename") as edit:
         edit.do(SetField(document.model.graph, "name", "renamed"))
-    assert told == ["Rename", "Rename"]
+    assert report == ["Rename", "Rename"]
     ending()
     document.undo()
-    assert told[2:] == ["Rename"]
+    assert report[2:] == ["Rename"]
 
 
 def test_undo_gives_the_lists_of_a_graph_back_themselves():

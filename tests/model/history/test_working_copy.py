@@ -49,11 +49,11 @@ change = st.tuples(st.sampled_from(range(len(CHANGES))), pick, pick)
 
 def test_a_copy_is_equal_and_shares_no_structure():
     document = builders.document(builders.BRANCHES)
-    rehearsal = WorkingCopy(document.model)
-    assert snapshot(rehearsal.document.model) == snapshot(document.model)
-    assert_linked(rehearsal.document.model)
+    copy_of_model = WorkingCopy(document.model)
+    assert snapshot(copy_of_model.document.model) == snapshot(document.model)
+    assert_linked(copy_of_model.document.model)
     ours = {n for g in document.model.graphs() for n in g.nodes}
-    assert not ours & {n for g in rehearsal.document.model.graphs() for n in g.nodes}
+    assert not ours & {n for g in copy_of_model.document.model.graphs() for n in g.nodes}
 
 
 @settings(max_examples=examples(150))
@@ -61,15 +61,15 @@ def test_a_copy_is_equal_and_shares_no_structure():
     text=st.sampled_from([builders.CHAIN, builders.BRANCHES]),
     changes=st.lists(change, max_size=8),
 )
-def test_what_was_rehearsed_happens_to_the_real_model(text, changes):
+def test_what_was_tried_on_a_copy_happens_to_the_real_model(text, changes):
     document = builders.document(text)
     before = snapshot(document.model)
-    rehearsal = WorkingCopy(document.model)
-    rehearse(rehearsal, changes)
-    after = snapshot(rehearsal.document.model)
+    copy_of_model = WorkingCopy(document.model)
+    try_on_copy(copy_of_model, changes)
+    after = snapshot(copy_of_model.document.model)
     assert snapshot(document.model) == before
-    steps = rehearsal.steps()
-    rehearsal.close()  # the steps need nothing of it
+    steps = copy_of_model.steps()
+    copy_of_model.close()  # the steps need nothing of it
     assert snapshot(document.model) == before
     assert_linked(document.model)  # steps that are never made leave nothing behind
     with document.edit("All of it") as edit:
@@ -81,16 +81,16 @@ def test_what_was_rehearsed_happens_to_the_real_model(text, changes):
     assert_linked(document.model)
 
 
-def rehearse(rehearsal, changes):
+def try_on_copy(copy_of_model, changes):
     """Some changes of a copy, each an entry of its own; refusals are as good as changes."""
-    model = rehearsal.document.model
+    model = copy_of_model.document.model
     for number, which, what in changes:
         found = [n for g in model.graphs() for n in g.nodes]
         present = [v for g in model.graphs() for v in g.values()]
         if not found:
             break
         try:
-            with rehearsal.document.edit("Edit") as edit:
+            with copy_of_model.document.edit("Edit") as edit:
                 CHANGES[number](edit, found[which % len(found)], present[what % len(present)])
         except ModelError:
             continue
@@ -98,10 +98,10 @@ def rehearse(rehearsal, changes):
 
 def test_a_real_model(real_models):
     document = Document(load(real_models / "bert_mini_functions" / "model.onnx"))
-    rehearsal = WorkingCopy(document.model)
-    with rehearsal.document.edit("Inline") as edit:
+    copy_of_model = WorkingCopy(document.model)
+    with copy_of_model.document.edit("Inline") as edit:
         functions.inline_all(edit)
-    steps = rehearsal.steps()
+    steps = copy_of_model.steps()
     with document.edit("Inline") as edit:
         edit.repeat(steps)
     assert document.model.functions == ()
@@ -110,19 +110,19 @@ def test_a_real_model(real_models):
 
 
 @pytest.mark.parametrize("text", [builders.CHAIN, builders.BRANCHES])
-def test_merging_can_be_rehearsed(text):
+def test_merging_can_be_tried_on_a_copy(text):
     model = builders.model(text)
     types = infer(model)
     cuts = extract.cut_in_two(model.graph, [next(iter(model.graph.nodes)).outputs[0]])
     first, second = (extract.cut_out(model, cut, types.type_of) for cut in cuts)
     document = Document(first)
     before = snapshot(first)
-    rehearsal = WorkingCopy(first)
-    with rehearsal.document.edit("Merge") as edit:
-        copy_paste.merge(edit, rehearsal.copy_of(first.graph), second, keep_outputs=False)
-    after = snapshot(rehearsal.document.model)
+    copy_of_model = WorkingCopy(first)
+    with copy_of_model.document.edit("Merge") as edit:
+        copy_paste.merge(edit, copy_of_model.copy_of(first.graph), second, keep_outputs=False)
+    after = snapshot(copy_of_model.document.model)
     with document.edit("Merge") as edit:
-        edit.repeat(rehearsal.steps())
+        edit.repeat(copy_of_model.steps())
     assert_linked(first)
     assert snapshot(first) == after
     document.undo()
@@ -134,16 +134,16 @@ def test_a_copy_has_names_of_its_own_for_what_nothing_defines():
     document = builders.document(builders.BRANCHES)
     with document.edit("Delete") as edit:
         nodes.delete(edit, [builders.node(document, "double")])
-    rehearsal = WorkingCopy(document.model)
+    copy_of_model = WorkingCopy(document.model)
     assert_linked(document.model)
-    assert_linked(rehearsal.document.model)
-    assert snapshot(rehearsal.document.model) == snapshot(document.model)
-    inner = builders.node(rehearsal.document, "inner")
-    assert inner.inputs[0].graph is rehearsal.document.model.graph
-    with rehearsal.document.edit("Rename") as edit:
+    assert_linked(copy_of_model.document.model)
+    assert snapshot(copy_of_model.document.model) == snapshot(document.model)
+    inner = builders.node(copy_of_model.document, "inner")
+    assert inner.inputs[0].graph is copy_of_model.document.model.graph
+    with copy_of_model.document.edit("Rename") as edit:
         values.rename_value(edit, inner.inputs[0], "gone")
     with document.edit("Rename") as edit:
-        edit.repeat(rehearsal.steps())
+        edit.repeat(copy_of_model.steps())
     assert builders.node(document, "inner").inputs[0].name == "gone"
     assert_linked(document.model)
 

@@ -86,17 +86,17 @@ def test_ours_is_as_good_over_all_cases(way):
     found = defaultdict(list)
     for name, case in node_cases().items():
         proto = WAYS[way](case)
-        told = theirs(proto)
+        report = theirs(proto)
         model = load(proto.SerializeToString())
         inferred = infer(model)
         wrong = [f"{m.node.op_type}: {m.reason}" for m in inferred.misfits if m.is_sure and not m.is_computed]
         if wrong and "expanded" not in name:
             found["misfits"].append((name, wrong))
         for value in model.graph.values():
-            if value.name in told and value.producer is not None:
-                message = less_or_other(inferred.types.get(value), told[value.name])
+            if value.name in report and value.producer is not None:
+                message = less_or_other(inferred.types.get(value), report[value.name])
                 if message and case.model.graph.node[0].op_type not in KNOWN:
-                    found[message].append((name, value.name, str(inferred.types.get(value)), told[value.name]))
+                    found[message].append((name, value.name, str(inferred.types.get(value)), report[value.name]))
     assert not found
 
 

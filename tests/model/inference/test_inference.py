@@ -376,7 +376,7 @@ def test_names_of_the_file_stay_even_those_that_look_made_up():
     assert types("y") == tensor("unk__7", 4)
 
 
-def test_sizes_of_attention_are_told_through_functions_and_ranges(real_models):
+def test_sizes_of_attention_are_reported_through_functions_and_ranges(real_models):
     model = load(real_models / "bert_mini_functions" / "model.onnx")
     found = infer(model).types
     assert found[builders.value(model, "softmax")].shape.dims == ("batch", 2, "seq", "seq")

@@ -53,7 +53,7 @@ def test_what_is_allowed_has_no_warning(body, opset, dims):
     assert found(body, opset) == (dims, [])
 
 
-def test_a_slope_inside_a_function_is_told_with_the_call():
+def test_a_slope_inside_a_function_is_reported_with_the_call():
     model = builders.model("""
         <ir_version: 8, opset_import: ["" : 16, "f" : 1]>
         g (float[2] x, float[3, 2] s) => (float[a, b] y) { y = f.P (x, s) }

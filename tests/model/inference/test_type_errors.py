@@ -7,7 +7,7 @@ from onnx_workbench.model.inference import infer
 from tests.model import builders
 
 
-def told(body, functions="", *, inputs="float[3] x, int64[3] z", outputs="float[3] y"):
+def report(body, functions="", *, inputs="float[3] x, int64[3] z", outputs="float[3] y"):
     model = builders.model(f"""
         <ir_version: 10, opset_import: ["" : 18, "f" : 1]>
         g ({inputs}) => ({outputs}) {{ {body} }}
@@ -25,23 +25,23 @@ ADD = '<domain: "f", opset_import: ["" : 18]> Sum (a, b) => (c) { c = Add(a, b) 
 
 
 def test_types_that_nothing_declares_are_held_against_signatures():
-    problems, model = told("a = Cast<to = 7>(x) b = Relu(x) y = Add(a, b)", outputs="float[3] y")
+    problems, model = report("a = Cast<to = 7>(x) b = Relu(x) y = Add(a, b)", outputs="float[3] y")
     assert facts(problems) == [("error", "type", "b of Add is tensor(float), a is tensor(int64)")]
     assert problems[0][3] is model.graph.outputs[0].producer
 
 
 def test_a_type_that_an_operator_does_not_take():
-    problems, _ = told("a = Cast<to = 9>(x) b = Relu(a) y = Cast<to = 1>(b)")
+    problems, _ = report("a = Cast<to = 9>(x) b = Relu(a) y = Cast<to = 1>(b)")
     assert facts(problems) == [("error", "type", "Input X of Relu is tensor(bool)")]
 
 
 def test_sizes_that_do_not_fit():
-    problems, _ = told("a = Concat<axis = 0>(x, x) y = Add(a, x)")
+    problems, _ = report("a = Concat<axis = 0>(x, x) y = Add(a, x)")
     assert facts(problems) == [("error", "shape", "Shape inference of Add failed")]
 
 
 def test_a_function_is_looked_at_for_each_signature_of_its_calls():
-    problems, model = told(
+    problems, model = report(
         "[first] a = f.Sum(x, x) [wrong] b = f.Sum(x, z) [again] c = f.Sum(x, z) [other] d = f.Sum(z, x) y = Relu(a)",
         ADD,
     )
@@ -52,9 +52,9 @@ def test_a_function_is_looked_at_for_each_signature_of_its_calls():
     assert {place for *_, place in problems} <= set(model.functions[0].body.nodes)
 
 
-def test_functions_in_functions_are_told_with_all_calls():
+def test_functions_in_functions_are_reported_with_all_calls():
     outer = '<domain: "f", opset_import: ["" : 18, "f" : 1]> Outer (p, q) => (r) { [inner] r = f.Sum(p, q) }'
-    problems, _ = told("[one] a = f.Outer(x, x) [two] b = f.Outer(x, z) y = Relu(a)", f"{ADD} {outer}")
+    problems, _ = report("[one] a = f.Outer(x, x) [two] b = f.Outer(x, z) y = Relu(a)", f"{ADD} {outer}")
     assert facts(problems) == [
         ("error", "type", "b of Add is tensor(int64), a is tensor(float) in the call two › inner")
     ]
@@ -62,7 +62,7 @@ def test_functions_in_functions_are_told_with_all_calls():
 
 def test_attributes_that_calls_give_count():
     cast = '<domain: "f", opset_import: ["" : 18]> As <to> (a) => (c) { b = Cast<to = @to>(a) c = Relu(b) }'
-    problems, _ = told("[good] y = f.As<to = 1>(z) [bad] o = f.As<to = 9>(z) [none] p = f.As(z)", cast)
+    problems, _ = report("[good] y = f.As<to = 1>(z) [bad] o = f.As<to = 9>(z) [none] p = f.As(z)", cast)
     assert facts(problems) == [("error", "type", "Input X of Relu is tensor(bool) in the call bad")]
 
 
@@ -71,7 +71,7 @@ def test_bodies_of_functions_are_inferred_for_each_call():
     either = """<domain: "f", opset_import: ["" : 18]> Either (k, a) => (c) {
         c = If (k) <then_branch = t () => (s) { s = Neg(a) }, else_branch = e () => (u) { u = Abs(a) }>
     }"""
-    problems, _ = told(
+    problems, _ = report(
         "a = f.Either(k, x) b = f.Either(k, z) y = Add(a, b)", either, inputs="bool k, float[3] x, int64[3] z"
     )
     assert facts(problems) == [("error", "type", "b of Add is tensor(int64), a is tensor(float)")]
@@ -84,12 +84,12 @@ def test_scalars_that_a_function_computes_are_scalars_for_onnx_too():
         s = Shape(a)  zero = Squeeze(i, i)  one = Squeeze(j, i)  n = Gather(s, zero)
         c = Range(zero, n, one)
     }"""
-    problems, _ = told("y = f.Count(x)", count, outputs="int64[n] y")
+    problems, _ = report("y = f.Count(x)", count, outputs="int64[n] y")
     assert facts(problems) == []
 
 
 def test_a_branch_that_may_never_run_is_a_warning():
-    problems, _ = told(
+    problems, _ = report(
         """y = If (k) <then_branch = t () => (s) { [never] w = Concat<axis = 0>(x, x) s = Add(w, x) },
                        else_branch = e () => (u) { u = Abs(x) }>""",
         inputs="bool k, float[3] x",
@@ -100,17 +100,17 @@ def test_a_branch_that_may_never_run_is_a_warning():
 def test_a_call_in_a_branch_that_may_never_run_is_a_warning_too():
     branches = "<then_branch = t () => (s) { [maybe] s = f.Sum(x, w) }, else_branch = e () => (u) { u = Neg(x) }>"
     inputs = "bool k, float[3] x, float[4] w"
-    problems, _ = told(f"y = If (k) {branches}", ADD, inputs=inputs, outputs="float[n] y")
+    problems, _ = report(f"y = If (k) {branches}", ADD, inputs=inputs, outputs="float[n] y")
     message = "Shape inference of Add failed in the call maybe"
     assert facts(problems) == [("warning", "shape", message)]
-    problems, _ = told(f"y = If (k) {branches} o = f.Sum(x, w)", ADD, inputs=inputs, outputs="float[n] y")
+    problems, _ = report(f"y = If (k) {branches} o = f.Sum(x, w)", ADD, inputs=inputs, outputs="float[n] y")
     assert facts(problems) == [("error", "shape", message)]  # another call runs for sure
 
 
 @pytest.mark.parametrize("added", ["Add(v, q)", "f.Sum(v, q)"])
 def test_what_a_loop_grows_is_no_misfit(added):
     """A guess at the sizes that a loop carries is taken back."""
-    problems, _ = told(
+    problems, _ = report(
         f"""y = Loop (n, k, x) <body = b (int64 i, bool c, float[?] v) => (bool c_out, float[?] w) {{
                c_out = Identity(c) w = Concat<axis = 0>(v, v) s = {added} }}>""",
         ADD,
@@ -120,10 +120,10 @@ def test_what_a_loop_grows_is_no_misfit(added):
     assert problems == []
 
 
-def test_what_declared_types_told_is_not_told_again():
+def test_what_declared_types_reported_is_not_reported_again():
     from onnx_workbench.model.checks import check_model
 
-    _, model = told("y = Add(x, z)")
+    _, model = report("y = Add(x, z)")
     known = check_model(model)
     assert "type" in {problem.rule for problem in known}
     found = list(check_inferred(infer(model)))
@@ -139,7 +139,7 @@ def test_calls_in_calls_cost_one_look_each(deep):
         f"{{ p = {inner}(a) q = {inner}(p) c = Add(p, q) }}"
         for n, inner in enumerate(["Not", *(f"f.F{n}" for n in range(deep - 1))])
     )
-    problems, model = told(f"[whole] y = f.F{deep - 1}(x)", twice)
+    problems, model = report(f"[whole] y = f.F{deep - 1}(x)", twice)
     if deep < 32:  # the deepest that is looked at
         assert {place for *_, place in problems} <= set(model.functions[0].body.nodes)
 
@@ -155,6 +155,8 @@ def test_very_many_calls_cost_one_look(inside, monkeypatch):
     monkeypatch.setattr(
         engine.Inference, "_learn_graph", lambda self, frame, graph: (looked.append(graph), learn(self, frame, graph))
     )
-    problems, model = told(f"{calls} y = Relu(v0)", ADD.replace("c = Add(a, b)", inside).replace("18]", '18, "f" : 1]'))
+    problems, model = report(
+        f"{calls} y = Relu(v0)", ADD.replace("c = Add(a, b)", inside).replace("18]", '18, "f" : 1]')
+    )
     assert looked.count(model.functions[0].body) == 2  # two signatures
     assert len(problems) == 1

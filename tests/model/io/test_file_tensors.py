@@ -82,7 +82,7 @@ def test_type_shape_and_size_read_no_file(scanned):
     assert (found.problem, found.storage) == ("", "file")
 
 
-def test_a_file_changed_since_is_told(tmp_path, scanned):
+def test_a_file_changed_since_is_reported(tmp_path, scanned):
     proto = onnx.numpy_helper.from_array(np.zeros(5000), "t")
     path = tmp_path / "m.onnx"
     path.write_bytes(helper.make_model(helper.make_graph([], "g", [], [], [proto]), ir_version=10).SerializeToString())
@@ -122,7 +122,7 @@ def test_scalars_and_empty_tensors_have_values():
         ({"dims": [1], "data_type": 8, **EXTERNAL}, "strings"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_told_and_not_read(fields, words):
+def test_what_does_not_fit_is_reported_and_not_read(fields, words):
     found = tensor(**fields)
     assert words in found.problem
     with pytest.raises(ModelError, match="not available"):
@@ -136,7 +136,7 @@ def test_a_segment_that_is_the_whole_tensor_is_read():
     assert tensor(dims=[2], data_type=1, segment={"begin": 0, "end": 2}, float_data=[1.0, 2.0]).problem == ""
 
 
-def test_a_shape_of_nothing_that_no_array_can_have_is_told():
+def test_a_shape_of_nothing_that_no_array_can_have_is_reported():
     found = tensor(dims=[2**62, 2**62, 0], data_type=1)
     with pytest.raises(ModelError, match="not available"):
         found.numpy()

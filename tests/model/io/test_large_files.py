@@ -82,7 +82,7 @@ def test_a_file_over_two_gib_that_ends_early_opens(path):
     assert [bool(problem) for problem in problems] == [False, False, True]
 
 
-def test_damage_far_inside_is_told_with_its_place(path):
+def test_damage_far_inside_is_reported_with_its_place(path):
     with open(path, "r+b") as file:
         file.seek(GIB - 4096)
         at = file.tell() + file.read(8192).index(np.float32(1).tobytes()) + 4

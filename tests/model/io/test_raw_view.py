@@ -189,19 +189,19 @@ RUNS = st.lists(
 def test_stretches_hold_every_field_once_and_in_order(runs):
     contents = RawContents([b"".join(bytes([number << 3 | 2, 0]) * count for number, count in runs)])
     graph = root(contents, "GraphProto")
-    told, singly = [], 0
+    report, singly = [], 0
     for entry in branch(contents, graph):
         if isinstance(entry, RawStretch):
             inside = [*fields(contents, graph, entry)]
             assert (inside[0], inside[-1], len(inside)) == (entry.first, entry.last, entry.count)
             assert all(entry.holds(field.key) for field in inside)
-            told += inside
+            report += inside
             singly = 0
         else:
-            singly = singly + 1 if told and told[-1].number == entry.number else 1
+            singly = singly + 1 if report and report[-1].number == entry.number else 1
             assert singly <= 1000
-            told.append(entry)
-    assert told == [*fields(contents, graph)]
+            report.append(entry)
+    assert report == [*fields(contents, graph)]
 
 
 def test_branches_in_stretches_are_found_in_the_graphs_of_a_model():

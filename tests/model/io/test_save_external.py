@@ -115,7 +115,7 @@ def test_new_values_of_an_external_tensor_go_to_a_new_file(external_path):
     assert_holds(load(external_path), arrays)
 
 
-def test_what_an_edit_that_is_taken_back_left_is_told(external_path):
+def test_what_an_edit_that_is_taken_back_left_is_reported(external_path):
     before = external_path.read_bytes()
     model = load(external_path)
     value = model.graph.initializers[0]
@@ -237,7 +237,7 @@ def test_external_data_inside_attributes_moves_along_too(tmp_path):
     np.testing.assert_array_equal(found.numpy(), array)
 
 
-def test_missing_external_data_is_told_and_left_as_it_is(external_path, tmp_path):
+def test_missing_external_data_is_reported_and_left_as_it_is(external_path, tmp_path):
     (external_path.parent / "e.bin").unlink()
     model = load(external_path)
     assert "missing" in model.graph.initializers[0].initializer.problem

@@ -19,7 +19,7 @@ agraph (float[N, 4] x) => (float[N, 4] y) { y = Relu (x) }
 """
 
 
-def test_mistakes_in_onnx_text_are_told_with_their_place():
+def test_mistakes_in_onnx_text_are_reported_with_their_place():
     with pytest.raises(ModelError, match="ONNX text is not valid") as caught:
         load(TEXT.replace("Relu (x)", "Relu ((x)").encode())
     assert caught.value.detail == "Line 3, column 55: Expected character ) not found. It found `(x) }`."
@@ -36,7 +36,7 @@ def test_mistakes_in_onnx_text_are_told_with_their_place():
         (b'{"irVersion": "eight"}', "protobuf JSON is not valid", "eight"),
     ],
 )
-def test_mistakes_in_protobuf_text_and_json_are_told(data, title, detail):
+def test_mistakes_in_protobuf_text_and_json_are_reported(data, title, detail):
     with pytest.raises(ModelError, match=title) as caught:
         load(data)
     assert detail in caught.value.detail
@@ -82,14 +82,14 @@ def test_unknown_fields_are_left_out_of_text_with_a_warning(tmp_path, form):
     assert load(tmp_path / "m").source.proto.SerializeToString() == proto.SerializeToString()
 
 
-def test_what_onnx_text_leaves_out_is_told(tmp_path):
+def test_what_onnx_text_leaves_out_is_reported(tmp_path):
     proto = onnx.parser.parse_model(TEXT)
     assert not save(load(proto.SerializeToString()), tmp_path / "m", form=FileForm.ONNX_TEXT).left_out
     proto.graph.input[0].doc_string = "what the syntax has no words for"
     proto.graph.node[0].doc_string = "nor for this"
     proto.graph.node[0].metadata_props.add(key="a", value="b")
-    (told,) = save(load(proto.SerializeToString()), tmp_path / "m", form=FileForm.ONNX_TEXT).left_out
-    assert "cannot express descriptions of nodes, values; metadata of nodes." in told
+    (report,) = save(load(proto.SerializeToString()), tmp_path / "m", form=FileForm.ONNX_TEXT).left_out
+    assert "cannot express descriptions of nodes, values; metadata of nodes." in report
 
 
 def test_onnx_text_loses_nothing_of_raw_values(tmp_path):
@@ -101,7 +101,7 @@ def test_onnx_text_loses_nothing_of_raw_values(tmp_path):
     assert load(tmp_path / "m").graph.initializers[0].initializer.numpy().tobytes() == numbers.tobytes()
 
 
-def test_onnx_text_is_told_to_lose_what_it_does_and_no_more(tmp_path):
+def test_onnx_text_is_reported_to_lose_what_it_does_and_no_more(tmp_path):
     proto = onnx.parser.parse_model(TEXT)
     proto.graph.node[0].attribute.append(onnx.helper.make_attribute("extra", float("nan")))
     proto.graph.node[0].attribute.append(onnx.helper.make_attribute("more", [1.0, float("nan")]))
@@ -111,9 +111,9 @@ def test_onnx_text_is_told_to_lose_what_it_does_and_no_more(tmp_path):
     weights = onnx.numpy_helper.from_array(np.ones(1, np.float32), "kept")
     weights.doc_string = "of what use they are"
     proto.graph.initializer.append(weights)
-    (told,) = save(load(proto.SerializeToString() + later), tmp_path / "m", form=FileForm.ONNX_TEXT).left_out
+    (report,) = save(load(proto.SerializeToString() + later), tmp_path / "m", form=FileForm.ONNX_TEXT).left_out
     lost = "descriptions of tensors; sparse initializers of graphs; unknown fields of the model."
-    assert f"cannot express {lost}" in told
+    assert f"cannot express {lost}" in report
 
 
 def test_onnx_text_is_written_without_the_files_that_hold_values(tmp_path):
@@ -122,8 +122,8 @@ def test_onnx_text_is_written_without_the_files_that_hold_values(tmp_path):
     tensor = onnx.TensorProto(name="far", data_type=1, dims=[2], raw_data=b"8 bytes.", data_location=1)
     tensor.external_data.add(key="location", value="gone.bin")
     proto.graph.node.add(op_type="Constant", output=["c"]).attribute.add(name="value", type=4, t=tensor)
-    (told,) = save(load(proto.SerializeToString()), tmp_path / "m", form=FileForm.ONNX_TEXT).left_out
-    assert "cannot express values of tensors." in told
+    (report,) = save(load(proto.SerializeToString()), tmp_path / "m", form=FileForm.ONNX_TEXT).left_out
+    assert "cannot express values of tensors." in report
 
 
 DEFAULTS = """
@@ -145,8 +145,8 @@ def test_onnx_text_keeps_the_attribute_defaults_of_functions(tmp_path):
     again = load(tmp_path / "out.onnxtxt")
     for function, other in zip(model.functions, again.functions, strict=True):
         assert function.attributes == other.attributes
-        told = [(a.name, a.value) for a in function.attribute_defaults]
-        assert told == [(a.name, a.value) for a in other.attribute_defaults]
+        report = [(a.name, a.value) for a in function.attribute_defaults]
+        assert report == [(a.name, a.value) for a in other.attribute_defaults]
     assert [a.name for a in again.functions[0].attribute_defaults] == ["alpha", "names"]
 
 

@@ -89,7 +89,7 @@ def test_what_is_called_unsaved_later_is_offered(tmp_path, dead):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_beginning_that_was_stopped_leaves_nothing_and_is_told(tmp_path, unsaved):
+def test_a_beginning_that_was_stopped_leaves_nothing_and_is_reported(tmp_path, unsaved):
     stopped = Progress()
     stopped.cancel()
     kept = Journal(unsaved, tmp_path, baseline=write_baseline(unsaved.model, tmp_path, stopped))

@@ -34,7 +34,7 @@ from onnx_workbench.model.recovery.recover import discard, find_journals, recove
 from onnx_workbench.model.scripts import edit_script
 from tests.model import builders
 from tests.model.edits.test_any_edits import AnyEdits
-from tests.model.history.test_working_copy import change, rehearse
+from tests.model.history.test_working_copy import change, try_on_copy
 from tests.model.recovery.crash import abandon
 from tests.model.recovery.recorded_work import (
     LARGE,
@@ -197,11 +197,11 @@ def test_damaged_journals_are_set_aside(tmp_path, dead, content):
     (right,) = find_journals(tmp_path)
     discard(right)
     (tmp_path / "x.journal").write_bytes(content)
-    told = []
-    assert list(find_journals(tmp_path, lambda _path, why: told.append(why))) == []
+    report = []
+    assert list(find_journals(tmp_path, lambda _path, why: report.append(why))) == []
     assert list(find_journals(tmp_path)) == []
-    assert all(re.fullmatch(r"[A-Z].* .*\.", why) for why in told)
-    assert len(told) == bool(content)
+    assert all(re.fullmatch(r"[A-Z].* .*\.", why) for why in report)
+    assert len(report) == bool(content)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
@@ -386,7 +386,7 @@ def test_what_was_done_to_very_many_nodes_while_it_was_saved_is_done_again_with_
     assert snapshot(again.model) == snapshot(document.model)
 
 
-def test_a_step_of_very_many_that_cannot_be_written_is_told_of(tmp_path):
+def test_a_step_of_very_many_that_cannot_be_written_is_reported_of(tmp_path):
     document = large_document()
     kept = Journal(document, tmp_path)
     rename_all(document)  # by then each has a number
@@ -399,10 +399,10 @@ def test_a_step_of_very_many_that_cannot_be_written_is_told_of(tmp_path):
 
 def rehearsed(document, journal, changes):
     """A copy of the model to which something was done, for the journal of the real one."""
-    rehearsal = WorkingCopy(document.model)
-    rehearsal.recording = journal.recording()
-    rehearse(rehearsal, changes)
-    return rehearsal
+    copy_of_model = WorkingCopy(document.model)
+    copy_of_model.recording = journal.recording()
+    try_on_copy(copy_of_model, changes)
+    return copy_of_model
 
 
 class RecordedEdits(AnyEdits):
@@ -422,9 +422,9 @@ class RecordedEdits(AnyEdits):
     @rule(changes=st.lists(change, min_size=1, max_size=3), made=st.integers(0, 3))
     def use_a_tool(self, changes, made):
         """It works on a copy; what it did is written down first, of which not all need to be made."""
-        rehearsal = rehearsed(self.document, self.journal, changes)
-        entries = rehearsal.entries()
-        ahead = rehearsal.recording.write_ahead()
+        copy_of_model = rehearsed(self.document, self.journal, changes)
+        entries = copy_of_model.entries()
+        ahead = copy_of_model.recording.write_ahead()
         for title, steps in entries[:made]:
             with ahead.making() if ahead else contextlib.nullcontext(), self.document.edit(title) as edit:
                 edit.repeat(steps)
@@ -432,9 +432,9 @@ class RecordedEdits(AnyEdits):
     @rule(changes=st.lists(change, min_size=1, max_size=2))
     def wait_for_bytes(self, changes):
         """Of an edit that was tried on the model itself and taken back until they are on file."""
-        rehearsal = WorkingCopy(self.document.model)
-        rehearse(rehearsal, changes)
-        for title, steps in rehearsal.entries():
+        copy_of_model = WorkingCopy(self.document.model)
+        try_on_copy(copy_of_model, changes)
+        for title, steps in copy_of_model.entries():
             before = snapshot(self.document.model)
             recording = self.journal.recording()
             recording.try_out(steps)

@@ -39,7 +39,7 @@ def test_edits_of_all_nodes_of_a_long_list_come_back(tmp_path, dead):
             edit.do(SetField(node, "name", f"node {number}"))
     with document.edit("Type") as edit:
         for node in document.model.graph.nodes:
-            edit.do(SetField(node.outputs[0], "doc_string", "told"))
+            edit.do(SetField(node.outputs[0], "doc_string", "report"))
     abandon(kept)
     (leftover,) = find_journals(tmp_path)
     again = Document(load(leftover.baseline))
@@ -207,7 +207,7 @@ def recovered(folder, document, text):
     return again
 
 
-def test_what_nothing_tells_within_an_edit_is_the_same_value_afterwards(tmp_path, dead):
+def test_what_nothing_reports_within_an_edit_is_the_same_value_afterwards(tmp_path, dead):
     document = builders.document(builders.BRANCHES)
     kept = Journal(document, tmp_path)
     d = builders.value(document, "d")

@@ -99,7 +99,7 @@ def test_weights_that_cannot_be_written_stop_the_journal(tmp_path, monkeypatch, 
     assert document.model.graph.name == "two"
 
 
-def test_a_beginning_that_cannot_be_written_is_told_and_leaves_nothing(tmp_path, monkeypatch):
+def test_a_beginning_that_cannot_be_written_is_reported_and_leaves_nothing(tmp_path, monkeypatch):
     full = mock.Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
     monkeypatch.setattr("onnx_workbench.model.io.writer.atomic_file.os.write", full)
     document = builders.document()
@@ -148,7 +148,7 @@ def test_a_journal_without_its_weights_says_so(tmp_path, dead):
     assert again.model.graph.name == "one"
 
 
-def test_a_journal_that_is_gone_meanwhile_is_told(tmp_path, dead):
+def test_a_journal_that_is_gone_meanwhile_is_reported(tmp_path, dead):
     document = builders.document()
     kept = Journal(document, tmp_path)
     rename(document, "one")

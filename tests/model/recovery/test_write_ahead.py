@@ -41,12 +41,12 @@ def change_weights(document):
 
 def prepared(document, journal, *edits):
     """Edits made to a copy, as entries, and their way to the journal."""
-    rehearsal = WorkingCopy(document.model)
-    rehearsal.recording = journal.recording()
+    copy_of_model = WorkingCopy(document.model)
+    copy_of_model.recording = journal.recording()
     for edit in edits:
-        edit(rehearsal.document)
-    entries = rehearsal.entries()
-    ahead = rehearsal.recording.write_ahead()
+        edit(copy_of_model.document)
+    entries = copy_of_model.entries()
+    ahead = copy_of_model.recording.write_ahead()
     assert ahead is not None
     return entries, ahead
 
@@ -145,12 +145,12 @@ def test_an_edit_that_cannot_wait_for_its_steps_has_them_written_first(tmp_path,
 def test_what_is_stopped_while_it_is_written_is_written_as_it_is_made_if_ever(tmp_path, dead):
     document = large_document()
     kept = Journal(document, tmp_path)
-    rehearsal = WorkingCopy(document.model)
-    rehearsal.recording = kept.recording()
-    change_weights(rehearsal.document)
-    entries, stopped = rehearsal.entries(), Progress()
+    copy_of_model = WorkingCopy(document.model)
+    copy_of_model.recording = kept.recording()
+    change_weights(copy_of_model.document)
+    entries, stopped = copy_of_model.entries(), Progress()
     stopped.cancel()
-    ahead = rehearsal.recording.write_ahead(stopped)
+    ahead = copy_of_model.recording.write_ahead(stopped)
     rename(document)
     assert not ahead.is_on_file()
     make(document, ahead, *entries)
@@ -188,12 +188,12 @@ def test_what_was_recorded_before_the_document_was_saved_is_written_as_it_is_mad
     """The values of its file may be in other places since."""
     document = saved_file(tmp_path)
     kept = Journal(document, tmp_path / "state")
-    rehearsal = WorkingCopy(document.model)
-    rehearsal.recording = kept.recording()
-    rename_all(rehearsal.document)
-    assert rehearsal.entries()
+    copy_of_model = WorkingCopy(document.model)
+    copy_of_model.recording = kept.recording()
+    rename_all(copy_of_model.document)
+    assert copy_of_model.entries()
     document.mark_saved()
-    assert rehearsal.recording.write_ahead() is None
+    assert copy_of_model.recording.write_ahead() is None
     entries, ahead = prepared(document, kept, rename_all)
     document.mark_saved()
     make(document, ahead, *entries)
@@ -204,12 +204,12 @@ def test_what_was_recorded_before_the_document_was_saved_is_written_as_it_is_mad
 def test_what_cannot_be_recorded_is_written_as_it_is_made(tmp_path):
     document = builders.document()
     kept = Journal(document, tmp_path)
-    rehearsal = WorkingCopy(document.model)
-    rehearsal.recording = kept.recording()
-    with rehearsal.document.edit("Odd") as edit:
-        edit.do(SetField(rehearsal.document.model, "metadata", {"odd": object()}))
-    rehearsal.entries()
-    assert rehearsal.recording.write_ahead() is None
+    copy_of_model = WorkingCopy(document.model)
+    copy_of_model.recording = kept.recording()
+    with copy_of_model.document.edit("Odd") as edit:
+        edit.do(SetField(copy_of_model.document.model, "metadata", {"odd": object()}))
+    copy_of_model.entries()
+    assert copy_of_model.recording.write_ahead() is None
     kept.close()
 
 

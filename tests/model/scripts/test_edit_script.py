@@ -270,7 +270,7 @@ def test_what_nothing_defines_goes_by_one_name_whatever_was_taken_back():
     assert snapshot(again.model) == snapshot(document.model)
 
 
-def test_names_that_look_like_others_are_told_apart():
+def test_names_that_look_like_others_are_reported_apart():
     documents = [builders.document(USED_IN_A_BODY) for _ in range(2)]
     for document in documents:
         graph, inner = document.model.graph, builders.graph(document, "t")

@@ -84,11 +84,11 @@ _REAL = (
 def test_real_models_get_smaller_and_compute_the_same(real_models: RealModels, name: str) -> None:
     path = real_models / name / "model.onnx"
     model = load(path)
-    rehearsal = WorkingCopy(model)
-    report = simplify(rehearsal.document, evaluate=evaluate)
+    copy_of_model = WorkingCopy(model)
+    report = simplify(copy_of_model.document, evaluate=evaluate)
     assert report.after.nodes < report.before.nodes
     document = Document(model)
-    for title, steps in rehearsal.entries():
+    for title, steps in copy_of_model.entries():
         with document.edit(title) as edit:
             for step in steps:
                 edit.do(step)

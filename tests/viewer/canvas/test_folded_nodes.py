@@ -190,7 +190,7 @@ def test_the_tooltip_names_the_nodes(show, reshaped):
     assert text.splitlines()[:3] == ["Nodes that only compute sizes:", "Concat  /b/concat", "Unsqueeze  /b/unsqueeze"]
 
 
-def told(drawing):
+def report(drawing):
     boxes = sorted((str(box.title), tuple(map(str, box.rows)), box.width, box.height) for box in drawing.boxes)
     ends = sorted(
         (drawing.boxes[a].title, drawing.boxes[b].title, value.name)
@@ -221,7 +221,7 @@ def test_any_edits_are_drawn_as_if_from_the_beginning(show, qtbot, reshaped, see
             case _:
                 document.undo()
         wait(qtbot, view)
-        assert told(view.scene.drawing) == told(build(graph, measure=view.fonts))
+        assert report(view.scene.drawing) == report(build(graph, measure=view.fonts))
 
 
 def test_pictures_have_tags_too(qapp, reshaped, tmp_path):

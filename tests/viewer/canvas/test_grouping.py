@@ -35,7 +35,7 @@ def test_a_large_graph_opens_as_blocks_and_can_be_shown_flat(show, qtbot, large)
     assert count(view, Kind.GROUP) == blocks
 
 
-def test_a_screen_reader_hears_a_group_as_one(show, large):
+def test_a_screen_reader_receives_a_group_as_one(show, large):
     view = show(large.model())
     box = next(i for i, box in enumerate(view.scene.boxes) if box.kind is Kind.GROUP)
     view.picker.select_box(box)

@@ -184,7 +184,7 @@ def test_the_wheel_zooms_at_the_pointer(view, keys):
     assert view.viewport.to_scene(position.x(), position.y()) == pytest.approx(under, abs=1 / view.zoom)
 
 
-def test_hover_is_told_and_forgotten(view, qtbot, small):
+def test_hover_is_reported_and_forgotten(view, qtbot, small):
     hover(view, point(view, box(view, "x")))
     assert view.workspace.selection.hover is small.values["x"]
     hover(view, point(view, box(view, "Relu")))
@@ -295,16 +295,16 @@ def test_double_click_opens_what_is_inside(show, qtbot, branching_model):
     assert view.workspace.graph.name == "then_branch"
 
 
-def test_double_click_on_plain_things_tells_what_they_are(view, qtbot, small):
-    with qtbot.waitSignal(view.navigator.opened) as told:
+def test_double_click_on_plain_things_reports_what_they_are(view, qtbot, small):
+    with qtbot.waitSignal(view.navigator.opened) as report:
         qtbot.mouseDClick(view, LEFT, NONE, point(view, box(view, "Relu")))
-    assert told.args == [node(view, "Relu")]
-    with qtbot.waitSignal(view.navigator.opened) as told:
+    assert report.args == [node(view, "Relu")]
+    with qtbot.waitSignal(view.navigator.opened) as report:
         qtbot.mouseDClick(view, LEFT, NONE, point(view, box(view, "Conv"), 30, HEADER + ROWS_PADDING + ROW / 2))
-    assert told.args == [small.values["w"]]
-    with qtbot.waitSignal(view.navigator.opened) as told:
+    assert report.args == [small.values["w"]]
+    with qtbot.waitSignal(view.navigator.opened) as report:
         qtbot.mouseDClick(view, LEFT, NONE, point(view, box(view, "Conv"), 30, HEADER + ROWS_PADDING + 2.5 * ROW))
-    assert told.args == [node(view, "Conv").attributes["kernel_shape"]]
+    assert report.args == [node(view, "Conv").attributes["kernel_shape"]]
 
 
 def test_double_click_opens_a_group(show, qtbot):

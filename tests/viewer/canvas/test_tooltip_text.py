@@ -44,7 +44,7 @@ def test_a_group_lists_its_operators():
     assert tip(scene, Hit(box=1, part="header")) == ["part0", "10 nodes: Relu 10"]
 
 
-def test_sharding_is_told_on_the_value(small):
+def test_sharding_is_reported_on_the_value(small):
     small.model()
     relu = list(small.graph.nodes)[1]
     spec = ShardingSpec("r", devices=(0, 1), dimensions=(ShardedDimension(1, ((None, 2),)),))

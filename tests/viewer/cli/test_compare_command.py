@@ -29,20 +29,20 @@ def save(tmp_path: Path):
 
 def test_models_that_agree(save, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", save("a.onnx", MODEL), save("b.onnx", MODEL)]) == 0
-    told = capsys.readouterr().out.splitlines()
-    assert [line.split()[:2] for line in told[1:4]] == [["ok", "x"], ["ok", "a"], ["ok", "y"]]
-    assert told[-1] == "3 values compared, none of them different"
+    report = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in report[1:4]] == [["ok", "x"], ["ok", "a"], ["ok", "y"]]
+    assert report[-1] == "3 values compared, none of them different"
 
 
 def test_the_first_divergence_is_named(save, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = save("a.onnx", MODEL), save("b.onnx", MODEL.replace("Exp", "Cos"))
     compare = ["compare", first, second, "--input", "x=[[0, 1, 2]]"]
     assert main(compare) == 1
-    told = capsys.readouterr().out.splitlines()
-    assert told[-2].startswith(
+    report = capsys.readouterr().out.splitlines()
+    assert report[-2].startswith(
         "first divergence: a (Exp 'first'): at [0, 2] got 7.389056, expected -0.4161468; largest"
     )
-    assert told[-1] == "3 values compared, 2 of them different"
+    assert report[-1] == "3 values compared, 2 of them different"
     assert main([*compare, "--differing", "--json"]) == 1
     facts = json.loads(capsys.readouterr().out)
     assert (facts["agrees"], facts["first_divergence"]["node"]) == (False, "first")
@@ -68,16 +68,16 @@ def test_a_saved_run_can_be_compared(save, tmp_path: Path) -> None:
     assert main(["compare", save("b.onnx", MODEL.replace("Neg", "Abs")), values]) == 1
 
 
-def test_what_cannot_be_compared_is_told(save, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_compared_is_reported(save, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = save("a.onnx", MODEL)
     lost = save("lost.onnx", "g (float[n,3] x) => (float[n,3] y) { y = Add (x, lost) }")
     assert main(["compare", model, lost]) == 1
     assert "in the reference, y is missing" in capsys.readouterr().err
     other = save("c.onnx", "g (float[2] p, float[2] q) => (float[2] r, float[2] s) { r = Add (p, q)  s = Neg (q) }")
     assert main(["compare", model, other]) == 2
-    told = capsys.readouterr().err
-    assert "outputs of the model: y" in told
-    assert "outputs of the reference: r, s" in told
+    report = capsys.readouterr().err
+    assert "outputs of the model: y" in report
+    assert "outputs of the reference: r, s" in report
     assert main(["compare", model, str(tmp_path / "nosuch.onnx")]) == 2
     assert main(["compare", model, str(tmp_path / "nosuch.npz")]) == 2
 

@@ -211,7 +211,7 @@ def test_test_data_that_leads_elsewhere_is_not_read(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("command", ["", "info", "check", "render -o x.png --values", "run -o x.npz --inputs"])
-def test_a_name_that_is_too_long_is_told(capsys, command):
+def test_a_name_that_is_too_long_is_reported(capsys, command):
     name = "n" * 5000
     sample = [str(SAMPLE)] if "--" in command else []
     assert main([*command.split()[:1], *sample, *command.split()[1:], name]) == 2

@@ -47,8 +47,8 @@ def test_text_and_status(pair, capsys):
 
 def test_json(pair, capsys):
     assert main(["diff", "--json", *pair]) == 1
-    told = json.loads(capsys.readouterr().out)["differences"]
-    assert [(d["kind"], d["aspect"], d["before"], d["after"]) for d in told] == [
+    report = json.loads(capsys.readouterr().out)["differences"]
+    assert [(d["kind"], d["aspect"], d["before"], d["after"]) for d in report] == [
         ("renamed", "name", "second", "other"),
         ("changed", "attribute axis", "1", "0"),
     ]

@@ -68,7 +68,7 @@ def test_bash_completes(
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_each_shell_is_told_of_every_option(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_shell_is_reported_of_every_option(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     script = printed(capsys, "completion", shell)
     for name in COMMANDS | HELP_COMMANDS:
         assert re.search(rf"\b{name}\b", script)

@@ -96,9 +96,9 @@ def test_extract_cuts_between_values(chain, tmp_path, capsys):
     out = tmp_path / "part.onnx"
     arguments = ["extract", str(chain), "-o", str(out), "--inputs", "a", "--outputs", "c", "--json"]
     assert main(arguments) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told.pop("check")["agrees"] is True
-    assert told == {
+    report = json.loads(capsys.readouterr().out)
+    assert report.pop("check")["agrees"] is True
+    assert report == {
         "output": str(out),
         "nodes": 2,
         "inputs": ["a"],
@@ -111,9 +111,9 @@ def test_extract_cuts_nodes_out(chain, tmp_path, capsys):
     out = tmp_path / "part.onnx"
     assert main(["extract", str(chain), "-o", str(out), "--nodes", "second", "third"]) == 0
     assert [n.op_type for n in load(out).graph.nodes] == ["Relu", "Add"]
-    told = capsys.readouterr().out.splitlines()
-    assert told[:2] == ["2 nodes of 4", "outputs agree on one random input, largest error 0"]
-    assert any("onnx.checker" in line for line in told[2:])
+    report = capsys.readouterr().out.splitlines()
+    assert report[:2] == ["2 nodes of 4", "outputs agree on one random input, largest error 0"]
+    assert any("onnx.checker" in line for line in report[2:])
     assert main(["extract", str(chain), "-o", str(out), "--nodes", "second", "--no-check"]) == 0
     assert capsys.readouterr().out == "1 node of 4\nnot compared: not requested\n"
 
@@ -172,21 +172,21 @@ def test_edit_does_what_a_script_says(chain, tmp_path, capsys):
     assert capsys.readouterr().out == "1 edit applied\n"
 
 
-def test_what_the_form_of_the_output_cannot_hold_is_told(chain, tmp_path, capsys):
+def test_what_the_form_of_the_output_cannot_hold_is_reported(chain, tmp_path, capsys):
     proto = onnx.load(chain)
     proto.graph.node[0].metadata_props.add(key="origin", value="here")
     onnx.save(proto, chain)
     recorded, out = tmp_path / "edits.jsonl", tmp_path / "out.onnxtxt"
     recorded.write_text('{"format": "onnx-workbench edit script", "version": 1}\n')
     assert main(["edit", "--json", str(chain), str(recorded), "-o", str(out)]) == 0
-    told = capsys.readouterr()
-    assert "warning: ONNX text cannot express metadata of nodes" in told.err
-    assert json.loads(told.out)["output"] == str(out)
+    report = capsys.readouterr()
+    assert "warning: ONNX text cannot express metadata of nodes" in report.err
+    assert json.loads(report.out)["output"] == str(out)
     assert main(["edit", str(chain), str(recorded), "-o", str(out.with_suffix(".onnx"))]) == 0
     assert capsys.readouterr().err == ""
 
 
-def test_the_form_that_is_written_is_told_where_the_name_says_none(chain, tmp_path, capsys):
+def test_the_form_that_is_written_is_reported_where_the_name_says_none(chain, tmp_path, capsys):
     assert main(["convert", str(chain), "-o", str(tmp_path / "out.xyz")]) == 0
     assert "note: out.xyz was written as binary; its extension names no format" in capsys.readouterr().err
     assert main(["convert", str(chain), "-o", str(tmp_path / "out.json")]) == 0
@@ -194,12 +194,12 @@ def test_the_form_that_is_written_is_told_where_the_name_says_none(chain, tmp_pa
 
 
 @pytest.mark.parametrize("content", [b"\x93NUMPY\x01\x00", b"import onnx\n", b'{"format": "other"}\n'])
-def test_what_is_no_edit_script_is_told(chain, tmp_path, capsys, content):
+def test_what_is_no_edit_script_is_reported(chain, tmp_path, capsys, content):
     other = tmp_path / "weights.npy"
     other.write_bytes(content)
     assert main(["edit", str(chain), str(other), "-o", str(tmp_path / "out.onnx")]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("error: This is not an edit script\n  It is text whose first line holds")
+    report = capsys.readouterr().err
+    assert report.startswith("error: This is not an edit script\n  It is text whose first line holds")
 
 
 def test_an_edit_that_does_not_fit_writes_nothing(chain, tmp_path, capsys):
@@ -212,12 +212,12 @@ def test_an_edit_that_does_not_fit_writes_nothing(chain, tmp_path, capsys):
     assert not out.exists()
 
 
-def test_info_tells_what_a_model_costs(tmp_path, capsys):
+def test_info_reports_what_a_model_costs(tmp_path, capsys):
     path = tmp_path / "m.onnx"
     save(builders.model(), path)
     assert main(["info", "--json", "--statistics", str(path)]) == 0
-    told = json.loads(capsys.readouterr().out)["statistics"]
-    assert told["model"]["activations"] == "16·N"
+    report = json.loads(capsys.readouterr().out)["statistics"]
+    assert report["model"]["activations"] == "16·N"
     assert main(["info", "--statistics", "--bind", "N=2", str(path)]) == 0
     text = capsys.readouterr().out
     assert "multiply-adds" in text
@@ -274,7 +274,7 @@ def test_info_writes_statistics_as_csv(tmp_path, capsys):
     assert main(["info", "--csv", "--json", "--statistics", str(path)]) == 2
 
 
-def test_info_tells_what_scopes_and_nodes_cost(tmp_path, capsys):
+def test_info_reports_what_scopes_and_nodes_cost(tmp_path, capsys):
     document = builders.document()
     with document.edit("Rename") as edit:
         for old, new in {"first": "block.one.Mul", "second": "block.two.Relu"}.items():
@@ -282,8 +282,8 @@ def test_info_tells_what_scopes_and_nodes_cost(tmp_path, capsys):
     path = tmp_path / "m.onnx"
     save(document.model, path)
     assert main(["info", "--json", "--statistics", "--by", "scope", "--levels", "2", str(path)]) == 0
-    told = json.loads(capsys.readouterr().out)["statistics"]
-    assert {name: total["nodes"] for name, total in told["scopes"].items()} == {"block/one": 1, "block/two": 1, "": 2}
+    report = json.loads(capsys.readouterr().out)["statistics"]
+    assert {name: total["nodes"] for name, total in report["scopes"].items()} == {"block/one": 1, "block/two": 1, "": 2}
     assert main(["info", "--statistics", "--by", "node", str(path)]) == 0
     assert "block.two.Relu" in capsys.readouterr().out
 
@@ -335,8 +335,8 @@ def test_convert_compares_outputs(tmp_path, capsys):
     assert converted(tmp_path, "--opset", "11")[0] == 0
     assert "outputs agree on 3 random inputs" in capsys.readouterr().out
     assert converted(tmp_path, "--opset", "11", "--check", "2", "--json")[0] == 0
-    told = json.loads(capsys.readouterr().out)["check"]
-    assert (told["agrees"], told["runs"]) == (True, 2)
+    report = json.loads(capsys.readouterr().out)["check"]
+    assert (report["agrees"], report["runs"]) == (True, 2)
     assert converted(tmp_path, "--opset", "11", "--no-check")[0] == 0
     assert "not compared: not requested" in capsys.readouterr().out
     assert converted(tmp_path, "--strip", "doc")[0] == 0
@@ -394,15 +394,15 @@ def test_split_and_merge_again(chain, tmp_path, capsys):
     assert main(["compare", str(chain), str(whole)]) == 0
 
 
-def test_what_is_in_no_part_is_told(tmp_path, capsys):
+def test_what_is_in_no_part_is_reported(tmp_path, capsys):
     model = builders.model("""<ir_version: 10, opset_import: ["" : 21, "f" : 1]>
         g (float[2] x) => (float[2] y) { a = Exp (x) y = Neg (a) }
         <domain: "f", opset_import: ["" : 21]> Idle (p) => (q) { q = Relu (p) }""")
     path, out = tmp_path / "model.onnx", tmp_path / "part.onnx"
     save(model, path)
     assert main(["split", str(path), "-o", str(out), "--at", "a"]) == 0
-    assert "warning: In no part" in (told := capsys.readouterr().err)
-    assert told.endswith(": function Idle\n")
+    assert "warning: In no part" in (report := capsys.readouterr().err)
+    assert report.endswith(": function Idle\n")
     assert main(["split", str(path), "-o", str(out), "--at", "a", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["lost"] == ["function Idle"]
 
@@ -414,9 +414,9 @@ def test_merge_connects_by_given_names_and_converts(chain, tmp_path, capsys):
     save(builders.model(text), other)
     arguments = ["merge", str(chain), str(other), "-o", str(out), "--connect", "v=y", "--prefix", "sum_", "--json"]
     assert main(arguments) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["outputs"] == ["y", "sum_r"]
-    assert "converted from opset 11 to 21" in told["changes"]
+    report = json.loads(capsys.readouterr().out)
+    assert report["outputs"] == ["y", "sum_r"]
+    assert "converted from opset 11 to 21" in report["changes"]
     onnx.checker.check_model(str(out), full_check=True)
     assert main(["merge", str(chain), str(other), "-o", str(out), "--connect", "v"]) == 2
     assert main(["merge", str(chain), str(other), "-o", str(out), "--connect", "v=unusde"]) == 2
@@ -431,9 +431,9 @@ def test_merge_connects_no_values_of_equal_names_whose_types_contradict(chain, t
         { p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x) q = Neg(y) }"""
     save(builders.model(text), other)
     assert main(["merge", str(chain), str(other), "-o", str(out), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    report = json.loads(capsys.readouterr().out)
     before = [value.name for value in load(chain).graph.inputs]
-    assert told["inputs"] == [*before, "x_1"]  # y of the chain feeds the other's
+    assert report["inputs"] == [*before, "x_1"]  # y of the chain feeds the other's
     onnx.checker.check_model(str(out), full_check=True)
 
 

@@ -22,9 +22,9 @@ def run(tmp_path, capsys):
 
     def run(command, *arguments):
         status = main([command, str(path), "-o", str(out), *arguments])
-        told = capsys.readouterr()
+        report = capsys.readouterr()
         written = onnx.load(out, load_external_data=False) if out.exists() else None
-        return status, written, told.out + told.err
+        return status, written, report.out + report.err
 
     return run
 
@@ -75,7 +75,7 @@ def test_infer_writes_types_of_what_some_nodes_make(run):
 
 
 @pytest.mark.parametrize("command", ["convert", "infer", "simplify"])
-def test_a_name_that_no_node_has_is_told(run, command):
+def test_a_name_that_no_node_has_is_reported(run, command):
     status, model, said = run(command, "--nodes", "tow")
     assert (status, model) == (2, None)
     assert "There is no node 'tow'" in said
@@ -86,14 +86,14 @@ def test_info_sums_up_some_nodes(tmp_path, capsys):
     path = tmp_path / "m.onnx"
     path.write_bytes(onnx.parser.parse_model(TEXT).SerializeToString())
     assert main(["info", str(path), "--json", "--statistics", "--nodes", "one", "two"]) == 0
-    told = json.loads(capsys.readouterr().out)["statistics"]
-    assert set(told["operators"]) == {"Mul", "Softmax"}
-    assert (told["model"]["nodes"], told["model"]["parameters"]) == (2, 4)
+    report = json.loads(capsys.readouterr().out)["statistics"]
+    assert set(report["operators"]) == {"Mul", "Softmax"}
+    assert (report["model"]["nodes"], report["model"]["parameters"]) == (2, 4)
     assert main(["info", str(path), "--nodes", "one"]) == 2
     assert "--statistics" in capsys.readouterr().err
 
 
-def test_diff_tells_what_differs_at_some_nodes(tmp_path, capsys):
+def test_diff_reports_what_differs_at_some_nodes(tmp_path, capsys):
     paths = [str(tmp_path / name) for name in ("a.onnx", "b.onnx")]
     changed = TEXT.replace("[three] y = Add(b, v)", "[four] y = Sub(b, v)").replace("{1.0,2", "{1.5,2")
     for path, text in zip(paths, (TEXT, changed), strict=True):

@@ -35,16 +35,16 @@ def test_outputs_are_printed(model: str, capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out.split() == ["y", "float[1,3]"]
 
 
-def test_values_of_another_shape_than_declared_are_told_with_the_declaration(
+def test_values_of_another_shape_than_declared_are_reported_with_the_declaration(
     model: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", model, "--input", "x=[[1, 2, 3]]"]) == 0
     assert capsys.readouterr().err == ""
     np.save(f"{model}.npy", np.ones((2, 5), np.float32))
     assert main(["run", model, "--input", f"x={model}.npy"]) == 0
-    told = capsys.readouterr().err.splitlines()
-    assert told[0] == "note: 'x' is float[2,5]; the model declares float[n,3]"
-    assert told[1:] == ["note: 'y' is float[2,5]; the model declares float[n,3]"]
+    report = capsys.readouterr().err.splitlines()
+    assert report[0] == "note: 'x' is float[2,5]; the model declares float[n,3]"
+    assert report[1:] == ["note: 'y' is float[2,5]; the model declares float[n,3]"]
 
 
 def test_values_go_to_a_file_and_come_from_one(model: str, tmp_path: Path) -> None:
@@ -78,14 +78,14 @@ def picture_model(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_pictures_become_tensors_as_told(picture_model: str, tmp_path: Path) -> None:
+def test_pictures_become_tensors_as_reported(picture_model: str, tmp_path: Path) -> None:
     out = tmp_path / "out.npz"
     run = ["run", picture_model, "--input", f"x={tmp_path / 'p.png'}", "-o", str(out)]
     assert main(run) == 0
     plain = np.array([[[10, 20, 30], [40, 50, 60]]], np.float32)
     np.testing.assert_allclose(read_npz(out)["y"], plain.transpose(2, 0, 1)[None] / 255, rtol=1e-6)
-    told = ["--picture-layout", "NHWC", "--picture-channels", "BGR", "--picture-scale", "1/10"]
-    assert main([*run, *told, "--picture-mean", "1,2,3", "--picture-std", "0.5,1,2"]) == 0
+    report = ["--picture-layout", "NHWC", "--picture-channels", "BGR", "--picture-scale", "1/10"]
+    assert main([*run, *report, "--picture-mean", "1,2,3", "--picture-std", "0.5,1,2"]) == 0
     expected = (plain[..., ::-1] / 10 - [1, 2, 3]) / [0.5, 1, 2]
     np.testing.assert_allclose(read_npz(out)["y"], expected[None], rtol=1e-5)
     assert main([*run, "--picture-size", "4x6", "--picture-fit", "pad", "--picture-channels", "L"]) == 0
@@ -93,7 +93,7 @@ def test_pictures_become_tensors_as_told(picture_model: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("told", "reason"),
+    ("report", "reason"),
     [
         (["--picture-mean", "1,2"], "mean has 2 numbers; expected 1, or 3"),
         (["--picture-std", "1,0,1"], "std has a zero"),
@@ -102,23 +102,23 @@ def test_pictures_become_tensors_as_told(picture_model: str, tmp_path: Path) -> 
     ],
 )
 def test_what_no_picture_can_become_is_refused(
-    picture_model: str, tmp_path: Path, told: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+    picture_model: str, tmp_path: Path, report: list[str], reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["run", picture_model, "--input", f"x={tmp_path / 'p.png'}", *told]) == 2
+    assert main(["run", picture_model, "--input", f"x={tmp_path / 'p.png'}", *report]) == 2
     assert reason in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("told", [["--picture-size", "4by6"], ["--picture-scale", "1/0"], ["--picture-std", "1,,2"]])
-def test_what_is_no_number_is_refused(told: list[str], picture_model: str) -> None:
+@pytest.mark.parametrize("report", [["--picture-size", "4by6"], ["--picture-scale", "1/0"], ["--picture-std", "1,,2"]])
+def test_what_is_no_number_is_refused(report: list[str], picture_model: str) -> None:
     with pytest.raises(SystemExit):
-        main(["run", picture_model, *told])
+        main(["run", picture_model, *report])
 
 
-@pytest.mark.parametrize("told", ["-1", "nan", "inf", "little"])
-def test_what_is_no_tolerance_is_refused(told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("report", ["-1", "nan", "inf", "little"])
+def test_what_is_no_tolerance_is_refused(report: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["test", str(tmp_path), f"--rtol={told}"])
-    assert repr(told) in capsys.readouterr().err
+        main(["test", str(tmp_path), f"--rtol={report}"])
+    assert repr(report) in capsys.readouterr().err
 
 
 def test_numbers_may_be_more_than_a_name_of_a_file_can_be_long(model: str, tmp_path: Path) -> None:
@@ -147,9 +147,14 @@ def test_an_input_that_is_none_is_refused(model: str, value: str, capsys: pytest
     assert capsys.readouterr().err
 
 
-def test_what_is_told_of_an_input_that_is_none(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for told, expected in [("z=1", "There is no input 'z'\n  The model takes x."), ("x", "'x' gives no input a value")]:
-        assert main(["run", model, "--input", told]) == 2
+def test_what_is_reported_of_an_input_that_is_none(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for report, expected in [
+        ("z=1", "There is no input 'z'\n  The model takes x."),
+        ("x", "'x' gives no input a value"),
+    ]:
+        assert main(["run", model, "--input", report]) == 2
         assert expected in capsys.readouterr().err
     many = tmp_path / "many.onnx"
     names = [f"x{index}" for index in range(2000)]
@@ -225,7 +230,7 @@ def test_the_profile_goes_into_bodies(tmp_path: Path, capsys: pytest.CaptureFixt
         (["--inputs", "missing.npz"], 2, "missing.npz cannot be read\n  No such file or directory\n"),
     ],
 )
-def test_what_goes_wrong_is_told(
+def test_what_goes_wrong_is_reported(
     model: str, arguments: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", model, *arguments]) == status
@@ -356,8 +361,8 @@ def test_arrays_that_are_no_inputs_are_named_and_left_out(
 ) -> None:
     np.savez(tmp_path / "in.npz", x=X, other=X)
     assert main(["run", model, "--inputs", str(tmp_path / "in.npz"), "-o", str(tmp_path / "out.npz")]) == 0
-    assert "warning" in (told := capsys.readouterr().err)
-    assert told.endswith("not inputs and are ignored: other\n")
+    assert "warning" in (report := capsys.readouterr().err)
+    assert report.endswith("not inputs and are ignored: other\n")
     np.testing.assert_allclose(read_npz(tmp_path / "out.npz")["y"], -np.exp(X))
     np.savez(tmp_path / "in.npz", other=X)
     assert main(["run", model, "--inputs", str(tmp_path / "in.npz")]) == 2
@@ -413,9 +418,9 @@ def test_values_are_expected(model: str, tmp_path: Path, capsys: pytest.CaptureF
     assert "2 of 2 values as expected" in capsys.readouterr().err
     np.savez(expected, y=-np.exp(X) * 1.001, nosuch=X)
     assert main(run) == 1
-    told = capsys.readouterr().err
-    assert "y is not as expected: at [0, 2] got -20.08554, expected" in told
-    assert "missing: nosuch" in told
+    report = capsys.readouterr().err
+    assert "y is not as expected: at [0, 2] got -20.08554, expected" in report
+    assert "missing: nosuch" in report
     assert main([*run, "--json"]) == 1
     rows = {row["name"]: row["close"] for row in json.loads(capsys.readouterr().out)["expected"]}
     assert rows == {"y": False, "nosuch": False}
@@ -437,8 +442,8 @@ def test_the_first_node_that_makes_nan_is_named_with_the_cause(
     onnx.save(onnx.parser.parse_model(NON_FINITE), path)
     run = ["run", path, "--fail-on-nonfinite", "--input"]
     assert main([*run, "x=[1, 385.7]"]) == 1
-    told = "NaN in 'b' at [0], made by Sqrt 'root': square root of -1 is NaN (2 elements)"
-    assert told in capsys.readouterr().err
+    report = "NaN in 'b' at [0], made by Sqrt 'root': square root of -1 is NaN (2 elements)"
+    assert report in capsys.readouterr().err
     assert main([*run, "x=[-1, -1e6]", "--json"]) == 1
     bad = json.loads(capsys.readouterr().out)["non_finite"]
     assert (bad["value"], bad["node"], bad["index"], bad["found"]) == ("y", "next", [1], "inf")
@@ -471,9 +476,9 @@ def test_test_data_may_be_pairs_of_files(model: str, tmp_path: Path, capsys: pyt
         np.savez(tmp_path / f"inputs{name}.npz", x=X)
         np.savez(tmp_path / f"outputs{name}.npz", y=-np.exp(X) + wrong)
     assert main(["test", model]) == 1
-    told = capsys.readouterr().out.splitlines()
-    assert told[0].startswith("inputs.npz  y  ok")
-    assert told[1].startswith(
+    report = capsys.readouterr().out.splitlines()
+    assert report[0].startswith("inputs.npz  y  ok")
+    assert report[1].startswith(
         "inputs_large.npz  y  FAILED  3 of 3 elements differ, at [0, 0] got -2.718282, expected -1.7"
     )
     (tmp_path / "outputs_large.npz").unlink()
@@ -483,8 +488,8 @@ def test_test_data_may_be_pairs_of_files(model: str, tmp_path: Path, capsys: pyt
 @pytest.mark.parametrize("name", ["finn-base__model", "sklearn_svc_rbf_strings_zipmap", "bert_mini_functions"])
 def test_real_models_pass_their_test_data(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["test", str(RealModels().with_data(name))]) == 0
-    told = capsys.readouterr().out.splitlines()[-1]
-    assert told.split(" of ")[0] == told.split(" of ")[1].split()[0]
+    report = capsys.readouterr().out.splitlines()[-1]
+    assert report.split(" of ")[0] == report.split(" of ")[1].split()[0]
 
 
 def test_maps_that_a_run_saved_are_compared_with_those_of_another(

@@ -32,7 +32,7 @@ def test_progress_is_one_line_that_texts_from_a_file_cannot_leave(monkeypatch: p
     assert erased == "\x1b[K"
 
 
-def test_a_mistyped_command_is_told_rather_than_a_window_opened(
+def test_a_mistyped_command_is_reported_rather_than_a_window_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     opened: list[list[str]] = []

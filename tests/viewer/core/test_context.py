@@ -16,8 +16,8 @@ def named(workspace, name):
     return next(node for node in workspace.model.graph.nodes if node.name == name)
 
 
-def test_showing_graphs_keeps_the_way_back_and_forward(workspace, heard):
-    shown = heard(workspace.navigation.graph_shown)
+def test_showing_graphs_keeps_the_way_back_and_forward(workspace, received):
+    shown = received(workspace.navigation.graph_shown)
     main, function = workspace.graph, workspace.model.functions[0].body
     body = named(workspace, "branch").bodies[0]
     workspace.navigation.show(function)
@@ -54,8 +54,8 @@ def test_up_goes_from_a_body_to_its_node_and_from_a_function_to_the_main_graph(w
     assert (workspace.graph, workspace.navigation.history.can_go_forward) == (workspace.model.graph, before)
 
 
-def test_reveal_shows_the_graph_selects_and_asks_for_the_view(workspace, heard):
-    asked = heard(workspace.navigation.reveal_requested)
+def test_reveal_shows_the_graph_selects_and_asks_for_the_view(workspace, received):
+    asked = received(workspace.navigation.reveal_requested)
     inner = next(iter(named(workspace, "branch").bodies[1].nodes))
     workspace.navigation.reveal(inner)
     assert workspace.graph is inner.graph
@@ -65,8 +65,8 @@ def test_reveal_shows_the_graph_selects_and_asks_for_the_view(workspace, heard):
     assert asked == [inner]
 
 
-def test_what_is_gone_is_not_revealed(workspace, heard):
-    asked = heard(workspace.navigation.reveal_requested)
+def test_what_is_gone_is_not_revealed(workspace, received):
+    asked = received(workspace.navigation.reveal_requested)
     last = next(node for node in workspace.model.graph.nodes if any(v is not None for v in node.outputs))
     gone = next(v for v in last.outputs if v is not None)
     with workspace.document.edit("Delete") as edit:
@@ -102,8 +102,8 @@ def test_a_function_that_is_removed_is_left(workspace):
     assert workspace.graph is workspace.model.graph
 
 
-def test_errors_and_task_errors_become_messages(workspace, heard, qtbot):
-    told = heard(workspace.messages.shown)
+def test_errors_and_task_errors_become_messages(workspace, received, qtbot):
+    reported = received(workspace.messages.shown)
     node = named(workspace, "branch")
     workspace.messages.report(ModelError("Cannot do it", "since", node))
 
@@ -111,18 +111,18 @@ def test_errors_and_task_errors_become_messages(workspace, heard, qtbot):
         raise ModelError("Cannot read it")
 
     workspace.tasks.start("Read", work)
-    qtbot.waitUntil(lambda: len(told) == 2)
-    assert [(m.severity, m.title, m.place) for m in told] == [
+    qtbot.waitUntil(lambda: len(reported) == 2)
+    assert [(m.severity, m.title, m.place) for m in reported] == [
         ("error", "Cannot do it", node),
         ("error", "Cannot read it", None),
     ]
 
 
-def test_run_state_is_told_when_it_changes(workspace, heard):
-    told = heard(workspace.run_state_changed)
+def test_run_state_is_reported_when_it_changes(workspace, received):
+    reported = received(workspace.run_state_changed)
     workspace.set_run_state("ran in 3 ms")
     workspace.set_run_state("ran in 3 ms")
-    assert len(told) == 1
+    assert len(reported) == 1
 
 
 @pytest.mark.parametrize("kind", ["node", "value", "graph", "function", "model"])

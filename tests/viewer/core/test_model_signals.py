@@ -19,7 +19,7 @@ from onnx_workbench.viewer.core.model_signals import ModelSignals, is_in_model, 
 
 
 @pytest.fixture
-def signals(qapp, document, heard):
+def signals(qapp, document, received):
     """What each signal sent, by its name."""
     changes = ModelSignals(document)
     names = (
@@ -31,7 +31,7 @@ def signals(qapp, document, heard):
         "changed",
         "state_changed",
     )
-    heard_by_name = {name: heard(getattr(changes, name)) for name in names}
+    heard_by_name = {name: received(getattr(changes, name)) for name in names}
     yield heard_by_name
     changes.close()
 
@@ -56,8 +56,8 @@ def test_a_plain_attribute_changes_its_node_and_no_structure(document, signals):
 
 
 def test_an_edit_of_attributes_alone_is_inside_of_nodes(document):
-    told = []
-    document.subscribe(lambda change: told.append(touched_by(change).is_inside))
+    report = []
+    document.subscribe(lambda change: report.append(touched_by(change).is_inside))
     node, branch = named(document, "Relu_0"), named(document, "branch")
     plain = SetAttribute(node, "axis", make_attribute("axis", 1))
     do(document, plain)
@@ -65,7 +65,7 @@ def test_an_edit_of_attributes_alone_is_inside_of_nodes(document):
     do(document, plain, SetField(node, "name", "other"))
     body = next(name for name, attribute in branch.attributes.items() if attribute.graphs)
     do(document, SetAttribute(branch, body, None))
-    assert told == [True, True, False, False]
+    assert report == [True, True, False, False]
 
 
 def test_taking_a_body_away_changes_structure_and_names_the_body(document, signals):
@@ -177,7 +177,7 @@ def test_a_function_that_goes_takes_its_body_along(document, signals):
     assert is_in_model(function.body)
 
 
-def test_a_new_node_is_heard_by_undo_and_redo_alike(document, signals):
+def test_a_new_node_is_received_by_undo_and_redo_alike(document, signals):
     node = Node("Abs", (document.model.graph.inputs[0],), (Value("abs"),))
     do(document, InsertNode(document.model.graph, node))
     document.undo()
@@ -186,19 +186,19 @@ def test_a_new_node_is_heard_by_undo_and_redo_alike(document, signals):
     assert signals["removed"] == [{node}]
 
 
-def test_many_edits_are_told_together_as_one(qapp, document):
+def test_many_edits_are_reported_together_as_one(qapp, document):
     each = []
     document.subscribe(each.append)
     changes = ModelSignals(document)
-    told = []
-    changes.changed.connect(told.append)
+    report = []
+    changes.changed.connect(report.append)
     first, second, kept = named(document, "Relu_0"), Node("Abs", (), (Value("a"),)), Node("Abs", (), (Value("b"),))
     with changes.together():
         do(document, SetAttribute(first, "axis", make_attribute("axis", 1)))
         do(document, InsertNode(document.model.graph, second), InsertNode(document.model.graph, kept))
         do(document, RemoveNode(second))
-        assert told == []
-    (change,) = told
+        assert report == []
+    (change,) = report
     assert change.state == document.current.id
     assert (change.steps, change.inverses) == tuple(
         tuple(step for one in each for step in getattr(one, side)) for side in ("steps", "inverses")
@@ -207,15 +207,15 @@ def test_many_edits_are_told_together_as_one(qapp, document):
     assert changes.touched.removed == {second}
     with changes.together():
         pass
-    assert len(told) == 1
+    assert len(report) == 1
     document.undo()
-    assert len(told) == 2
+    assert len(report) == 2
     changes.close()
 
 
-def test_what_fails_among_edits_that_are_told_together_keeps_none_from_being_told(qapp, document):
-    changes, told = ModelSignals(document), []
-    changes.changed.connect(told.append)
+def test_what_fails_among_edits_that_are_reported_together_keeps_none_from_being_reported(qapp, document):
+    changes, report = ModelSignals(document), []
+    changes.changed.connect(report.append)
 
     def fail():
         with changes.together():
@@ -224,7 +224,7 @@ def test_what_fails_among_edits_that_are_told_together_keeps_none_from_being_tol
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    assert len(told) == 1
+    assert len(report) == 1
     changes.close()
 
 
@@ -235,9 +235,9 @@ def test_saving_changes_the_state_alone(document, signals):
     assert len(signals["changed"]) == 1
 
 
-def test_after_close_nothing_is_heard(qapp, document, heard):
+def test_after_close_nothing_is_received(qapp, document, received):
     changes = ModelSignals(document)
-    calls = heard(changes.changed)
+    calls = received(changes.changed)
     changes.close()
     changes.close()
     do(document, SetField(document.model, "domain", "d"))

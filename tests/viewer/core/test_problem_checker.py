@@ -69,26 +69,26 @@ def test_an_edit_while_types_are_compared_begins_it_again(workspace, qtbot):
     qtbot.waitUntil(lambda: len(wrong(workspace)) == 2)
 
 
-def test_only_an_edit_that_changes_types_or_problems_is_told_of_them(workspace, qtbot):
+def test_only_an_edit_that_changes_types_or_problems_is_reported_of_them(workspace, qtbot):
     """All labels of the graph are written anew for it, and the graph painted."""
     workspace.problems.start()
     workspace.types.start()
     qtbot.waitUntil(lambda: len(wrong(workspace)) == 2)
-    told = []
-    workspace.types.changed.connect(lambda: told.append("types"))
-    workspace.problems.changed.connect(lambda: told.append("problems"))
+    report = []
+    workspace.types.changed.connect(lambda: report.append("types"))
+    workspace.problems.changed.connect(lambda: report.append("problems"))
     node = next(iter(workspace.model.graph.nodes))
     with qtbot.waitSignal(workspace.types.known), workspace.document.edit("Describe") as edit:
         edit.do(SetAttribute(node, "measured", make_attribute("measured", 1)))
     qtbot.waitUntil(lambda: workspace.problems.finished)
-    assert told in ([], ["problems"] * len(told))  # an attribute of no meaning is one
-    told.clear()
+    assert report in ([], ["problems"] * len(report))  # an attribute of no meaning is one
+    report.clear()
     with qtbot.waitSignal(workspace.types.known), workspace.document.edit("Describe") as edit:
         edit.do(SetAttribute(node, "measured", make_attribute("measured", 2)))
-    assert told == []
+    assert report == []
     with qtbot.waitSignal(workspace.types.known), workspace.document.edit("Turn") as edit:
         edit.do(SetAttribute(node, "axis", make_attribute("axis", 1)))
-    assert "types" in told
+    assert "types" in report
 
 
 def test_nodes_in_whose_closed_bodies_something_is_wrong_are_marked(window, qtbot):
@@ -171,17 +171,17 @@ def test_a_function_that_does_not_take_what_a_call_gives_is_a_problem_until_it_i
         workspace.close()
 
 
-def test_a_change_of_very_much_that_brings_no_problem_is_told_only_as_checked_again(workspace, qtbot):
+def test_a_change_of_very_much_that_brings_no_problem_is_reported_only_as_checked_again(workspace, qtbot):
     """With thousands of problems, listing and marking all of them takes longer than a frame."""
     problems, node = workspace.problems, next(iter(workspace.model.graph.nodes))
     problems.start()
     qtbot.waitUntil(lambda: problems.finished)
-    known, told = problems.all, []
-    problems.changed.connect(lambda: told.append("changed"))
-    problems.finished_changed.connect(lambda: told.append((problems.finished, problems.all is known)))
+    known, report = problems.all, []
+    problems.changed.connect(lambda: report.append("changed"))
+    problems.finished_changed.connect(lambda: report.append((problems.finished, problems.all is known)))
     with workspace.document.edit("Rename") as edit:
         edit.repeat(SetField(node, "name", f"n{number}") for number in range(6_000))
     qtbot.waitUntil(lambda: problems.finished)
-    qtbot.waitUntil(lambda: len(told) > 1)
-    assert told == [(False, True), (True, False)]
+    qtbot.waitUntil(lambda: len(report) > 1)
+    assert report == [(False, True), (True, False)]
     assert problems.all == known

@@ -27,9 +27,9 @@ def test_others_are_those_that_are_not_selected_in_their_order(workspace):
     assert workspace.selection.others_of([d, c, b, a]) == [d, b]
 
 
-def test_changed_is_emitted_once_per_change_and_not_without_one(qapp, workspace, heard):
+def test_changed_is_emitted_once_per_change_and_not_without_one(qapp, workspace, received):
     selection = Selection()
-    changes = heard(selection.changed)
+    changes = received(selection.changed)
     a, b, *_ = nodes_of(workspace)
     selection.set([a, b])
     selection.set([a, b])
@@ -39,15 +39,15 @@ def test_changed_is_emitted_once_per_change_and_not_without_one(qapp, workspace,
     assert len(changes) == 2
 
 
-def test_kinds_are_told_apart(workspace):
+def test_kinds_are_reported_apart(workspace):
     node = nodes_of(workspace)[0]
     workspace.selection.set([node, node.outputs[0], workspace.graph])
     assert workspace.selection.nodes == (node,)
     assert workspace.selection.values == (node.outputs[0],)
 
 
-def test_hover_is_told_once_per_object(workspace, heard):
-    moves = heard(workspace.selection.hover_changed)
+def test_hover_is_reported_once_per_object(workspace, received):
+    moves = received(workspace.selection.hover_changed)
     node = nodes_of(workspace)[0]
     workspace.selection.set_hover(node)
     workspace.selection.set_hover(node)

@@ -14,8 +14,8 @@ def test_an_option_is_its_default_until_set_and_survives_a_restart(settings):
     assert again.get(SHOW_NAMES) is True
 
 
-def test_only_a_change_is_told(settings, heard):
-    keys = heard(settings.changed)
+def test_only_a_change_is_reported(settings, received):
+    keys = received(settings.changed)
     settings.set(THEME, "dark")
     settings.set(THEME, "dark")
     assert keys == [THEME.key]

@@ -69,7 +69,7 @@ def test_the_mutating_lane_runs_one_after_the_other_and_reading_side_by_side(tas
     assert not both.broken
 
 
-def test_progress_reaches_the_gui_thread(tasks, qtbot, heard):
+def test_progress_reaches_the_gui_thread(tasks, qtbot, received):
     seen = []
     tasks.progressed.connect(lambda task: seen.append((task.done, task.total, task.text)))
     tasks.start("Count", lambda progress: progress.report(2, 2, "all"))
@@ -144,8 +144,8 @@ def test_the_newest_of_superseding_requests_wins(tasks, qtbot):
     assert sorted(results) == ["new", "other"]
 
 
-def test_an_error_of_the_person_goes_to_failed_or_to_the_signal(tasks, qtbot, heard):
-    unhandled = heard(tasks.failed)
+def test_an_error_of_the_person_goes_to_failed_or_to_the_signal(tasks, qtbot, received):
+    unhandled = received(tasks.failed)
     errors = []
 
     def work(_progress):

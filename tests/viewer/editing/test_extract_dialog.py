@@ -48,7 +48,7 @@ def test_a_split_shows_both_parts_and_the_cut(desk):
     assert desk.window.tabs()[2].workspace.graph.inputs[0].type is not None
 
 
-def test_what_is_in_no_part_is_told_beside_the_last(desk):
+def test_what_is_in_no_part_is_reported_beside_the_last(desk):
     desk.open("""<ir_version: 10, opset_import: ["" : 21, "f" : 1]>
         g (float[2] x) => (float[2] y) { a = Exp (x) y = Neg (a) }
         <domain: "f", opset_import: ["" : 21]> Idle (p) => (q) { q = Relu (p) }""")

@@ -82,15 +82,15 @@ def test_values_of_other_types_are_not_offered(dialog):
     assert "y" not in {value.name for value in dialog.offered(q)}
 
 
-def test_training_graphs_stay_behind_and_both_say_so(dialog, desk, heard):
+def test_training_graphs_stay_behind_and_both_say_so(dialog, desk, received):
     assert "training" not in dialog.preview.text()
     dialog._other.training_info = (TrainingInfo(Graph("start"), Graph("step")),)
     dialog.prefix.setText("b_")
     assert "Not merged: 2 training graphs." in dialog.preview.text()
-    told = heard(desk.workspace.messages.shown)
+    report = received(desk.workspace.messages.shown)
     dialog.try_merge()
     desk.qtbot.waitUntil(lambda: not isValid(dialog))
-    assert [message.detail for message in told] == ["Not merged: 2 training graphs."]
+    assert [message.detail for message in report] == ["Not merged: 2 training graphs."]
 
 
 def test_it_feeds_an_input_here_as_one_edit(dialog, desk, texts):

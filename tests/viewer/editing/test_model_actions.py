@@ -218,7 +218,7 @@ def test_the_weights_of_a_large_model_are_counted_while_the_dialog_is_open(desk)
     dialog.reject()
 
 
-def test_a_folder_that_is_not_there_is_told(desk, tmp_path):
+def test_a_folder_that_is_not_there_is_reported(desk, tmp_path):
     desk.run("file.save_options")
     dialog = desk.child(SaveOptionsDialog)
     dialog.path.setText("")
@@ -449,7 +449,7 @@ def test_an_operator_set_is_listed_and_offered(desk, tmp_path):
     dialog.close()
 
 
-def test_an_action_offered_for_very_many_nodes_tells_that_none_is_meant(desk):
+def test_an_action_offered_for_very_many_nodes_reports_that_none_is_meant(desk):
     with desk.workspace.document.edit("Many") as edit:
         for number in range(1100):
             nodes.add_node(edit, desk.workspace.graph, "Abs", name=f"many{number}")
@@ -558,9 +558,9 @@ def test_the_batch_dimension_everywhere(desk):
     desk.qtbot.waitUntil(lambda: str(desk.value("x").type) == "float[8,4]")
     assert str(desk.value("y").type) == "float[8,4]"
     assert "The batch dimension is 8" in desk.messages()[-1]
-    told = desk.window.tab.message_bar.messages[-1].detail
-    assert told.startswith("The first dimension of")
-    assert told.endswith("values is 8")
+    report = desk.window.tab.message_bar.messages[-1].detail
+    assert report.startswith("The first dimension of")
+    assert report.endswith("values is 8")
 
 
 def test_the_palette_finds_the_tools_by_the_names_of_their_commands(desk):

@@ -168,11 +168,11 @@ class Trials:
         desk = self.desk
         desk.run(action_id)
         self.accept_what_opened()
-        told = [self.worse(action_id, tab.workspace.model) for tab in desk.window.tabs()]
+        report = [self.worse(action_id, tab.workspace.model) for tab in desk.window.tabs()]
         self.close_what_opened()
         desk.window.area.activate(self.tab)
-        told.append(self.undone())
-        return "; ".join(filter(None, told))
+        report.append(self.undone())
+        return "; ".join(filter(None, report))
 
     def worse(self, action_id: str, model: Model) -> str:
         after = to_bytes(model)
@@ -182,9 +182,9 @@ class Trials:
         added = errors(after) - self.errors
         if not broken.issuperset(added):
             return f"adds {dict(added)}"
-        told = ORT.run(after) if self.was_loaded and not broken else {}
-        if isinstance(told, str) and "NOT_IMPLEMENTED" not in told and "support" not in told:
-            return f"ONNX Runtime says {told}"
+        report = ORT.run(after) if self.was_loaded and not broken else {}
+        if isinstance(report, str) and "NOT_IMPLEMENTED" not in report and "support" not in report:
+            return f"ONNX Runtime says {report}"
         return ""
 
     def undone(self) -> str:
@@ -239,7 +239,7 @@ def default_button(dialog: QDialog) -> QPushButton | None:
 
 def found(desk, model: Model, kinds: tuple[str, ...], *, most: int) -> list[str]:
     """What actions make worse, each on so many kinds of selections for which it is enabled, beginning with others."""
-    trials, told = Trials(desk, model), []
+    trials, report = Trials(desk, model), []
     edits = [
         one
         for one in actions()
@@ -251,8 +251,8 @@ def found(desk, model: Model, kinds: tuple[str, ...], *, most: int) -> list[str]
             if tried < most and trials.choose(one.id, kind):
                 tried += 1
                 if message := trials.found_in(one.id):
-                    told.append(f"{one.id} on {kind}: {message}")
-    return told
+                    report.append(f"{one.id} on {kind}: {message}")
+    return report
 
 
 @pytest.mark.parametrize("text", [builders.BRANCHES, OLD, LOOP], ids=["branches", "old", "loop"])

@@ -403,7 +403,7 @@ def test_after_the_conversion_the_operator_of_a_node_is_changed(desk):
     assert desk.node("first").op_type == "Gelu"
 
 
-def test_an_operator_whose_place_is_gone_after_the_conversion_is_told_of(desk):
+def test_an_operator_whose_place_is_gone_after_the_conversion_is_reported_of(desk):
     desk.open(AT_18)
     desk.select(desk.node("second"))
     dialog = choose_gelu(desk)
@@ -415,7 +415,7 @@ def test_an_operator_whose_place_is_gone_after_the_conversion_is_told_of(desk):
     assert desk.messages()[-1] == "Gelu was not added"
 
 
-def test_an_operator_that_is_converted_for_in_too_small_steps_is_told_of(desk):
+def test_an_operator_that_is_converted_for_in_too_small_steps_is_reported_of(desk):
     desk.open(AT_18)
     dialog = choose_gelu(desk)
     dialog.opset.setCurrentIndex(dialog.opset.findData(19))

@@ -420,7 +420,7 @@ def test_selecting_every_cell_asks_only_for_those_in_view(desk, monkeypatch):
     assert len(set(asked)) < 100
 
 
-def test_nodes_without_names_and_tensors_are_told_apart(desk):
+def test_nodes_without_names_and_tensors_are_reported_apart(desk):
     """A table of a few hundred constants was a column of nothing and one of the word tensor."""
     desk.open("""
     <ir_version: 10, opset_import: ["" : 21]>

@@ -46,7 +46,7 @@ def test_a_click_on_another_node_gives_the_text_to_the_first(desk, tree):
     assert tree.editor is None
 
 
-def test_a_click_on_another_node_tells_what_was_refused(desk, tree, texts):
+def test_a_click_on_another_node_reports_what_was_refused(desk, tree, texts):
     before = texts()
     begin(desk, tree, "name", text="second")
     click_node(desk, "third")

@@ -133,7 +133,7 @@ def test_a_batch_that_nothing_follows_is_not_said_to_be_set(desk):
     assert desk.document.undo_title is None
 
 
-def test_unused_inputs_of_a_graph_that_is_gone_are_told_of(desk):
+def test_unused_inputs_of_a_graph_that_is_gone_are_reported_of(desk):
     desk.open(WITH_BATCH)
     background_edit.remove_unused_inputs_in(desk.workspace, Graph("gone"))
     desk.qtbot.waitUntil(lambda: "The graph no longer exists" in desk.messages())
@@ -157,8 +157,8 @@ def test_stop_leaves_the_model_as_it_was(tools, monkeypatch):
     began, resume = threading.Event(), threading.Event()
     attempt = background_edit.attempt
 
-    def held(rehearsal, options, progress, **more):
-        trial = attempt(rehearsal, options, progress, **more)
+    def held(working_copy, options, progress, **more):
+        trial = attempt(working_copy, options, progress, **more)
         began.set()
         resume.wait(60)
         progress.check()
@@ -207,7 +207,7 @@ def test_an_edit_meanwhile_is_kept(tools, monkeypatch):
     assert {"Abs_output_0", "call_output_0"} <= {v.name for v in tools.workspace.graph.values()}
 
 
-def test_what_cannot_be_done_is_told_and_changes_nothing(tools):
+def test_what_cannot_be_done_is_reported_and_changes_nothing(tools):
     inner = tools.document.model.functions[0].body.nodes.first
     with tools.document.edit("Let it call itself") as edit:
         for name, text in (("op_type", "twice"), ("domain", "local")):  # as a file may have it: edits refuse this
@@ -216,6 +216,6 @@ def test_what_cannot_be_done_is_told_and_changes_nothing(tools):
     tools.run("model.inline_all")
     tools.qtbot.waitUntil(lambda: "Function twice calls itself" in tools.messages())
     done(tools)
-    (told,) = (message for message in tools.window.tab.message_bar.messages if message.severity == "error")
-    assert told.place is tools.document.model.functions[0]
+    (report,) = (message for message in tools.window.tab.message_bar.messages if message.severity == "error")
+    assert report.place is tools.document.model.functions[0]
     assert snapshot(tools.document.model) == before

@@ -56,7 +56,7 @@ def desk(desk, request):
     return desk
 
 
-def test_what_is_told_is_not_below_the_overview(desk):
+def test_what_is_reported_is_not_below_the_overview(desk):
     overview = desk.view.minimap
     overview.show()
     for corner in ((0, 0), (1, 1)):

@@ -23,7 +23,7 @@ def large_file(tmp_path):
 
 
 @pytest.fixture
-def held_up(monkeypatch):
+def delayed(monkeypatch):
     """A disk that takes bytes in the background as slowly as the test wants; who gives them up need not wait for it."""
     free, write = Event(), JournalFiles._write_bytes
 
@@ -38,7 +38,7 @@ def held_up(monkeypatch):
 
 
 @pytest.fixture
-def being_written(qtbot, window, large_file, tmp_path, held_up):
+def being_written(qtbot, window, large_file, tmp_path, delayed):
     """The values of a file are on their way to the journal, as the status line says."""
     workspace = opened(window, qtbot, large_file).workspace
     np.save(tmp_path / "v.npy", np.full(ELEMENTS, 7, np.float32))

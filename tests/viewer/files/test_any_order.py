@@ -74,20 +74,20 @@ def is_closed(qtbot, window):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_no_edit_is_lost_and_files_hold_what_shows(qtbot, window, write_model, held_up, monkeypatch, seed):
+def test_no_edit_is_lost_and_files_hold_what_shows(qtbot, window, write_model, delayed, monkeypatch, seed):
     monkeypatch.setattr(apply_edits, "_LARGE", 1 << 10)
     tab = opened(window, qtbot, write_model())
-    person, path = Person(window, tab, held_up, seed), tab.path
+    person, path = Person(window, tab, delayed, seed), tab.path
     for _ in range(ACTS):
         person.act()
         qtbot.wait(person.random.choice([0, 0, 5]))
-    held_up.clear()
+    delayed.clear()
     person.add()
     shown, document = [], tab.workspace.document
     tab.workspace.closed.connect(lambda: shown.append(snapshot(document.model)))  # the model is freed afterwards
     run(window, "file.close")
     qtbot.waitUntil(lambda: is_closed(qtbot, window) or bool(tab.workspace.tasks.making("edit")))
-    held_up.set()
+    delayed.set()
     qtbot.waitUntil(lambda: is_closed(qtbot, window))
     assert sorted(person.became) == sorted(person.begun)
     assert {name for name, is_made in person.became.items() if not is_made} <= person.stopped  # some too late

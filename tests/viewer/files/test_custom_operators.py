@@ -41,7 +41,7 @@ def test_what_was_open_is_open_at_the_next_start(qapp, tmp_path, path):
     assert schemas.find("Blend", 1, "com.acme") is None
 
 
-def test_one_that_is_gone_is_told_once(qapp, tmp_path, path):
+def test_one_that_is_gone_is_reported_once(qapp, tmp_path, path):
     settings = Settings(file=tmp_path / "settings.ini")
     settings.set(OPERATOR_SETS, (str(path), str(tmp_path / "gone.onnxopset")))
     sets = OperatorSets()

@@ -216,7 +216,9 @@ def test_a_tab_closes_once_the_save_that_is_prepared_is_written(window, qtbot, t
     assert name_in(path) == "saved"
 
 
-def test_a_model_that_fits_no_file_is_told_when_its_save_is_prepared(window, qtbot, tab, slow_preparing, monkeypatch):
+def test_a_model_that_fits_no_file_is_reported_when_its_save_is_prepared(
+    window, qtbot, tab, slow_preparing, monkeypatch
+):
     def refuse(*_given):
         raise ModelError("The model does not fit into one file", "")
 
@@ -256,7 +258,7 @@ def test_the_dialog_of_options_waits_until_the_save_is_prepared(window, qtbot, t
     assert not (tmp_path / "copy.onnx").exists()
 
 
-def test_a_model_that_does_not_fit_is_told_in_the_dialog_of_options(
+def test_a_model_that_does_not_fit_is_reported_in_the_dialog_of_options(
     window, qtbot, tab, slow_preparing, tmp_path, monkeypatch
 ):
     def refuse(*_given):
@@ -374,7 +376,7 @@ def test_a_save_that_fails_offers_another_place(window, qtbot, tab, tmp_path, mo
     assert titles(tab) == []
 
 
-def test_what_a_save_left_out_is_told_until_the_next_one(window, qtbot, tab, tmp_path):
+def test_what_a_save_left_out_is_reported_until_the_next_one(window, qtbot, tab, tmp_path):
     with tab.workspace.document.edit("Describe") as edit:
         edit.do(SetField(node(tab), "doc_string", "why it is here"))
     window.files.saver.save_with(tab, SaveOptions(tmp_path / "net.onnxtxt"))
@@ -388,16 +390,16 @@ def test_what_a_save_left_out_is_told_until_the_next_one(window, qtbot, tab, tmp
 def test_what_a_save_left_out_is_not_lost_by_closing(window, qtbot, tab, tmp_path):
     with tab.workspace.document.edit("Describe") as edit:
         edit.do(SetField(node(tab), "doc_string", "why it is here"))
-    told = "net.onnxtxt is saved, but not all of it"
+    report = "net.onnxtxt is saved, but not all of it"
     window.files.saver.save_with(tab, SaveOptions(tmp_path / "net.onnxtxt"))
-    qtbot.waitUntil(lambda: titles(tab) == [told] and idle(window))
+    qtbot.waitUntil(lambda: titles(tab) == [report] and idle(window))
     assert (tab.path.name, tab.modified) == ("net.onnxtxt", True)
     tab.message_bar.clear()
     window.files.close(tab)
     box = window.findChild(QMessageBox)
     assert "net.onnxtxt does not contain the whole model." in box.informativeText()
     qtbot.mouseClick(box.button(QMessageBox.StandardButton.Save), Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: titles(tab) == [told] and idle(window))
+    qtbot.waitUntil(lambda: titles(tab) == [report] and idle(window))
     assert window.tabs() == [tab]
 
 
@@ -411,7 +413,7 @@ def test_a_copy_that_does_not_hold_all_changes_nothing_of_what_is_saved(window, 
     assert not tab.modified
 
 
-def test_why_a_save_failed_is_told_until_the_next_one_begins(window, qtbot, tab, write, monkeypatch):
+def test_why_a_save_failed_is_reported_until_the_next_one_begins(window, qtbot, tab, write, monkeypatch):
     rename(tab, "mine")
 
     def fail(_saving, _progress, **_given):
@@ -539,7 +541,7 @@ def test_of_two_tabs_of_a_file_the_one_that_stays_is_still_read_again(window, qt
     qtbot.waitUntil(lambda: node(window.tab).name == "theirs")
 
 
-def test_very_many_files_that_cannot_be_opened_are_told_in_few_messages(window, qtbot, tmp_path):
+def test_very_many_files_that_cannot_be_opened_are_reported_in_few_messages(window, qtbot, tmp_path):
     window.files.open([tmp_path / f"missing{number}.onnx" for number in range(200)])
     qtbot.waitUntil(lambda: not window.files.pending)
     *_, last = window.area.message_bar.messages

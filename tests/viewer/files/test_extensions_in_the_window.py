@@ -103,7 +103,7 @@ def test_a_file_is_listed_and_loaded_once_it_is_ticked(window, qtbot, tmp_path):
     assert window.settings.get(EXTENSION_FILES) == ()
 
 
-def test_one_that_cannot_be_loaded_is_told_and_stays_off(window, tmp_path):
+def test_one_that_cannot_be_loaded_is_reported_and_stays_off(window, tmp_path):
     path = tmp_path / "broken.py"
     path.write_text("raise RuntimeError('<b>no</b> luck')", encoding="utf-8")
     listed = preferences(window)
@@ -142,7 +142,7 @@ def test_its_actions_are_in_a_menu_and_the_palette_with_undo(window, qtbot, tmp_
     assert menu_of(window) is None
 
 
-def test_a_mistake_in_an_action_is_told_and_changes_nothing(window, qtbot, tmp_path):
+def test_a_mistake_in_an_action_is_reported_and_changes_nothing(window, qtbot, tmp_path):
     path = tmp_path / "wrong & broken.py"
     path.write_text(
         "from onnx_workbench import action\n@action('Break & Burn')\ndef burn(document, selection):\n    1 / 0\n",
@@ -154,9 +154,9 @@ def test_a_mistake_in_an_action_is_told_and_changes_nothing(window, qtbot, tmp_p
     (entry,) = menu_of(window).actions()
     assert entry.text() == "Break && Burn"
     entry.trigger()
-    (told,) = [message for message in window.tab.message_bar.messages if "failed" in message.title]
-    assert told.title == "Break & Burn of wrong & broken.py failed"
-    assert told.detail == "wrong & broken.py, line 4: ZeroDivisionError: division by zero"
+    (report,) = [message for message in window.tab.message_bar.messages if "failed" in message.title]
+    assert report.title == "Break & Burn of wrong & broken.py failed"
+    assert report.detail == "wrong & broken.py, line 4: ZeroDivisionError: division by zero"
 
 
 def test_its_files_open_as_new_documents_whose_values_have_its_view(window, qtbot, tmp_path):

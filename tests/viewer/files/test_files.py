@@ -12,7 +12,7 @@ from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.viewer.files import read_model
 from onnx_workbench.viewer.files.read_model import sample_model
 from onnx_workbench.viewer.files.save import SaveOptions
-from tests.viewer.held import hold_up, let_readers_end
+from tests.viewer.held import delay, let_readers_end
 from tests.viewer.opening import opened, rename, run, settled
 
 # -- the start page --------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ def test_files_of_one_name_are_shown_with_their_folders(window, qtbot, tmp_path,
 
 def test_a_file_that_is_asked_for_again_while_it_is_read_opens_once(window, qtbot, write_model, monkeypatch):
     first, second = write_model("a.onnx"), write_model("b.onnx")
-    free = hold_up(monkeypatch, read_model, "read")
+    free = delay(monkeypatch, read_model, "read")
     window.files.open([first, second, first])
     window.files.open([first])
     free.set()
@@ -302,14 +302,14 @@ def test_closing_the_window_asks_about_each_modified_document(window, qtbot, wri
 
 
 def test_a_window_says_that_it_closes_when_nothing_keeps_it_any_more(window, qtbot, write_model):
-    heard = []
-    window.closing.connect(lambda: heard.append(len(window.tabs())))
+    received = []
+    window.closing.connect(lambda: received.append(len(window.tabs())))
     rename(opened(window, qtbot, write_model()), "new")
     window.close()
-    assert heard == []
+    assert received == []
     with qtbot.waitSignal(window.closing):  # while it goes on, so that later starts are not handed over to it
         answer(qtbot, window, QMessageBox.StandardButton.Discard)
-    assert heard == [0]
+    assert received == [0]
 
 
 def test_a_window_whose_changes_are_saved_as_it_closes_is_closed(window, qtbot, write_model):

@@ -62,22 +62,22 @@ def rename_last(document):
 
 
 @pytest.mark.usefixtures("dead")
-def test_what_is_edited_while_bytes_are_written_is_on_file_and_the_bytes_come_after_it(qtbot, being_written, held_up):
+def test_what_is_edited_while_bytes_are_written_is_on_file_and_the_bytes_come_after_it(qtbot, being_written, delayed):
     workspace, _ = being_written
     killed = Killed(workspace.document)
     rename_last(workspace.document)
     assert killed.states == [("Rename",)]
-    held_up.set()
+    delayed.set()
     qtbot.waitUntil(lambda: len(killed.states) == 2)
     assert killed.states[-1] == ("Rename", "Import v.npy into w")
 
 
 @pytest.mark.usefixtures("dead")
-def test_what_is_stopped_while_its_bytes_are_written_is_not_done(qtbot, being_written, held_up):
+def test_what_is_stopped_while_its_bytes_are_written_is_not_done(qtbot, being_written, delayed):
     workspace, task = being_written
     task.cancel()
     qtbot.waitUntil(lambda: task not in workspace.tasks.running)
-    held_up.set()
+    delayed.set()
     killed = Killed(workspace.document)
     rename_last(workspace.document)
     assert killed.states == [("Rename",)]
@@ -159,7 +159,7 @@ def test_very_many_differences_that_are_copied(qtbot, window, tmp_path):
     comparing.close()
 
 
-def test_a_merge_whose_dialog_is_closed_while_its_weights_are_written_is_not_done(qtbot, window, tmp_path, held_up):
+def test_a_merge_whose_dialog_is_closed_while_its_weights_are_written_is_not_done(qtbot, window, tmp_path, delayed):
     path = tmp_path / "calls.onnx"
     save(builders.document().model, path)
     workspace = opened(window, qtbot, path).workspace
@@ -172,7 +172,7 @@ def test_a_merge_whose_dialog_is_closed_while_its_weights_are_written_is_not_don
     task = task_of(qtbot, workspace.tasks, "Merge other.onnx")
     dialog.reject()
     qtbot.waitUntil(lambda: task.finished)
-    held_up.set()
+    delayed.set()
     workspace.journal._log._store.flush()
     let_background_work_run(qtbot)
     assert workspace.document.undo_title is None

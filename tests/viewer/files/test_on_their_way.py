@@ -20,7 +20,7 @@ from onnx_workbench.viewer.files import read_model
 from onnx_workbench.viewer.tensor_view import editing
 from onnx_workbench.viewer.workflows import background_edit
 from tests.model import builders
-from tests.viewer.held import hold_up, let_readers_end, until_stopped
+from tests.viewer.held import delay, let_readers_end, until_stopped
 from tests.viewer.opening import choose, opened, rename, run, titles
 from tests.viewer.tensor_view.tensor_actions import panel_of
 
@@ -59,7 +59,7 @@ def buttons(window):
 # -- saving ----------------------------------------------------------------------------------------------------
 
 
-def test_a_save_waits_for_the_edit_and_has_it(qtbot, window, being_written, held_up):
+def test_a_save_waits_for_the_edit_and_has_it(qtbot, window, being_written, delayed):
     path = window.tab.path
     assert window.tab.modified
     qtbot.waitUntil(lambda: window.actions_binding.qaction("file.save").isEnabled())
@@ -68,7 +68,7 @@ def test_a_save_waits_for_the_edit_and_has_it(qtbot, window, being_written, held
     qtbot.waitUntil(window.status.work.isVisible)
     assert window.status.work.text.text().startswith("Import v.npy into w")
     assert weights_in(path)[1] == 1
-    held_up.set()
+    delayed.set()
     qtbot.waitUntil(lambda: idle(window))
     assert weights_in(path)[1] == 7
     assert not window.tab.modified
@@ -96,26 +96,26 @@ def test_a_save_goes_on_without_an_edit_that_is_stopped(qtbot, window, being_wri
     assert workspace.document.undo_title == "Rename node"
 
 
-def test_a_save_goes_on_without_an_edit_that_is_refused(qtbot, window, being_written, held_up):
+def test_a_save_goes_on_without_an_edit_that_is_refused(qtbot, window, being_written, delayed):
     workspace, _ = being_written
     run(window, "file.save")
     with workspace.document.edit("Another") as edit:
         initializers.set_tensor(edit, builders.value(workspace.document, "w"), ArrayTensor(np.ones(2, np.float32)))
-    held_up.set()
+    delayed.set()
     qtbot.waitUntil(lambda: idle(window))
     assert titles(window.tab) == ["The tensor has changed in the meantime"]
     assert weights_in(window.tab.path).tolist() == [1, 1]
     assert not window.tab.modified
 
 
-def test_a_save_that_waits_can_be_stopped_and_the_edit_is_made(qtbot, window, being_written, held_up):
+def test_a_save_that_waits_can_be_stopped_and_the_edit_is_made(qtbot, window, being_written, delayed):
     workspace, task = being_written
     run(window, "file.save")
     qtbot.waitUntil(lambda: titles(window.tab) == ["Saving large.onnx waits for “Import v.npy into w”"])
     choose(qtbot, window.tab, "Do not save")
     assert titles(window.tab) == []
     assert not window.files.saving
-    held_up.set()
+    delayed.set()
     qtbot.waitUntil(lambda: task.finished)
     assert workspace.document.undo_title == "Import v.npy into w"
     qtbot.waitUntil(lambda: idle(window))
@@ -129,29 +129,29 @@ def export(qtbot, window, monkeypatch, path):
     window.docks.panel("tensor").pane.menu.ask_export()
 
 
-def test_an_export_waits_for_the_edit_and_has_it(qtbot, window, being_written, held_up, monkeypatch, tmp_path):
+def test_an_export_waits_for_the_edit_and_has_it(qtbot, window, being_written, delayed, monkeypatch, tmp_path):
     path = tmp_path / "values.npy"
     export(qtbot, window, monkeypatch, path)
     qtbot.waitUntil(lambda: titles(window.tab) == ["Exporting values.npy waits for “Import v.npy into w”"])
-    held_up.set()
+    delayed.set()
     qtbot.waitUntil(lambda: idle(window) and path.exists())
     assert np.load(path).ravel()[1] == 7
     assert titles(window.tab) == ["values.npy was written"]
 
 
-def test_an_export_that_waits_can_be_stopped(qtbot, window, being_written, held_up, monkeypatch, tmp_path):
+def test_an_export_that_waits_can_be_stopped(qtbot, window, being_written, delayed, monkeypatch, tmp_path):
     _, task = being_written
     path = tmp_path / "values.npy"
     export(qtbot, window, monkeypatch, path)
     qtbot.waitUntil(lambda: bool(titles(window.tab)))
     choose(qtbot, window.tab, "Do not export")
     assert titles(window.tab) == []
-    held_up.set()
+    delayed.set()
     qtbot.waitUntil(lambda: task.finished and idle(window))
     assert not path.exists()
 
 
-def test_a_copy_that_is_chosen_with_options_waits_too(qtbot, window, being_written, held_up, tmp_path):
+def test_a_copy_that_is_chosen_with_options_waits_too(qtbot, window, being_written, delayed, tmp_path):
     run(window, "file.save_copy")
     (dialog,) = window.findChildren(SaveOptionsDialog)
     dialog.path.setText(str(tmp_path / "copy.onnx"))
@@ -159,7 +159,7 @@ def test_a_copy_that_is_chosen_with_options_waits_too(qtbot, window, being_writt
     qtbot.mouseClick(save, Qt.MouseButton.LeftButton)
     assert window.files.saving
     assert dialog.isVisible()
-    held_up.set()
+    delayed.set()
     qtbot.waitUntil(lambda: idle(window))
     assert weights_in(tmp_path / "copy.onnx")[1] == 7
     assert weights_in(window.tab.path)[1] == 1
@@ -169,7 +169,7 @@ def test_a_copy_that_is_chosen_with_options_waits_too(qtbot, window, being_writt
 # -- closing ---------------------------------------------------------------------------------------------------
 
 
-def test_closing_asks_about_an_edit_that_is_on_its_way_alone(qtbot, window, being_written, held_up):
+def test_closing_asks_about_an_edit_that_is_on_its_way_alone(qtbot, window, being_written, delayed):
     _, task = being_written
     assert window.isWindowModified()
     run(window, "file.close")
@@ -177,22 +177,22 @@ def test_closing_asks_about_an_edit_that_is_on_its_way_alone(qtbot, window, bein
     assert "“Import v.npy into w” is still being made." in box.informativeText()
     answer(qtbot, box, Button.Cancel)
     assert not task.cancelled
-    held_up.set()
+    delayed.set()
     qtbot.waitUntil(lambda: idle(window))
     assert window.tab.workspace.document.undo_title == "Import v.npy into w"
 
 
-def test_what_closing_saves_has_the_edit(qtbot, window, being_written, held_up):
+def test_what_closing_saves_has_the_edit(qtbot, window, being_written, delayed):
     path = window.tab.path
     run(window, "file.close")
     answer(qtbot, question(qtbot, window), Button.Save)
     assert window.tabs()
-    held_up.set()
+    delayed.set()
     qtbot.waitUntil(lambda: not window.tabs())
     assert weights_in(path)[1] == 7
 
 
-def test_closing_waits_for_a_save_that_waits_until_that_is_stopped(qtbot, window, being_written, held_up):
+def test_closing_waits_for_a_save_that_waits_until_that_is_stopped(qtbot, window, being_written, delayed):
     _, task = being_written
     path = window.tab.path
     run(window, "file.save")
@@ -202,26 +202,26 @@ def test_closing_waits_for_a_save_that_waits_until_that_is_stopped(qtbot, window
     choose(qtbot, window.tab, "Stop saving")
     assert not window.files.saving
     answer(qtbot, question(qtbot, window), Button.Cancel)
-    held_up.set()
+    delayed.set()
     qtbot.waitUntil(lambda: task.finished and idle(window))
     assert weights_in(path)[1] == 1
     assert window.tab.modified
 
 
-def test_closing_waits_for_an_export_that_waits(qtbot, window, being_written, held_up, monkeypatch, tmp_path):
+def test_closing_waits_for_an_export_that_waits(qtbot, window, being_written, delayed, monkeypatch, tmp_path):
     """It was dropped without a word when the edit was discarded."""
     path = tmp_path / "values.npy"
     export(qtbot, window, monkeypatch, path)
     run(window, "file.close")
     qtbot.waitUntil(lambda: "Export values.npy: still running" in titles(window.tab))
-    held_up.set()
+    delayed.set()
     answer(qtbot, question(qtbot, window), Button.Discard)
     assert not window.tabs()
     assert np.load(path).ravel()[1] == 7
 
 
 def test_closing_goes_on_once_an_export_that_waits_is_stopped(
-    qtbot, window, being_written, held_up, monkeypatch, tmp_path
+    qtbot, window, being_written, delayed, monkeypatch, tmp_path
 ):
     _, task = being_written
     path = tmp_path / "values.npy"
@@ -236,7 +236,7 @@ def test_closing_goes_on_once_an_export_that_waits_is_stopped(
 
 
 def test_closing_goes_on_once_an_export_that_waits_is_not_wanted(
-    qtbot, window, being_written, held_up, monkeypatch, tmp_path
+    qtbot, window, being_written, delayed, monkeypatch, tmp_path
 ):
     path = tmp_path / "values.npy"
     export(qtbot, window, monkeypatch, path)
@@ -245,7 +245,7 @@ def test_closing_goes_on_once_an_export_that_waits_is_not_wanted(
     choose(qtbot, window.tab, "Do not export")
     answer(qtbot, question(qtbot, window), Button.Cancel)
     assert titles(window.tab) == []
-    held_up.set()
+    delayed.set()
     qtbot.waitUntil(lambda: idle(window))
     assert not path.exists()
 
@@ -261,7 +261,7 @@ def test_what_closing_discards_is_stopped(qtbot, window, being_written):
 
 
 def test_the_window_asks_about_each_document_and_closes_when_all_is_saved(
-    qtbot, window, being_written, held_up, large_file, tmp_path
+    qtbot, window, being_written, delayed, large_file, tmp_path
 ):
     shutil.copy(large_file, tmp_path / "other.onnx")
     first, second = window.tab.path, opened(window, qtbot, tmp_path / "other.onnx").path
@@ -272,7 +272,7 @@ def test_the_window_asks_about_each_document_and_closes_when_all_is_saved(
         box = question(qtbot, window)
         answer(qtbot, box, Button.Save)
         qtbot.waitUntil(lambda box=box: not isValid(box))
-        held_up.set()
+        delayed.set()
     qtbot.waitUntil(lambda: not isValid(window))
     assert weights_in(first)[1] == 7
     assert onnx.load(second).graph.node[0].name == "renamed"
@@ -293,7 +293,7 @@ def test_what_is_worked_out_on_a_copy_is_asked_about(qtbot, window, large_file, 
 
 
 def test_what_is_edited_while_closing_saves_is_asked_about(qtbot, window, large_file, monkeypatch):
-    gate = hold_up(monkeypatch, Saving, "run")
+    gate = delay(monkeypatch, Saving, "run")
     tab = opened(window, qtbot, large_file)
     rename(tab, "saved")
     window.files.close(tab)
@@ -307,13 +307,13 @@ def test_what_is_edited_while_closing_saves_is_asked_about(qtbot, window, large_
     assert window.tabs() == [tab]
 
 
-def test_a_tab_stays_open_with_what_was_refused_while_closing_saved(qtbot, window, being_written, held_up):
+def test_a_tab_stays_open_with_what_was_refused_while_closing_saved(qtbot, window, being_written, delayed):
     workspace, _ = being_written
     with workspace.document.edit("Another") as edit:
         initializers.set_tensor(edit, builders.value(workspace.document, "w"), ArrayTensor(np.ones(2, np.float32)))
     window.close()
     answer(qtbot, question(qtbot, window), Button.Save)
-    held_up.set()
+    delayed.set()
     qtbot.waitUntil(lambda: idle(window))
     assert titles(window.tab) == ["The tensor has changed in the meantime"]
     assert weights_in(window.tab.path).tolist() == [1, 1]
@@ -343,7 +343,7 @@ def test_a_file_that_is_being_written_is_finished_before_the_window_closes(
 # -- reading again ---------------------------------------------------------------------------------------------
 
 
-def test_an_edit_that_begins_while_the_file_is_read_again_is_not_lost(qtbot, window, large_file, monkeypatch, held_up):
+def test_an_edit_that_begins_while_the_file_is_read_again_is_not_lost(qtbot, window, large_file, monkeypatch, delayed):
     gate, read = Event(), read_model.read
     tab = opened(window, qtbot, large_file)
     monkeypatch.setattr(read_model, "read", lambda *given: gate.wait(30) and read(*given))
@@ -353,7 +353,7 @@ def test_an_edit_that_begins_while_the_file_is_read_again_is_not_lost(qtbot, win
     assert tab.modified
     gate.set()
     qtbot.waitUntil(lambda: titles(tab) == ["The file was changed by another program"])
-    held_up.set()
+    delayed.set()
     qtbot.waitUntil(lambda: idle(window))
     assert window.tabs() == [tab]
     assert tab.workspace.document.undo_title == "Fill w with 7"

@@ -21,7 +21,7 @@ from tests.model import builders
 from tests.model.recovery.crash import abandon
 from tests.model.recovery.recorded_work import killed_now
 from tests.model.snapshots import snapshot
-from tests.viewer.held import hold_up
+from tests.viewer.held import delay
 from tests.viewer.opening import added
 
 
@@ -442,7 +442,7 @@ def test_edits_during_which_a_program_ended_that_did_them_again_are_offered_with
     assert [path for path in journal_folder().iterdir() if "trying" in path.name] == []
 
 
-def test_bytes_that_cannot_be_written_are_told_without_another_edit(qtbot, window, model_file, monkeypatch):
+def test_bytes_that_cannot_be_written_are_reported_without_another_edit(qtbot, window, model_file, monkeypatch):
     monkeypatch.setattr(
         "onnx_workbench.model.recovery.journal_files.data_path", lambda path: path
     )  # which is there already
@@ -454,7 +454,7 @@ def test_bytes_that_cannot_be_written_are_told_without_another_edit(qtbot, windo
     assert list(journal_folder().iterdir()) == []
 
 
-def test_edits_that_another_version_kept_are_told(qtbot, window, model_file, monkeypatch):
+def test_edits_that_another_version_kept_are_reported(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     (journal,) = journal_folder().glob("*.journal")
     journal.write_text(re.sub('"version":[0-9]+', '"version":0', journal.read_text()))
@@ -466,7 +466,7 @@ def test_edits_that_another_version_kept_are_told(qtbot, window, model_file, mon
     assert len(window.area.message_bar.messages) == 1
 
 
-def test_the_first_edit_that_cannot_be_kept_is_told(window, qtbot, model_file, tmp_path, monkeypatch):
+def test_the_first_edit_that_cannot_be_kept_is_reported(window, qtbot, model_file, tmp_path, monkeypatch):
     """As where there is no home folder: it was told with the second edit."""
     (tmp_path / "file").touch()
     monkeypatch.setattr("onnx_workbench.viewer.files.autosave.journal_folder", lambda: tmp_path / "file" / "journals")
@@ -477,7 +477,7 @@ def test_the_first_edit_that_cannot_be_kept_is_told(window, qtbot, model_file, t
 def test_edits_are_recovered_in_the_tab_of_a_file_that_is_still_being_read(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     offer_recovery(qtbot, window)
-    free = hold_up(monkeypatch, read_model, "read")
+    free = delay(monkeypatch, read_model, "read")
     window.files.open([model_file])
     press(qtbot, window, "Recover")
     assert window.tabs() == []
@@ -490,7 +490,7 @@ def test_edits_are_recovered_in_the_tab_of_a_file_that_is_still_being_read(qtbot
     assert len(window.tabs()) == 1
 
 
-def test_how_much_of_a_damaged_journal_is_missing_is_told_before_and_after(qtbot, window, model_file, monkeypatch):
+def test_how_much_of_a_damaged_journal_is_missing_is_reported_before_and_after(qtbot, window, model_file, monkeypatch):
     document = rename_first(qtbot, window, model_file)
     rename_in(document, "last")
     kill(window, monkeypatch)
@@ -504,5 +504,5 @@ def test_how_much_of_a_damaged_journal_is_missing_is_told_before_and_after(qtbot
     qtbot.waitUntil(lambda: window.tab is not None and window.tab.workspace.document.modified)
     document = window.tab.workspace.document
     assert builders.node(document, "renamed")
-    told = [(message.title, message.detail) for message in window.tab.message_bar.messages]
-    assert ("Recovered in part", f"1 edit restored; save to keep the result. {missing}") in told
+    report = [(message.title, message.detail) for message in window.tab.message_bar.messages]
+    assert ("Recovered in part", f"1 edit restored; save to keep the result. {missing}") in report

@@ -83,7 +83,7 @@ def at_its_place(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["m.onnx", "other.onnx"])
-def test_a_kill_before_the_window_hears_of_a_save(window, qtbot, tab, tmp_path, at_its_place, name):
+def test_a_kill_before_the_window_receives_of_a_save(window, qtbot, tab, tmp_path, at_its_place, name):
     there, free = at_its_place
     rename(tab, "saved")
     window.files.saver.save_with(tab, SaveOptions(tmp_path / name))
@@ -220,16 +220,16 @@ def test_what_replaced_a_file_as_it_was_read_is_not_overwritten(window, qtbot, r
     assert tab.path.read_bytes() == theirs
 
 
-def test_that_a_model_cannot_be_kept_is_told(window, qtbot, tab, another_program, monkeypatch):
+def test_that_a_model_cannot_be_kept_is_reported(window, qtbot, tab, another_program, monkeypatch):
     def full(*_given, **_options):
         raise OSError(28, "No space left on device")
 
     rename(tab, "mine")
     monkeypatch.setattr("onnx_workbench.model.recovery.baseline.sync", full)
     another_program(tab.path)
-    told = "A crash would lose edits"
-    qtbot.waitUntil(lambda: told in [message.title for message in tab.message_bar.messages] and idle(window))
-    assert [message.detail for message in tab.message_bar.messages if message.title == told] == [
+    report = "A crash would lose edits"
+    qtbot.waitUntil(lambda: report in [message.title for message in tab.message_bar.messages] and idle(window))
+    assert [message.detail for message in tab.message_bar.messages if message.title == report] == [
         "The file was changed or removed, and the model is not kept for recovery: No space left on device."
     ]
     monkeypatch.undo()
@@ -282,12 +282,12 @@ def test_a_model_of_which_its_own_file_does_not_hold_all(window, qtbot, tmp_path
     assert has_all(tab).titles == ("Rename",)
 
 
-def test_an_edit_that_is_on_its_way_when_a_file_is_replaced(window, qtbot, being_written, held_up, another_program):
+def test_an_edit_that_is_on_its_way_when_a_file_is_replaced(window, qtbot, being_written, delayed, another_program):
     workspace, _ = being_written
     tab = window.tab
     another_program(tab.path)
     qtbot.waitUntil(lambda: bool(tab.message_bar.messages))
-    held_up.set()
+    delayed.set()
     qtbot.waitUntil(lambda: is_beside(tab))
     has_all(tab)
     assert builders.value(workspace.document, "w").initializer.numpy()[1] == 7
@@ -309,7 +309,7 @@ def test_a_file_that_is_written_over_in_place_is_no_trouble_for_the_edits(window
     assert list(journal_folder().glob("*.onnx")) == []
 
 
-def test_a_kill_before_the_window_hears_that_its_own_file_does_not_hold_all(window, qtbot, tmp_path, at_its_place):
+def test_a_kill_before_the_window_receives_that_its_own_file_does_not_hold_all(window, qtbot, tmp_path, at_its_place):
     there, free = at_its_place
     path = tmp_path / "m.onnxtxt"
     free.set()

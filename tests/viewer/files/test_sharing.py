@@ -47,7 +47,7 @@ def test_a_node_without_a_name_is_found_by_what_it_computes(window, qtbot, branc
     assert selected(window) is window.tab.workspace.model.graph.inputs[0]
 
 
-def test_a_node_that_does_not_exist_is_told_with_names_like_it(window, qtbot, branches):
+def test_a_node_that_does_not_exist_is_reported_with_names_like_it(window, qtbot, branches):
     tab = opened(window, qtbot, branches)
     window.files.go_to(branches, "chose")
     assert titles(tab) == ["There is no node 'chose'"]

@@ -319,7 +319,7 @@ def test_who_uses_a_constant_that_went_is_marked_on_both_sides(window, qtbot, tm
     assert new == {"two": "changed"}
 
 
-def test_what_partners_are_is_told_in_objects_of_the_documents(compared):
+def test_what_partners_are_is_reported_in_objects_of_the_documents(compared):
     _, new = compared
     result = comparison_of(new.workspace).result
     here = {item for item in result.matching.new_of.values() if isinstance(item, (Node, Value))}

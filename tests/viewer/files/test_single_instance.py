@@ -159,7 +159,7 @@ def test_a_program_that_hangs_is_not_waited_for(qapp, state_folder):
         "cut",
     ],
 )
-def test_nonsense_is_hung_up_on_and_the_next_sender_is_heard(listener, qtbot, content):
+def test_nonsense_is_hung_up_on_and_the_next_sender_is_received(listener, qtbot, content):
     try:
         assert send(qtbot, content) == b""
     except BrokenPipeError:

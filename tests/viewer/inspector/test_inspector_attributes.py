@@ -203,14 +203,14 @@ def test_a_tensor_shows_its_first_values(qtbot, workspace):
     qtbot.waitUntil(lambda: row(panel, "attributes", "value", "values").text == "1, 2, 3")
 
 
-def test_enter_on_the_first_values_opens_them_all(qtbot, workspace, heard):
+def test_enter_on_the_first_values_opens_them_all(qtbot, workspace, received):
     node = relu(workspace)
     tensor = ArrayTensor(np.array([1, 2, 3], np.int64))
     SetAttribute(node, "own", make_attribute("own", tensor)).apply()
     with workspace.document.edit("Add") as edit:
         constant = add_initializer(edit, workspace.graph, tensor)
     panel = shown(qtbot, workspace)
-    asked = heard(workspace.action_requested)
+    asked = received(workspace.action_requested)
     for item, path in ((node, ("attributes", "own", "values")), (constant, ("initializer", "values"))):
         workspace.selection.set([item])
         panel.tree.setCurrentIndex(index(panel, *path))
@@ -218,12 +218,12 @@ def test_enter_on_the_first_values_opens_them_all(qtbot, workspace, heard):
     assert asked == ["panel.tensor", "panel.tensor"]
 
 
-def test_a_double_click_on_a_tensor_opens_its_values_and_f2_the_name(qtbot, workspace, heard):
+def test_a_double_click_on_a_tensor_opens_its_values_and_f2_the_name(qtbot, workspace, received):
     node = relu(workspace)
     SetAttribute(node, "own", make_attribute("own", ArrayTensor(np.array([1, 2, 3], np.int64)))).apply()
     panel = shown(qtbot, workspace)
     workspace.selection.set([node])
-    asked = heard(workspace.action_requested)
+    asked = received(workspace.action_requested)
     position = panel.tree.visualRect(index(panel, "attributes", "own")).topLeft() + QPoint(20, 5)
     qtbot.mouseClick(panel.tree.viewport(), Qt.MouseButton.LeftButton, pos=position)
     qtbot.mouseDClick(panel.tree.viewport(), Qt.MouseButton.LeftButton, pos=position)

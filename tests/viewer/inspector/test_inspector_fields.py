@@ -143,8 +143,8 @@ def test_a_refused_text_holds_on_when_another_row_is_clicked(qtbot, panel, works
     assert panel.tree.rows.path(panel.tree.currentIndex()) == ("model_version",)
 
 
-def test_a_refused_text_is_told_when_something_else_is_shown(qtbot, panel, workspace, heard):
-    messages = heard(workspace.messages.shown)
+def test_a_refused_text_is_reported_when_something_else_is_shown(qtbot, panel, workspace, received):
+    messages = received(workspace.messages.shown)
     workspace.selection.set([workspace.model])
     editor = begin(qtbot, panel, "ir_version")
     editor.selectAll()
@@ -169,7 +169,7 @@ def test_saving_takes_what_is_being_typed_and_waits_for_what_is_refused(qtbot, p
         assert saved == expected
 
 
-def test_the_list_of_shortcuts_tells_the_keys_of_the_rows(qtbot, panel, workspace):
+def test_the_list_of_shortcuts_reports_the_keys_of_the_rows(qtbot, panel, workspace):
     listed = dict(INSPECTOR)
     graph = workspace.model.graph
     workspace.selection.set([graph])
@@ -202,15 +202,15 @@ def test_a_field_that_opens_and_closes_paints_no_other_row(qtbot, net):
     assert (rows.top(), rows.bottom()) == (area.top(), area.bottom())
 
 
-def test_an_input_method_is_heard_after_a_field_closed_as_it_is_after_a_row_was_chosen(qtbot, net):
+def test_an_input_method_is_received_after_a_field_closed_as_it_is_after_a_row_was_chosen(qtbot, net):
     panel, workspace, _, _, concat = net
     workspace.selection.set([concat])
     panel.tree.setFocus()
     panel.tree.set_current(index(panel, "attributes", "axis"))
-    heard = Qt.WidgetAttribute.WA_InputMethodEnabled
-    assert panel.tree.testAttribute(heard)
+    received = Qt.WidgetAttribute.WA_InputMethodEnabled
+    assert panel.tree.testAttribute(received)
     qtbot.keyClick(panel.tree, Qt.Key.Key_F2)
     qtbot.waitUntil(panel.tree.editor.hasFocus)
     qtbot.keyClick(panel.tree.editor, Qt.Key.Key_Return)
     qtbot.waitUntil(panel.tree.hasFocus)
-    assert panel.tree.testAttribute(heard)
+    assert panel.tree.testAttribute(received)

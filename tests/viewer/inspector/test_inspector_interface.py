@@ -29,7 +29,7 @@ def test_a_value_is_renamed_typed_and_made_an_output(qtbot, panel, workspace):
     assert workspace.selection.items == (workspace.model.graph.nodes[1],)
 
 
-def test_a_user_without_a_name_is_told_by_what_it_gives(qtbot, panel, workspace):
+def test_a_user_without_a_name_is_reported_by_what_it_gives(qtbot, panel, workspace):
     user = workspace.model.graph.nodes[1]
     workspace.selection.set([next(v for v in user.inputs if v is not None)])
     assert (row(panel, "uses", "use 0").text, row(panel, "uses", "use 0").style) == (user.name, "normal")
@@ -53,7 +53,7 @@ def test_denotations_are_set_and_outlive_a_new_type(qtbot, panel, workspace):
     )
 
 
-def test_an_input_of_a_function_is_told_as_one(qtbot, panel, workspace):
+def test_an_input_of_a_function_is_reported_as_one(qtbot, panel, workspace):
     function = workspace.model.functions[0]
     workspace.selection.set([function])
     write(qtbot, panel, "inputs", "+", text="more")
@@ -67,7 +67,7 @@ def test_a_name_that_is_taken_is_refused(qtbot, panel, workspace):
     assert "value named x already" in panel.tree.fields.error_text
 
 
-def test_an_initializer_tells_statistics_and_histogram(qtbot, net):
+def test_an_initializer_reports_statistics_and_histogram(qtbot, net):
     panel, workspace, conv, _, _ = net
     workspace.selection.set([conv.inputs[1]])
     assert row(panel, "initializer").text == "float 2×3×2×2 · 96 B"
@@ -110,8 +110,8 @@ def test_inputs_with_defaults_are_listed_after_the_others(qtbot, panel, workspac
     assert row(panel, "inputs", "default inputs", "input 0 x").note == "has a default"
 
 
-def test_a_used_input_stays_and_says_why(qtbot, panel, workspace, heard):
-    messages = heard(workspace.messages.shown)
+def test_a_used_input_stays_and_says_why(qtbot, panel, workspace, received):
+    messages = received(workspace.messages.shown)
     workspace.selection.set([workspace.model.graph])
     press(qtbot, panel, "inputs", "input 0 x", title="Remove input")
     assert "is used" in messages[0].title
@@ -311,8 +311,8 @@ def test_the_keyboard_stays_with_a_row_that_is_moved_or_renamed(qtbot, panel, wo
     assert panel.tree.rows.path(panel.tree.currentIndex()) == ("inputs", "+")
 
 
-def test_the_inputs_lead_to_the_batch_dimension(panel, workspace, heard):
-    asked = heard(workspace.action_requested)
+def test_the_inputs_lead_to_the_batch_dimension(panel, workspace, received):
+    asked = received(workspace.action_requested)
     workspace.selection.set([workspace.model.graph])
     choose(panel, "inputs", titles=["Set batch dimension…"])
     assert asked == ["graph.batch"]

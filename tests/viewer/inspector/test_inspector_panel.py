@@ -35,7 +35,7 @@ def test_it_shows_the_selection_and_the_graph_without_one(panel, workspace):
     assert row(panel, "owner").text == "main graph"
 
 
-def test_the_first_view_tells_what_kind_of_model_it_is(panel, workspace):
+def test_the_first_view_reports_what_kind_of_model_it_is(panel, workspace):
     model = workspace.model
     assert row(panel, "model").text.startswith(f"IR {model.ir_version} · opset ")
     with workspace.document.edit("set") as edit:
@@ -113,7 +113,7 @@ def test_what_is_wrong_is_said_and_mended(qtbot, panel, workspace):
     qtbot.waitUntil(lambda: not panel.tree.rows.find("problems").isValid())
 
 
-def test_a_node_tells_what_is_wrong_with_its_weights(qtbot, tmp_path):
+def test_a_node_reports_what_is_wrong_with_its_weights(qtbot, tmp_path):
     weights = numpy_helper.from_array(np.ones((4, 4), np.float32), "w")
     weights.raw_data = weights.raw_data[:-4]
     graph = helper.make_graph(

@@ -92,9 +92,9 @@ def test_choosing_in_the_outline_selects_and_the_other_way_round(qtbot, workspac
     assert workspace.selection.items == (inner,)
 
 
-def test_a_node_chosen_in_the_outline_comes_into_view_without_leaving_the_graph(qtbot, workspace, heard):
+def test_a_node_chosen_in_the_outline_comes_into_view_without_leaving_the_graph(qtbot, workspace, received):
     panel = shown(qtbot, OutlinePanel(workspace))
-    revealed = heard(workspace.navigation.reveal_requested)
+    revealed = received(workspace.navigation.reveal_requested)
     relu, _, branch = list(workspace.model.graph.nodes)[:3]
     panel.tree.setCurrentIndex(panel.model.index_of(relu))
     assert revealed == [relu]
@@ -176,7 +176,7 @@ def found(panel):
     return [item.name for item in panel.matches.items]
 
 
-def test_typing_finds_and_marks(qtbot, workspace, heard):
+def test_typing_finds_and_marks(qtbot, workspace, received):
     panel = shown(qtbot, FindPanel(workspace))
     calls = []
     workspace.highlights.marked.connect(lambda kind, items: calls.append((kind, [i.name for i in items])))
@@ -432,17 +432,17 @@ def test_views_hear_of_many_edits_on_a_way_through_history_at_once(qtbot, worksp
             for step in range(150 if number == 30 else 1):
                 edit.do(SetField(workspace.model, "doc_string", f"{number} {step}"))
     panel = shown(qtbot, HistoryPanel(workspace))
-    each, told = [], []
+    each, report = [], []
     workspace.document.subscribe(each.append)
-    workspace.changes.changed.connect(told.append)
+    workspace.changes.changed.connect(report.append)
     panel.list.activated.emit(panel.model.index(0))
     qtbot.waitUntil(lambda: not panel._going.running)
     assert len(each) == 60
-    assert len(told) < len(each)
-    assert [step for change in told for step in change.steps] == [step for change in each for step in change.steps]
-    (long,) = [change for change in told if len(change.steps) >= 100]
+    assert len(report) < len(each)
+    assert [step for change in report for step in change.steps] == [step for change in each for step in change.steps]
+    (long,) = [change for change in report if len(change.steps) >= 100]
     assert len(long.steps) == 150
-    assert told[-1].state == workspace.document.root.id
+    assert report[-1].state == workspace.document.root.id
 
 
 def test_the_pointer_shows_that_a_way_through_history_goes_over_very_much(qtbot, workspace, monkeypatch):

@@ -117,7 +117,7 @@ def test_an_emptied_group_goes_and_comes_back(blocks):
     assert [index.data() for index in rows(blocks.model)] == before
 
 
-def test_nodes_without_names_are_called_after_what_they_give(blocks, heard):
+def test_nodes_without_names_are_called_after_what_they_give(blocks, received):
     document, model = blocks.workspace.document, blocks.model
     node, named = list(document.model.graph.nodes)[:2]
     index = model.index_of(node)
@@ -129,14 +129,14 @@ def test_nodes_without_names_are_called_after_what_they_give(blocks, heard):
     assert index.data(Qt.ItemDataRole.ForegroundRole) == theme().muted != named_look
     assert "unnamed" in index.data(Qt.ItemDataRole.AccessibleTextRole)
     assert "unnamed" not in model.index_of(named).data(Qt.ItemDataRole.AccessibleTextRole)
-    told = heard(model.dataChanged)
+    report = received(model.dataChanged)
     with document.edit("Rename") as edit:
         values.rename_value(edit, node.outputs[0], "first")
-    assert index in told
+    assert index in report
     assert index.data() == "first"
 
 
-def test_graphs_and_operators_are_called_as_they_are_now(blocks, qtbot, heard):
+def test_graphs_and_operators_are_called_as_they_are_now(blocks, qtbot, received):
     document, model, tree = blocks.workspace.document, blocks.model, blocks.tree
     blocks.resize(60, 300)
     blocks.show()
@@ -144,10 +144,10 @@ def test_graphs_and_operators_are_called_as_they_are_now(blocks, qtbot, heard):
     qtbot.waitUntil(lambda: tree.columnWidth(0) >= tree.sizeHintForColumn(0))
     root, narrow = model.index(0, 0), tree.columnWidth(0)
     assert root.data() == document.model.graph.name
-    told = heard(model.dataChanged)
+    report = received(model.dataChanged)
     with document.edit("Rename") as edit:
         edit.do(SetField(document.model.graph, "name", "renamed"))
-    assert root in told
+    assert root in report
     assert root.data() == "renamed"
     node = next(iter(document.model.graph.nodes))
     with document.edit("Change") as edit:
@@ -173,17 +173,17 @@ def test_a_row_reads_operator_then_name_and_group_then_size(blocks, qtbot):
     qtbot.waitUntil(lambda: blocks.tree.horizontalScrollBar().maximum() > 500)
 
 
-def test_functions_of_one_name_are_told_apart_by_their_overloads(blocks, heard):
+def test_functions_of_one_name_are_reported_apart_by_their_overloads(blocks, received):
     document, model = blocks.workspace.document, blocks.model
     listed = tuple(Function("scale", "local", overload) for overload in ("", "wide"))
     with document.edit("Functions") as edit:
         edit.do(SetField(document.model, "functions", listed))
     first, second = (model.index(row, 0) for row in (1, 2))
     assert (first.data(), second.data()) == ("ƒ scale", "ƒ scale:wide")
-    told = heard(model.dataChanged)
+    report = received(model.dataChanged)
     with document.edit("Overload") as edit:
         edit.do(SetField(listed[0], "overload", "narrow"))
-    assert first in told
+    assert first in report
     assert first.data() == "ƒ scale:narrow"
 
 
@@ -337,17 +337,17 @@ def test_a_node_in_a_stretch_that_nobody_opened_is_shown_when_it_is_selected(str
     assert stretched.tree.isExpanded(stretched.tree.currentIndex().parent())
 
 
-def test_stretches_follow_edits(stretched, heard):
+def test_stretches_follow_edits(stretched, received):
     document, model = stretched.workspace.document, stretched.model
     top = model.index(0, 0)
-    told = heard(model.dataChanged)
+    report = received(model.dataChanged)
     last = model.index(2, 0, top)
     assert last.data(TextsRole)[1] == "8 – 11"
     loose = [node for node in document.model.graph.nodes if node.name.startswith("free")]
     with document.edit("Delete") as edit:
         nodes.delete_and_bridge(edit, loose[2:4])
     assert_right(stretched)
-    assert last in told
+    assert last in report
     assert last.data(TextsRole)[1] == "6 – 9"
     with document.edit("Delete") as edit:
         nodes.delete_and_bridge(edit, loose[4:6])
@@ -571,7 +571,7 @@ def rows_of_first(panel):
     return [index for index in inside if panel.tree.visualRect(index).intersects(panel.tree.viewport().rect())]
 
 
-def test_groups_that_are_closed_tell_how_many_nodes_they_hold_now(blocks, qtbot, heard):
+def test_groups_that_are_closed_tell_how_many_nodes_they_hold_now(blocks, qtbot, received):
     """They went on showing the count of before until something else had them painted."""
     document, tree = blocks.workspace.document, blocks.tree
     node = next(n for n in document.model.graph.nodes if n.name == "net/b4/n1")
@@ -581,10 +581,10 @@ def test_groups_that_are_closed_tell_how_many_nodes_they_hold_now(blocks, qtbot,
     qtbot.waitUntil(lambda: blocks.tree.isVisible() and bool(tree.visualRect(group).height()))
     tree.grab()  # it has been seen
     assert group.data(TextsRole)[1] == "3 nodes"
-    told = heard(blocks.model.dataChanged)
+    report = received(blocks.model.dataChanged)
     with document.edit("Delete") as edit:
         nodes.delete_and_bridge(edit, [node])
-    assert group in told
+    assert group in report
     assert group.data(TextsRole)[1] == "2 nodes"
     document.undo()
     assert group.data(TextsRole)[1] == "3 nodes"
@@ -606,7 +606,7 @@ def test_very_many_nodes_that_have_other_names_are_called_by_them_at_once(blocks
     assert_right(blocks)
 
 
-def test_closed_groups_of_every_graph_tell_how_many_nodes_they_hold(blocks, heard):
+def test_closed_groups_of_every_graph_tell_how_many_nodes_they_hold(blocks, received):
     """Those of all graphs but the first went on showing the count of before."""
     document, tree, model = blocks.workspace.document, blocks.tree, blocks.model
     source = Value("s")
@@ -625,10 +625,10 @@ def test_closed_groups_of_every_graph_tell_how_many_nodes_they_hold(blocks, hear
         counts.append(QPersistentModelIndex(group))
     tree.grab()  # they have been seen
     assert [count.data(TextsRole)[1] for count in counts] == ["3 nodes", "2 nodes"]
-    told = heard(model.dataChanged)
+    report = received(model.dataChanged)
     with document.edit("Delete") as edit:
         nodes.delete(edit, [gone[1]])
-    assert QModelIndex(counts[1]) in told
+    assert QModelIndex(counts[1]) in report
 
 
 def test_long_rows_that_are_closed_no_longer_widen_the_outline(blocks, qtbot):

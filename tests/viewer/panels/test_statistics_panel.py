@@ -137,12 +137,12 @@ def test_nothing_is_counted_that_nobody_sees(panel, qtbot):
     qtbot.waitUntil(lambda: "Neg" in cells(panel))
 
 
-def test_node_by_node_goes_to_nodes_and_colours_the_graph(panel, qtbot, heard):
+def test_node_by_node_goes_to_nodes_and_colours_the_graph(panel, qtbot, received):
     show_nodes(panel, qtbot)
     rows = [panel.model.rows[r].node.name for r in range(panel.model.rowCount())]
     panel.table.selectRow(rows.index("second"))
     assert panel.workspace.selection.current.name == "second"
-    overlays = heard(panel.workspace.highlights.overlay_changed)
+    overlays = received(panel.workspace.highlights.overlay_changed)
     panel.table.sortByColumn(7, panel.table.horizontalHeader().sortIndicatorOrder())
     panel.colour.setChecked(True)
     assert set(overlays[-1].values()) == {16.0}
@@ -150,14 +150,14 @@ def test_node_by_node_goes_to_nodes_and_colours_the_graph(panel, qtbot, heard):
     assert overlays[-1] is None
 
 
-def test_what_holds_a_body_is_coloured_by_all_that_is_in_it(qtbot, heard):
+def test_what_holds_a_body_is_coloured_by_all_that_is_in_it(qtbot, received):
     workspace = Workspace(builders.document(builders.BRANCHES), title="branches")
     panel = StatisticsPanel(workspace)
     qtbot.addWidget(panel)
     panel.show()
     workspace.types.start()
     qtbot.waitUntil(lambda: workspace.types.inferred is not None and panel.found is not None)
-    overlays = heard(workspace.highlights.overlay_changed)
+    overlays = received(workspace.highlights.overlay_changed)
     panel.table.sortByColumn(7, panel.table.horizontalHeader().sortIndicatorOrder())
     panel.colour.setChecked(True)
     holder = next(n for n in workspace.model.graph.nodes if n.bodies)
@@ -203,8 +203,8 @@ class Failing(list):
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_the_graph_is_coloured_by_one_thing_at_a_time(panel, heard):
-    overlays = heard(panel.workspace.highlights.overlay_changed)
+def test_the_graph_is_coloured_by_one_thing_at_a_time(panel, received):
+    overlays = received(panel.workspace.highlights.overlay_changed)
     panel.colour.setChecked(True)
     node = builders.node(panel.workspace.document, "second")
     panel.workspace.runs.overlays.show({node: 3.0}, "from elsewhere")
@@ -272,7 +272,7 @@ def test_sums_say_what_they_lack(qtbot):
     workspace.close()
 
 
-def test_the_sums_are_told_in_full_beside_or_above_the_choices(qtbot, panel):
+def test_the_sums_are_reported_in_full_beside_or_above_the_choices(qtbot, panel):
     needed = panel.summary.sizeHint().width()
     for width in (needed + 40, 4 * needed):
         panel.resize(width, 300)

@@ -22,7 +22,7 @@ def edges(low, high):
     return tuple(low + (high - low) * i / 4 for i in range(5))
 
 
-def test_numbers_that_differ_little_are_told_apart(qtbot, histogram):
+def test_numbers_that_differ_little_are_reported_apart(qtbot, histogram):
     histogram.show_counts((1, 2, 3, 4), edges(1_700_000_000.0, 1_700_000_400.0))
     assert histogram.range_texts == ("1700000000", "1700000400")
     qtbot.keyClick(histogram, Qt.Key.Key_Right)

@@ -172,7 +172,7 @@ def test_numbers_of_any_size_have_a_line(qtbot, values):
     assert is_blue(plot.view.grab().toImage(), plot.point_of(2.4, 0.0).toPoint().x())
 
 
-def test_numbers_that_differ_little_are_told_apart(qtbot):
+def test_numbers_that_differ_little_are_reported_apart(qtbot):
     plot = LinePlot()
     qtbot.addWidget(plot)
     plot.resize(400, 200)

@@ -325,13 +325,13 @@ def test_the_element_panel_shows_nothing_that_a_waiting_run_has_not_reached(wind
     panel = window.docks.open("element")
     panel.show_element(value(workspace, "y"), (0, 0))
     qtbot.waitUntil(lambda: panel.value.text().startswith("= "))
-    told = panel.value.text()
+    report = panel.value.text()
     workspace.runs.breakpoints.set([Breakpoint(node=node(workspace, "relu"))])
     run(qtbot, workspace)
     assert panel.value.text() == "the run has not reached it yet"
     assert not panel.table.model().rowCount()
     run(qtbot, workspace, "run.continue")
-    qtbot.waitUntil(lambda: panel.value.text() == told)
+    qtbot.waitUntil(lambda: panel.value.text() == report)
 
 
 CALLS = """

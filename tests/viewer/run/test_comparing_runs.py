@@ -119,18 +119,18 @@ def test_another_open_model_that_was_not_run_gets_the_same_inputs(window, qtbot,
 def test_of_another_open_model_that_fails_midway_what_it_computed_is_compared(window, qtbot, net, tmp_path):
     other_file = tmp_path / "other.onnx"
     other_file.write_bytes(net.read_bytes())
-    other, workspace, told = opened(window, qtbot, other_file), made_and_run(window, qtbot, net), []
+    other, workspace, report = opened(window, qtbot, other_file), made_and_run(window, qtbot, net), []
     edit(other, "relu", "alpha", 0.0)
     edit(other, "mean", "axes", [2, 9])
-    workspace.messages.shown.connect(told.append)
+    workspace.messages.shown.connect(report.append)
     panel = window.docks.open("compare")
     found = compared(qtbot, panel, compare.with_model(workspace, other))
     assert {"c", "l", "r"} <= found.keys()
     assert not {"m", "y"} & found.keys()
     assert (found["c"].max_abs, panel.first.name) == (0, "r")
-    assert [message.title for message in told] == ["Not every value could be compared"]
-    assert "other.onnx did not finish" in told[0].detail
-    assert "ReduceMean" in told[0].detail
+    assert [message.title for message in report] == ["Not every value could be compared"]
+    assert "other.onnx did not finish" in report[0].detail
+    assert "ReduceMean" in report[0].detail
     bar = workspace.parent().message_bar
     assert [message.title for message in bar.messages] == ["Not every value could be compared"]
     edit(other, "mean", "axes", [2, 3])
@@ -140,16 +140,16 @@ def test_of_another_open_model_that_fails_midway_what_it_computed_is_compared(wi
 
 
 def test_fewer_bits_show_as_far_as_a_model_runs_that_fails(window, qtbot, net):
-    workspace, told = opened(window, qtbot, net), []
+    workspace, report = opened(window, qtbot, net), []
     make_finite(workspace)
     edit(workspace, "mean", "axes", [2, 9])
     run(qtbot, workspace)
-    workspace.messages.shown.connect(told.append)
+    workspace.messages.shown.connect(report.append)
     panel = window.docks.open("compare")
     found = compared(qtbot, panel, compare.with_precision(workspace, "float16", None))
     assert found["r"].max_abs > 0
     assert not {"m", "y"} & found.keys()
-    assert told[0].detail.startswith("The run in float16 did not finish. ReduceMean failed")
+    assert report[0].detail.startswith("The run in float16 did not finish. ReduceMean failed")
 
 
 def test_colours_that_are_not_of_a_comparison_stay_when_nothing_differs(window, qtbot, net):
@@ -174,14 +174,14 @@ def test_another_open_model_that_lacks_inputs_is_named(window, qtbot, net, tmp_p
     text = '<ir_version: 9, opset_import: ["": 17]> g (float[2] image) => (float[2] y) { y = Neg (image) }'
     onnx.save(onnx.parser.parse_model(text), path)
     other = opened(window, qtbot, path)
-    workspace, told = opened(window, qtbot, net), []
+    workspace, report = opened(window, qtbot, net), []
     make_finite(workspace)
     run(qtbot, workspace)
-    workspace.messages.shown.connect(told.append)
+    workspace.messages.shown.connect(report.append)
     window.docks.open("compare").compare("other", compare.with_model(workspace, other))
-    qtbot.waitUntil(lambda: bool(told) and not workspace.tasks.running)
-    assert told[0].title == "other.onnx cannot be run with these inputs"
-    assert "image" in told[0].detail
+    qtbot.waitUntil(lambda: bool(report) and not workspace.tasks.running)
+    assert report[0].title == "other.onnx cannot be run with these inputs"
+    assert "image" in report[0].detail
 
 
 def test_every_other_open_model_is_offered_until_it_is_closed(window, qtbot, net, tmp_path):
@@ -347,11 +347,11 @@ def test_what_an_edit_did_is_no_error_of_fewer_bits(window, qtbot, net):
     make_finite(workspace)
     run(qtbot, workspace)
     edit(workspace, "relu", "alpha", 0.1)
-    told = []
-    workspace.messages.shown.connect(told.append)
+    report = []
+    workspace.messages.shown.connect(report.append)
     panel = window.docks.open("compare")
     assert pick(qtbot, panel, "All nodes in float16") == {}
-    assert [message.title for message in told] == ["The run is out of date"]
+    assert [message.title for message in report] == ["The run is out of date"]
     workspace.document.undo()
     with workspace.document.edit("Rename") as transaction:
         rename_value(transaction, value(workspace, "r"), "renamed")
@@ -363,25 +363,25 @@ def test_a_run_does_not_know_an_input_by_a_name_it_got_since(window, qtbot, net,
     workspace = made_and_run(window, qtbot, net)
     with workspace.document.edit("Rename") as transaction:
         rename_value(transaction, value(workspace, "x"), "renamed")
-    told = []
-    workspace.messages.shown.connect(told.append)
+    report = []
+    workspace.messages.shown.connect(report.append)
     panel = window.docks.open("compare")
     assert pick(qtbot, panel, choice) == {}
-    assert [message.title for message in told] == ["The run is out of date"]
+    assert [message.title for message in report] == ["The run is out of date"]
     run(qtbot, workspace)
     assert pick(qtbot, panel, choice)[False, "y"] < 0.01
 
 
 def test_a_document_that_was_closed_is_not_run_again(window, qtbot, net, tmp_path):
     workspace, other = run_beside_another(window, qtbot, net, tmp_path)
-    panel, told = window.docks.open("compare"), []
+    panel, report = window.docks.open("compare"), []
     pick(qtbot, panel, "The open model other.onnx")
     let_readers_end(qtbot)
     window.area.remove_tab(next(tab for tab in window.tabs() if tab.workspace is other))
-    workspace.messages.shown.connect(told.append)
+    workspace.messages.shown.connect(report.append)
     panel.compare_again()
     qtbot.waitUntil(lambda: not workspace.tasks.running)
-    assert [message.title for message in told] == ["other.onnx was closed"]
+    assert [message.title for message in report] == ["other.onnx was closed"]
     let_readers_end(qtbot)
     assert "agree" in panel.summary.text(), "what was found before stays"
 
@@ -399,7 +399,7 @@ square (v) => (w) { [mul] h = Mul (v, v)
 """
 
 
-def test_values_of_several_calls_are_told_apart(window, qtbot, tmp_path):
+def test_values_of_several_calls_are_reported_apart(window, qtbot, tmp_path):
     path = tmp_path / "twice.onnx"
     onnx.save(onnx.parser.parse_model(TWICE), path)
     workspace = opened(window, qtbot, path)
@@ -445,9 +445,9 @@ def test_controls_and_what_came_out_lie_beside_each_other_in_a_small_window(wind
     lines = [panel.choose, panel.divergence, panel.relative.parentWidget(), panel.colour]
 
     def is_legible():
-        told = panel.summary.geometry()
-        below = told.top() > max(line.geometry().bottom() for line in lines) and panel.table.y() > told.bottom()
-        return below and told.height() >= panel.summary.heightForWidth(told.width())
+        report = panel.summary.geometry()
+        below = report.top() > max(line.geometry().bottom() for line in lines) and panel.table.y() > report.bottom()
+        return below and report.height() >= panel.summary.heightForWidth(report.width())
 
     qtbot.waitUntil(is_legible)
 

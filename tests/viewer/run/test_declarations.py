@@ -49,7 +49,7 @@ def test_wrong_declarations_are_those_of_the_model_as_it_is(window, qtbot, net, 
 
 
 @pytest.mark.parametrize(
-    ("declared", "told"),
+    ("declared", "report"),
     [
         (TensorType(ElementType.UNDEFINED, Shape((None, 4, 8, 8))), ""),
         (TensorType(ElementType.FLOAT, Shape(("N", 4, 8, 8))), ""),
@@ -57,15 +57,15 @@ def test_wrong_declarations_are_those_of_the_model_as_it_is(window, qtbot, net, 
         (SequenceType(TensorType(ElementType.FLOAT)), "declared seq(float)"),
     ],
 )
-def test_what_is_said_beside_the_numbers_is_what_is_listed(window, qtbot, net, declared, told):
+def test_what_is_said_beside_the_numbers_is_what_is_listed(window, qtbot, net, declared, report):
     workspace = opened(window, qtbot, net)
     with workspace.document.edit("Declare") as transaction:
         set_type(transaction, value(workspace, "l"), declared)
     run(qtbot, workspace)
-    assert panel_of(qtbot, window, value(workspace, "l")).pane.badge.text() == told
+    assert panel_of(qtbot, window, value(workspace, "l")).pane.badge.text() == report
     tree = window.docks.open("run").outcome.tree
     let_readers_end(qtbot)
-    assert bool(tree.findItems("l", Qt.MatchFlag.MatchExactly | Qt.MatchFlag.MatchRecursive)) is bool(told)
+    assert bool(tree.findItems("l", Qt.MatchFlag.MatchExactly | Qt.MatchFlag.MatchRecursive)) is bool(report)
 
 
 CALLS = """<ir_version: 10, opset_import: ["" : 21, "own" : 1]>

@@ -100,7 +100,7 @@ def test_an_edit_makes_notes_stale_and_a_run_brings_new_ones(qtbot, workspace):
     assert shown(qtbot, workspace, "r").text != before.text
 
 
-def test_news_of_a_note_reach_the_edge_though_it_was_asked_for_before_they_are_told(qtbot, workspace):
+def test_news_of_a_note_reach_the_edge_though_it_was_asked_for_before_they_are_reported(qtbot, workspace):
     run(qtbot, workspace)
     before = shown(qtbot, workspace, "r")
     edit(workspace, "relu", "alpha", 0.25)
@@ -133,13 +133,13 @@ def test_undo_brings_the_old_notes_back_without_looking_again(qtbot, workspace, 
 # -- words -----------------------------------------------------------------------------------------------------
 
 
-def test_a_graph_that_is_painted_before_it_is_told_to_be_shown_has_its_notes_asked_for_again(qtbot, workspace):
+def test_a_graph_that_is_painted_before_it_is_reported_to_be_shown_has_its_notes_asked_for_again(qtbot, workspace):
     """Edges in the bodies of nodes had no values."""
     run(qtbot, workspace)
     workspace.highlights.note_of(value(workspace, "c"))
-    with qtbot.waitSignal(workspace.highlights.notes_changed) as told:
+    with qtbot.waitSignal(workspace.highlights.notes_changed) as report:
         workspace.navigation.graph_shown.emit(workspace.graph)
-    assert told.args == [None]
+    assert report.args == [None]
 
 
 def glimpse(numbers, dtype=np.float32):

@@ -42,11 +42,11 @@ def test_declarations_are_corrected_without_the_mouse(window, qtbot, net):
     let_readers_end(qtbot)
     assert value(workspace, "c").type.shape == Shape(("N", 4, 8, 8))
     run(qtbot, workspace)
-    told = []
-    workspace.messages.shown.connect(told.append)
+    report = []
+    workspace.messages.shown.connect(report.append)
     workspace.trigger("values.correct_types")
     let_readers_end(qtbot)
-    assert [message.title for message in told] == ["There is nothing to correct"]
+    assert [message.title for message in report] == ["There is nothing to correct"]
 
 
 def test_what_a_run_is_compared_with_is_chosen_without_the_mouse(window, qtbot, net):

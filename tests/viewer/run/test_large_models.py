@@ -247,8 +247,8 @@ def test_a_document_may_be_closed_while_it_is_read_for_a_comparison(
     other = opened(window, qtbot, tmp_path / "long2.onnx")
     window.area.activate(window.tabs()[0])
     run(qtbot, workspace)
-    panel, told = window.docks.open("compare"), []
-    workspace.messages.shown.connect(lambda message: told.append(message.title))
+    panel, report = window.docks.open("compare"), []
+    workspace.messages.shown.connect(lambda message: report.append(message.title))
     began, _ = hold_reader(monkeypatch, other.runs.session, "prepare")
     choose(panel, "The open model long2.onnx")
     qtbot.waitUntil(began.is_set)
@@ -256,5 +256,5 @@ def test_a_document_may_be_closed_while_it_is_read_for_a_comparison(
     window.area.remove_tab(next(tab for tab in window.tabs() if tab.workspace is gone))
     let_readers_end(qtbot)
     if which == "other":
-        qtbot.waitUntil(lambda: told == ["long2.onnx was closed"])
+        qtbot.waitUntil(lambda: report == ["long2.onnx was closed"])
         idle(qtbot, workspace)

@@ -40,7 +40,7 @@ def test_failures_of_live_runs_take_each_others_place_and_go_with_the_last(qtbot
     assert bars(workspace) == []
 
 
-def test_a_failure_that_was_closed_is_told_again_when_one_asks_again(qtbot, workspace):
+def test_a_failure_that_was_closed_is_reported_again_when_one_asks_again(qtbot, workspace):
     edit(workspace, "mean", "axes", [7])
     run(qtbot, workspace)
     assert bars(workspace) == ["Failed: mean"]
@@ -49,7 +49,7 @@ def test_a_failure_that_was_closed_is_told_again_when_one_asks_again(qtbot, work
     assert bars(workspace) == ["Failed: mean"]
 
 
-def test_what_lacks_a_value_that_nothing_defines_is_told(window, qtbot, workspace):
+def test_what_lacks_a_value_that_nothing_defines_is_reported(window, qtbot, workspace):
     run(qtbot, workspace)
     pane = window.docks.open("tensor").pane
     with workspace.document.edit("Delete") as transaction:
@@ -80,7 +80,7 @@ def test_other_messages_stay(qtbot, workspace):
     assert bars(workspace) == ["Something else"]
 
 
-def test_the_first_value_that_is_not_finite_is_told_once_and_shown(window, qtbot, workspace):
+def test_the_first_value_that_is_not_finite_is_reported_once_and_shown(window, qtbot, workspace):
     make_bad(workspace)
     run(qtbot, workspace)
     assert bars(workspace) == ["NaN in l"]
@@ -97,7 +97,7 @@ def test_the_first_value_that_is_not_finite_is_told_once_and_shown(window, qtbot
     assert bars(workspace) == []
 
 
-def test_what_was_not_looked_at_is_told_until_a_search_looks(window, qtbot, tmp_path):
+def test_what_was_not_looked_at_is_reported_until_a_search_looks(window, qtbot, tmp_path):
     path = tmp_path / "branches.onnx"
     text = """<ir_version: 9, opset_import: ["" : 17]>
     g (bool c, float[1, 3] x) => (float[1, 3] y, float[1, 3] z) {
@@ -214,11 +214,11 @@ def test_a_value_that_a_run_could_not_compute_says_why(window, qtbot, workspace)
     assert "press Run" in shown_instead(window, qtbot, workspace, "m")
     edit(workspace, "mean", "axes", [7])
     run(qtbot, workspace)
-    told = shown_instead(window, qtbot, workspace, "m")
-    assert "its node failed" in told
-    assert "7" in told
+    report = shown_instead(window, qtbot, workspace, "m")
+    assert "its node failed" in report
+    assert "7" in report
     assert "because mean failed" in shown_instead(window, qtbot, workspace, "y")
-    assert "press Run" not in told
+    assert "press Run" not in report
     edit(workspace, "mean", "axes", [2, 3])
     workspace.runs.run_to(node(workspace, "relu"))
     idle(qtbot, workspace)
@@ -240,8 +240,8 @@ def test_a_value_that_a_run_did_not_keep_says_so(window, qtbot, tmp_path):
     window.docks.open("tensor")
     workspace.runs.run_to(next(iter(workspace.model.functions[0].body.nodes)))
     idle(qtbot, workspace)
-    told = shown_instead(window, qtbot, workspace, "z")
-    assert told == "Computed, but not kept: the run kept only what it ran to. Press Run (F6) to keep all values."
+    report = shown_instead(window, qtbot, workspace, "z")
+    assert report == "Computed, but not kept: the run kept only what it ran to. Press Run (F6) to keep all values."
     run(qtbot, workspace)
     assert workspace.results.value_of(value(workspace, "z")) is not None
 
@@ -269,7 +269,7 @@ def slow(window, qtbot, tmp_path):
     return workspace
 
 
-def test_a_time_limit_is_told_as_long_as_it_is_what_ended_the_last_run(qtbot, slow):
+def test_a_time_limit_is_reported_as_long_as_it_is_what_ended_the_last_run(qtbot, slow):
     places = []
     slow.messages.shown.connect(lambda message: places.append(message.place))
     slow.runs.inputs.set_limits(time=0.2)
@@ -295,7 +295,7 @@ def test_a_run_that_waits_names_the_node_it_waits_for(qtbot, workspace):
     assert workspace.run_state == "Paused before 'log'"
 
 
-def test_where_values_stop_being_finite_is_told_of_the_values_that_are_shown(qtbot, workspace):
+def test_where_values_stop_being_finite_is_reported_of_the_values_that_are_shown(qtbot, workspace):
     """Undo and redo bring back what was computed before without a run."""
     run(qtbot, workspace)
     workspace.runs.set_live(True)

@@ -192,7 +192,7 @@ def masked(open_text):
     return workspace
 
 
-def told(qtbot, workspace, action):
+def report(qtbot, workspace, action):
     """Title of the message that comes instead of a place."""
     with qtbot.waitSignal(workspace.messages.shown) as signal:
         workspace.trigger(action)
@@ -205,7 +205,7 @@ def test_a_mask_of_infinities_does_not_end_the_hunt_and_next_goes_on(window, qtb
     assert hunt(qtbot, masked) == ("weights", (1, 0))
     assert causes(window, qtbot, "weights") == [("scores", -np.inf)]
     assert hunt(qtbot, masked, "run.next_non_finite") == ("log", (0, 0))
-    assert told(qtbot, masked, "run.next_non_finite") == "No further NaN or infinity in the last run"
+    assert report(qtbot, masked, "run.next_non_finite") == "No further NaN or infinity in the last run"
     assert hunt(qtbot, masked, "run.next_non_finite") == ("weights", (1, 0))  # from the beginning
 
 
@@ -214,7 +214,7 @@ def test_nan_alone_is_a_choice_that_is_remembered(window, qtbot, masked):
     assert window.settings.get(NAN_ALONE)
     run(qtbot, masked)
     assert hunt(qtbot, masked, "run.next_non_finite") == ("weights", (1, 0))
-    assert told(qtbot, masked, "run.next_non_finite") == "No further NaN in the last run"
+    assert report(qtbot, masked, "run.next_non_finite") == "No further NaN in the last run"
     masked.trigger("run.nan_alone")
     assert not window.docks.open("element").nan_alone.isChecked()
     assert not window.settings.get(NAN_ALONE)
@@ -227,11 +227,11 @@ def test_next_goes_through_the_turns_of_a_body(window, qtbot, open_text):
     assert causes(window, qtbot, "l") == [("s1", -0.5)]
     assert hunt(qtbot, workspace, "run.next_non_finite") == ("l", (0,))
     assert causes(window, qtbot, "l") == [("s1", -1.5)]
-    assert told(qtbot, workspace, "run.next_non_finite") == "No further NaN or infinity in the last run"
+    assert report(qtbot, workspace, "run.next_non_finite") == "No further NaN or infinity in the last run"
     assert not workspace.runs.is_paused
 
 
-def test_infinities_that_are_given_are_told_where_nothing_begins(qtbot, open_text):
+def test_infinities_that_are_given_are_reported_where_nothing_begins(qtbot, open_text):
     workspace = open_text(
         """<ir_version: 9, opset_import: ["" : 17]>
     g (float[2] x) => (float[2] y) { y = Identity (x) }""",
@@ -241,7 +241,7 @@ def test_infinities_that_are_given_are_told_where_nothing_begins(qtbot, open_tex
     workspace.messages.shown.connect(messages.append)
     run(qtbot, workspace)
     assert not messages
-    assert told(qtbot, workspace, "run.first_non_finite") == "No node produces an infinity"
+    assert report(qtbot, workspace, "run.first_non_finite") == "No node produces an infinity"
     assert "that has an infinity is x." in messages[0].detail
 
 

@@ -65,7 +65,7 @@ Twice (x) => (y)
 """
 
 
-def test_nodes_without_names_are_told_apart_and_those_of_functions_stand_after_theirs(window, qtbot, tmp_path):
+def test_nodes_without_names_are_reported_apart_and_those_of_functions_stand_after_theirs(window, qtbot, tmp_path):
     path = tmp_path / "calls.onnx"
     onnx.save(onnx.parser.parse_model(CALLS), path)
     workspace = opened(window, qtbot, path)
@@ -98,7 +98,7 @@ def test_nodes_of_a_function_have_what_they_took_in_all_its_calls(window, qtbot,
     assert adds.cells[2].number == pytest.approx(sum(took))
 
 
-def test_constants_that_a_run_computes_are_told_once(window, qtbot, loop):
+def test_constants_that_a_run_computes_are_reported_once(window, qtbot, loop):
     workspace = opened(window, qtbot, loop)
     run(qtbot, workspace)
     assert workspace.run_state.startswith("Ran 1 node, folded 2 constants in")

@@ -124,9 +124,9 @@ def test_all_inputs_come_from_one_archive(window, qtbot, two_inputs, monkeypatch
 
 
 def test_an_archive_without_names_of_inputs_gives_them_in_order_or_says_what_it_has(
-    window, qtbot, two_inputs, heard, tmp_path
+    window, qtbot, two_inputs, received, tmp_path
 ):
-    messages = heard(two_inputs.messages.shown)
+    messages = received(two_inputs.messages.shown)
     np.savez(tmp_path / "ordered.npz", np.zeros(2, np.float32), np.ones(2, np.float32))
     dropped(window, tmp_path / "ordered.npz")
     keys = {name: source.key for name, source in two_inputs.runs.inputs.sources.items()}
@@ -168,7 +168,7 @@ def test_an_array_that_is_dropped_goes_to_the_selected_weight_or_the_only_input(
         ("_std", "1, 0, 1", "The deviation must not be 0"),
     ],
 )
-def test_what_is_no_option_of_a_picture_stays_in_its_field_and_is_told(
+def test_what_is_no_option_of_a_picture_stays_in_its_field_and_is_reported(
     window, qtbot, workspace, tmp_path, field, typed, refusal
 ):
     source = File(tmp_path / "cat.png", "", ImageOptions(size=(8, 8)))
@@ -197,22 +197,22 @@ two (float[N, 3] x, float[N, 3] z) => (float[N, 3] y) { y = Add (x, z) }
 def test_a_file_of_two_rows_makes_the_other_inputs_as_large(window, qtbot, tmp_path):
     onnx.save(onnx.parser.parse_model(TWO_INPUTS), tmp_path / "two.onnx")
     np.save(tmp_path / "rows.npy", np.ones((2, 3), np.float32))
-    told = []
+    report = []
     workspace = opened(window, qtbot, tmp_path / "two.onnx")
-    workspace.messages.shown.connect(lambda message: told.append((message.severity, message.detail)))
+    workspace.messages.shown.connect(lambda message: report.append((message.severity, message.detail)))
     panel, results = window.docks.open("run"), workspace.results
     assert panel.sizes["N"].value() == 1
     workspace.runs.inputs.set_source("x", File(tmp_path / "rows.npy"))
     run(qtbot, workspace)
-    assert (results.info_of(value(workspace, "y")).shape, told) == ((2, 3), [])
+    assert (results.info_of(value(workspace, "y")).shape, report) == ((2, 3), [])
     assert panel.sizes["N"].value() == 2, "as large as it is"
     panel.sizes["N"].setValue(4)
     run(qtbot, workspace)
-    assert ("warning", "N is 2 in 'x' and 4 in 'z'.") in told
+    assert ("warning", "N is 2 in 'x' and 4 in 'z'.") in report
     panel.sizes["N"].setValue(2)
-    told.clear()
+    report.clear()
     run(qtbot, workspace)
-    assert (results.info_of(value(workspace, "y")).shape, told) == ((2, 3), [])
+    assert (results.info_of(value(workspace, "y")).shape, report) == ((2, 3), [])
 
 
 def test_texts_and_truth_values_are_drawn_from_no_distribution(window, qtbot, tmp_path):
@@ -226,7 +226,7 @@ def test_texts_and_truth_values_are_drawn_from_no_distribution(window, qtbot, tm
     assert [row.source.findData("range") >= 0 for row in rows] == [False, True, True, True]
 
 
-def test_a_file_that_is_no_archive_is_told_when_it_is_run(window, qtbot, workspace, tmp_path):
+def test_a_file_that_is_no_archive_is_reported_when_it_is_run(window, qtbot, workspace, tmp_path):
     path = tmp_path / "broken.npz"
     path.write_bytes(b"nothing")
     panel = window.docks.open("run")
@@ -324,18 +324,18 @@ def test_panels_that_invite_to_a_run_say_when_the_first_goes_on(window, qtbot, w
         window.docks.open("element"),
     )
 
-    def told():
+    def report():
         return outcome.note.text(), profile.summary.text(), element.name.text()
 
-    invitations = told()
+    invitations = report()
     assert all("run" in text.lower() for text in invitations)
     with workspace.runs.run_session.run_lock.acquired():  # nothing is computed yet
         workspace.trigger("run.run")
         qtbot.waitUntil(lambda: workspace.run_state == "Running…")
-        assert told() == ("Running…", "Running…", "Select a value")
+        assert report() == ("Running…", "Running…", "Select a value")
         workspace.trigger("run.stop")
     idle(qtbot, workspace)
-    assert told() == invitations
+    assert report() == invitations
 
 
 def test_actions_follow_runs_though_the_words_about_the_last_one_stay(window, qtbot, workspace):
@@ -387,20 +387,20 @@ def test_what_is_renamed_after_a_run_has_its_new_name_in_profile_and_outcome(win
     assert named() == (nodes, outputs)
 
 
-def test_watched_values_that_the_first_run_has_not_reached_are_told_as_such(window, qtbot, workspace):
+def test_watched_values_that_the_first_run_has_not_reached_are_reported_as_such(window, qtbot, workspace):
     watch = window.docks.open("watch")
     workspace.results.pin([value(workspace, "y")])
 
-    def told():
+    def report():
         return watch.table.model().index(0, 1).data()
 
-    qtbot.waitUntil(lambda: told() == "not computed")
+    qtbot.waitUntil(lambda: report() == "not computed")
     with workspace.runs.run_session.run_lock.acquired():  # nothing is computed yet
         workspace.trigger("run.run")
-        qtbot.waitUntil(lambda: told() == "not computed yet")
+        qtbot.waitUntil(lambda: report() == "not computed yet")
         workspace.trigger("run.stop")
     idle(qtbot, workspace)
-    qtbot.waitUntil(lambda: told() == "not computed")
+    qtbot.waitUntil(lambda: report() == "not computed")
 
 
 def test_a_long_reason_in_a_panel_does_not_widen_a_small_window(make_window, qtbot, net):

@@ -303,7 +303,7 @@ def test_the_first_nan_is_found_with_the_elements_that_caused_it(window, qtbot, 
     assert panel.traced == (found, index)
 
 
-def test_a_failing_node_is_told_with_its_place_and_the_rest_is_kept(window, qtbot, tmp_path):
+def test_a_failing_node_is_reported_with_its_place_and_the_rest_is_kept(window, qtbot, tmp_path):
     text = """
     <ir_version: 9, opset_import: ["" : 17, "mystery" : 1]>
     g (float[2] x) => (float[2] y, float[2] z)
@@ -322,7 +322,7 @@ def test_a_failing_node_is_told_with_its_place_and_the_rest_is_kept(window, qtbo
     assert workspace.results.value_of(value(workspace, "y")) is None
 
 
-def test_inputs_that_do_not_fit_are_told(window, qtbot, net, tmp_path):
+def test_inputs_that_do_not_fit_are_reported(window, qtbot, net, tmp_path):
     workspace = opened(window, qtbot, net)
     workspace.runs.inputs.set_source("x", File(tmp_path / "missing.npy"))
     messages = []
@@ -496,29 +496,29 @@ def test_overlays_follow_the_run_and_come_from_files(window, qtbot, net, tmp_pat
     idle(qtbot, workspace)
     assert overlays.title == "Share of zeros"
     assert overlays.numbers[node(workspace, "fc")] == 0
-    told = []
-    workspace.messages.shown.connect(lambda message: told.append((message.severity, message.title, message.detail)))
+    report = []
+    workspace.messages.shown.connect(lambda message: report.append((message.severity, message.title, message.detail)))
     (tmp_path / "n.csv").write_text("name,number\nconv,3\nr,4\nother,5\n")
     overlays.load(tmp_path / "n.csv")
     idle(qtbot, workspace)
     assert overlays.numbers == {node(workspace, "conv"): 3, node(workspace, "relu"): 4}
-    assert told == [("info", "1 of 3 names in n.csv are of no node", "other")]
+    assert report == [("info", "1 of 3 names in n.csv are of no node", "other")]
     assert overlays.title == "number"
     (tmp_path / "n.csv").write_text("conv,3\nr,four\n")
     overlays.load(tmp_path / "n.csv")
     idle(qtbot, workspace)
-    assert told[1:] == [("info", "1 entry in n.csv is not a number", "r: four")]
+    assert report[1:] == [("info", "1 entry in n.csv is not a number", "r: four")]
     assert overlays.title == "n"
     (tmp_path / "n.csv").write_text("conv,3\nr,4\nconv,5\n")
     overlays.load(tmp_path / "n.csv")
     idle(qtbot, workspace)
     assert overlays.numbers[node(workspace, "conv")] == 5
-    assert told[2:] == [("info", "1 name in n.csv has several numbers: the last one counts", "conv")]
+    assert report[2:] == [("info", "1 name in n.csv has several numbers: the last one counts", "conv")]
     workspace.trigger("run.colour_none")
     assert overlays.numbers == {}
 
 
-def test_the_profile_tells_what_was_held_of_a_run_that_computed_it_all(window, qtbot, net):
+def test_the_profile_reports_what_was_held_of_a_run_that_computed_it_all(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     run(qtbot, workspace)
     profile = window.docks.open("profile")

@@ -148,9 +148,9 @@ def test_a_saved_run_has_the_profile_of_the_run(window, qtbot, nested, tmp_path,
 def test_a_file_of_before_has_values_and_no_times(window, qtbot, nested, saved, tmp_path):
     with np.load(saved[0]) as arrays:
         kept = {key: arrays[key] for key in arrays.files}
-    told = json.loads(kept["__run__"].item())
-    del told["profile"]
-    kept["__run__"] = np.array(json.dumps(told))
+    report = json.loads(kept["__run__"].item())
+    del report["profile"]
+    kept["__run__"] = np.array(json.dumps(report))
     np.savez(tmp_path / "before.npz", **kept)
     workspace = opened(window, qtbot, nested)
     with qtbot.waitSignal(workspace.results.run_finished):
@@ -269,11 +269,11 @@ def test_what_was_compared_says_so_when_another_run_is_shown(window, qtbot, net)
     panel = window.docks.open("compare")
     panel.compare_before()
     idle(qtbot, workspace)
-    told, overlays = panel.summary.text(), workspace.runs.overlays
-    assert told.startswith("Previous run: ")
+    report, overlays = panel.summary.text(), workspace.runs.overlays
+    assert report.startswith("Previous run: ")
     assert panel.again.isHidden()
     run(qtbot, workspace)
-    assert panel.summary.text() == f"Earlier run: {told}"
+    assert panel.summary.text() == f"Earlier run: {report}"
     assert "earlier run" in overlays.title
     panel.again.click()
     idle(qtbot, workspace)
@@ -281,7 +281,7 @@ def test_what_was_compared_says_so_when_another_run_is_shown(window, qtbot, net)
     assert "agree" in panel.summary.text()
 
 
-def test_a_key_that_two_values_would_have_tells_them_apart(window, qtbot, tmp_path):
+def test_a_key_that_two_values_would_have_reports_them_apart(window, qtbot, tmp_path):
     path = tmp_path / "alike.onnx"
     model = onnx.parser.parse_model(NESTED)
     model.graph.node[2].output[0] = model.graph.node[4].input[2] = "one > t"
@@ -302,8 +302,8 @@ def test_a_key_that_two_values_would_have_tells_them_apart(window, qtbot, tmp_pa
 
 
 def test_a_run_of_another_state_of_the_model_shows_what_is_still_there(window, qtbot, nested, saved):
-    workspace, told = opened(window, qtbot, nested), []
-    workspace.messages.shown.connect(lambda message: told.append((message.severity, message.detail)))
+    workspace, report = opened(window, qtbot, nested), []
+    workspace.messages.shown.connect(lambda message: report.append((message.severity, message.detail)))
     with workspace.document.edit("Rename") as transaction:
         transaction.do(SetField(value(workspace, "odd"), "name", "even"))
     with qtbot.waitSignal(workspace.results.run_finished):
@@ -311,11 +311,11 @@ def test_a_run_of_another_state_of_the_model_shows_what_is_still_there(window, q
     idle(qtbot, workspace)
     assert workspace.results.value_of(value(workspace, "even")) is None
     assert workspace.results.value_of(value(workspace, "y")) is not None
-    assert told == [("warning", "Not in this model: 1 value of run.npz. The others are shown.")]
+    assert report == [("warning", "Not in this model: 1 value of run.npz. The others are shown.")]
 
 
 @pytest.mark.parametrize(
-    "told",
+    "report",
     [
         "{",
         "[" * 100_000,
@@ -328,8 +328,8 @@ def test_a_run_of_another_state_of_the_model_shows_what_is_still_there(window, q
         json.dumps({"seed": float("inf"), "inputs": ["x"], "values": []}),
     ],
 )
-def test_a_file_that_claims_to_be_a_run_is_refused(window, qtbot, nested, tmp_path, told):
-    np.savez(tmp_path / "bad.npz", x=np.ones((1, 2), np.float32), __run__=np.array(told))
+def test_a_file_that_claims_to_be_a_run_is_refused(window, qtbot, nested, tmp_path, report):
+    np.savez(tmp_path / "bad.npz", x=np.ones((1, 2), np.float32), __run__=np.array(report))
     workspace, messages = opened(window, qtbot, nested), []
     workspace.messages.shown.connect(messages.append)
     restore_run(workspace, tmp_path / "bad.npz")
@@ -364,17 +364,17 @@ def test_a_loaded_run_is_named_as_the_source_of_inputs_until_another_is_chosen(w
         ({"values": [[["x"], {"key": "when"}]]}, "datetime64"),
     ],
 )
-def test_a_file_that_tells_of_no_run_changes_nothing(window, qtbot, net, tmp_path, changed, problem):
+def test_a_file_that_reports_of_no_run_changes_nothing(window, qtbot, net, tmp_path, changed, problem):
     workspace = opened(window, qtbot, net)
     run(qtbot, workspace)
-    shown, given, told = workspace.results.current, dict(workspace.runs.inputs.given), []
-    workspace.tasks.failed.connect(lambda task: told.append(task.error.detail))
+    shown, given, report = workspace.results.current, dict(workspace.runs.inputs.given), []
+    workspace.tasks.failed.connect(lambda task: report.append(task.error.detail))
     text = json.dumps({"seed": 0, "inputs": ["x"], "values": [[["x"], {"key": "x"}]]} | changed)
     arrays = {"when": np.array(["2020-02-02"], "datetime64[D]")} if "when" in text else {}
     np.savez(tmp_path / "run.npz", x=np.ones((1, 3, 8, 8), np.float32), __run__=np.array(text), **arrays)
     restore_run(workspace, tmp_path / "run.npz")
     idle(qtbot, workspace)
-    assert problem in told.pop()
+    assert problem in report.pop()
     assert (workspace.results.current, workspace.runs.inputs.given) == (shown, given)
 
 

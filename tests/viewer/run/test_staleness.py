@@ -11,7 +11,7 @@ from tests.model import builders
 
 
 @pytest.fixture
-def heard():
+def received():
     """A document, and the last change it told of."""
     document = builders.document(builders.BRANCHES)
     changes = []
@@ -19,8 +19,8 @@ def heard():
     return document, changes
 
 
-def test_moved_uses_make_out_of_date_what_uses_the_other_value_now(heard):
-    document, changes = heard
+def test_moved_uses_make_out_of_date_what_uses_the_other_value_now(received):
+    document, changes = received
     doubled, x = builders.value(document, "d"), builders.value(document, "x")
     with document.edit("Replace") as edit:
         nodes.replace_uses(edit, doubled, x)
@@ -29,8 +29,8 @@ def test_moved_uses_make_out_of_date_what_uses_the_other_value_now(heard):
     assert {"inner", "choose", "call"} <= {getattr(thing, "name", "") for thing in outdated(sources(changes[-1]))}
 
 
-def test_another_result_of_a_body_makes_its_node_out_of_date(heard):
-    document, changes = heard
+def test_another_result_of_a_body_makes_its_node_out_of_date(received):
+    document, changes = received
     returned, x = builders.value(document, "yes_out"), builders.value(document, "x")
     with document.edit("Replace") as edit:
         nodes.replace_uses(edit, returned, x)
@@ -74,8 +74,8 @@ def test_texts_of_a_tensor_leave_results_as_they_are(which):
     assert not sources(changes[-1])
 
 
-def test_texts_of_functions_and_models_leave_results_as_they_are(heard):
-    document, changes = heard
+def test_texts_of_functions_and_models_leave_results_as_they_are(received):
+    document, changes = received
     function = document.model.functions[0]
     with document.edit("Describe") as edit:
         properties.set_text(edit, function, "doc_string", "what it does")
@@ -84,8 +84,8 @@ def test_texts_of_functions_and_models_leave_results_as_they_are(heard):
     assert not sources(changes[-1])
 
 
-def test_other_functions_and_operator_sets_make_out_of_date_what_uses_them(heard):
-    document, changes = heard
+def test_other_functions_and_operator_sets_make_out_of_date_what_uses_them(received):
+    document, changes = received
     call, function = builders.node(document, "call"), document.model.functions[0]
     with document.edit("Replace") as edit:
         edit.do(SetField(document.model, "functions", (Cloner().function(function),)))

@@ -51,21 +51,21 @@ def test_a_view_of_nothing_says_that_nothing_is_selected(window, qtbot, workspac
     panel = window.docks.open("tensor")
     idle(qtbot, workspace)
     assert panel.pane.subject is None
-    told = []
-    workspace.messages.shown.connect(told.append)
+    report = []
+    workspace.messages.shown.connect(report.append)
     do(qtbot, window, workspace, "Values as Feature maps")
-    assert [message.title for message in told] == ["No tensor is selected"]
+    assert [message.title for message in report] == ["No tensor is selected"]
 
 
 def test_a_view_that_does_not_fit_is_not_forced(window, qtbot, workspace):
     panel = tensor(window, qtbot, workspace, "y")
     before = panel.pane.view
-    told = []
-    workspace.messages.shown.connect(told.append)
+    report = []
+    workspace.messages.shown.connect(report.append)
     do(qtbot, window, workspace, "Values as Attention")
     assert panel.pane.view == before
     do(qtbot, window, workspace, "Difference From the Previous Run")
-    assert [message.title for message in told] == [
+    assert [message.title for message in report] == [
         "Attention cannot show this value", "No previous value",
     ]  # fmt: skip
 
@@ -200,7 +200,7 @@ def test_a_node_that_was_edited_since_does_not_say_what_reached_an_element_of_th
     qtbot.waitUntil(lambda: shown() == (window_of_it, ""))
 
 
-def test_an_element_follows_a_new_name_and_tells_where_nothing_is_upstream(window, qtbot, workspace):
+def test_an_element_follows_a_new_name_and_reports_where_nothing_is_upstream(window, qtbot, workspace):
     element = window.docks.open("element")
     workspace.selection.set([value(workspace, "x")])
     idle(qtbot, workspace)

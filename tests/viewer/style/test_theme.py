@@ -105,19 +105,19 @@ def test_operators_fall_to_their_domain_and_then_to_custom(domain, op_type, cate
     assert load_theme("dark").header(category) == categories()[category].color
 
 
-def test_the_theme_follows_what_was_chosen_and_says_so(qapp, heard):
+def test_the_theme_follows_what_was_chosen_and_says_so(qapp, received):
     switcher = Themes()
-    told = heard(switcher.themeChanged)
+    report = received(switcher.themeChanged)
     start = switcher.current.name
     other = "dark" if start == "light" else "light"
     switcher.set_mode(other)
     assert switcher.current is load_theme(other)
-    assert len(told) == 1
+    assert len(report) == 1
     switcher.set_mode(other)
-    assert len(told) == 1
+    assert len(report) == 1
     assert QApplication.palette().color(QPalette.ColorRole.Base) == switcher.current.panel
     switcher.set_mode(start)
-    assert len(told) == 2
+    assert len(report) == 2
     switcher.set_mode("system")
 
 

@@ -172,11 +172,11 @@ def test_what_is_selected_stays_so_when_rows_are_shown_anew(qtbot, table):
     table.sort_by(2)
     table.set_rows(rows(list(range(30))))
     let_readers_end(qtbot)
-    told = []
-    table.selectionModel().currentRowChanged.connect(lambda *_: told.append(1))
+    report = []
+    table.selectionModel().currentRowChanged.connect(lambda *_: report.append(1))
     table.setCurrentIndex(table.source.index(4, 1))
     assert table.selected() == [things[25]]
-    told.clear()
+    report.clear()
     scrolled = table.verticalScrollBar()
     scrolled.setValue(10)
     table.set_rows(rows([-n for n in range(30)]))
@@ -184,7 +184,7 @@ def test_what_is_selected_stays_so_when_rows_are_shown_anew(qtbot, table):
     assert table.selected() == [things[25]]
     assert (table.currentIndex().row(), table.currentIndex().column()) == (25, 1)
     assert scrolled.value() == 10
-    assert not told, "nobody chose it anew"
+    assert not report, "nobody chose it anew"
     things[25] = None
     table.set_rows(rows([0] * 30))
     let_readers_end(qtbot)

@@ -82,10 +82,10 @@ def test_there_is_no_difference_of_other_shapes_until_they_are_the_same_again(qt
     edit(workspace, "flat", "axis", 0)
     run(qtbot, workspace)
     look_at(qtbot, panel, "y")
-    told = []
-    workspace.messages.shown.connect(told.append)
+    report = []
+    workspace.messages.shown.connect(report.append)
     workspace.trigger("values.difference")
-    assert [message.title for message in told] == ["There is no difference"]
+    assert [message.title for message in report] == ["There is no difference"]
     assert panel.pane.mode_box.currentText() == "Value"
     run(qtbot, workspace, "run.fresh")
     look_at(qtbot, panel, "y")

@@ -144,7 +144,7 @@ def test_a_sparse_tensor_takes_the_type_and_shape_of_a_file_when_that_is_wanted(
 
 
 @pytest.mark.parametrize("size", [6, 1 << 18])
-def test_rounding_is_told_for_tensors_of_any_size(qtbot, panel, chain, messages, size):
+def test_rounding_is_reported_for_tensors_of_any_size(qtbot, panel, chain, messages, size):
     """Large ones are computed by a task, before whose end nothing was known to be rounded."""
     select(qtbot, panel, put(chain, np.ones(size, np.int64)))
     panel.pane.editing.compute([], "x*0.7")
@@ -293,7 +293,7 @@ def test_a_histogram_is_saved(qtbot, panel, maps, messages, monkeypatch, tmp_pat
     assert len({image.pixel(x, image.height() // 3) for x in range(image.width())}) > 1, "bars are on their ground"
 
 
-def test_a_picture_that_cannot_be_written_is_told_of(qtbot, panel, maps, messages, monkeypatch, tmp_path):
+def test_a_picture_that_cannot_be_written_is_reported_of(qtbot, panel, maps, messages, monkeypatch, tmp_path):
     answer(monkeypatch, "getSaveFileName", tmp_path / "nowhere" / "maps.png")
     from_menu(qtbot, panel, "Save Picture…")
     assert messages[-1].severity == "error"

@@ -107,15 +107,15 @@ def small_tables(monkeypatch):
     monkeypatch.setattr("onnx_workbench.viewer.tensor_view.tensor_model._MOST_COLUMNS", 10)
 
 
-def test_too_many_cells_are_not_copied_and_that_is_told(qtbot, panel, chain, monkeypatch):
+def test_too_many_cells_are_not_copied_and_that_is_reported(qtbot, panel, chain, monkeypatch):
     monkeypatch.setattr("onnx_workbench.viewer.tensor_view.table._MOST_COPIED", 5)
     select(qtbot, panel, put(chain, np.arange(6).reshape(2, 3)))
     QGuiApplication.clipboard().setText("before")
-    heard = []
-    chain.messages.shown.connect(heard.append)
+    received = []
+    chain.messages.shown.connect(received.append)
     panel.pane.table.selectAll()
     assert copied(qtbot, panel) == "before"
-    assert "2 × 3 are selected" in heard[0].detail
+    assert "2 × 3 are selected" in received[0].detail
 
 
 def test_a_table_that_holds_a_part_says_so_and_goes_to_the_others(qtbot, small_tables, panel, chain):

@@ -52,7 +52,7 @@ def test_counting(qtbot, panel, chain, held):
     assert facts(panel)["max"] == "1"
 
 
-def test_what_is_told_of_counting_is_seen_after_numbers_of_which_nothing_was(qtbot, panel, chain, held):
+def test_what_is_reported_of_counting_is_seen_after_numbers_of_which_nothing_was(qtbot, panel, chain, held):
     hold, resume = held
     first, second = put(chain, np.ones(300_000, np.float32)), put(chain, np.zeros(3, np.float32), name="s")
     select(qtbot, panel, second)

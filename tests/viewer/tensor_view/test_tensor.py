@@ -244,18 +244,18 @@ def test_a_wrong_text_is_refused_at_the_cell(qtbot, panel, chain):
     assert value.initializer is before
 
 
-def test_a_refused_text_is_told_of_when_the_person_goes_elsewhere(qtbot, panel, chain):
+def test_a_refused_text_is_reported_of_when_the_person_goes_elsewhere(qtbot, panel, chain):
     value = put(chain, np.array([1, 2], np.uint8))
     select(qtbot, panel, value)
-    told = []
-    chain.messages.shown.connect(told.append)
+    report = []
+    chain.messages.shown.connect(report.append)
     editor = type_into(qtbot, panel, 0, 0, "300")
     QApplication.sendEvent(editor, QFocusEvent(QEvent.Type.FocusOut, Qt.FocusReason.ActiveWindowFocusReason))
     assert editor.isVisible()
     assert editor.text() == "300"
     panel.pane.view_box.setFocus()
-    assert "300 was not accepted" in told[0].title
-    assert "0 to 255" in told[0].detail
+    assert "300 was not accepted" in report[0].title
+    assert "0 to 255" in report[0].detail
     assert value.initializer.numpy().tolist() == [1, 2]
 
 
@@ -285,11 +285,11 @@ def test_what_changes_nothing_is_no_edit(qtbot, panel, chain):
     panel.pane.editing.reshape("2×2")
     panel.pane.editing.compute([], "x*1")
     assert chain.document.current == before
-    told = []
-    chain.messages.shown.connect(told.append)
+    report = []
+    chain.messages.shown.connect(report.append)
     QGuiApplication.clipboard().setText("\n")
     qtbot.keyClick(panel.pane.table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
-    assert [message.title for message in told] == ["The clipboard holds no values"]
+    assert [message.title for message in report] == ["The clipboard holds no values"]
     panel.pane.editing.store(external=True)
     assert chain.document.current != before
 
@@ -344,11 +344,11 @@ def test_blocks_are_copied_and_pasted(qtbot, panel, chain):
     qtbot.keyClick(panel.pane.table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
     assert value.initializer.numpy().tolist() == [[0, 1, 2], [3, 0, 1], [6, 3, 4]]
     assert chain.document.undo_title == "Paste 4 values into t"
-    heard = []
-    chain.messages.shown.connect(heard.append)
+    received = []
+    chain.messages.shown.connect(received.append)
     choose(panel, 2, 2, 2, 2)
     qtbot.keyClick(panel.pane.table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
-    assert "does not fit" in heard[0].title
+    assert "does not fit" in received[0].title
 
 
 def test_decimal_commas_of_a_spreadsheet_are_pasted_as_they_stand_in_its_cells(qtbot, panel, chain):
@@ -380,7 +380,7 @@ def test_an_expression_on_the_selection(qtbot, panel, chain):
     assert not ask.isVisible()
 
 
-def test_what_a_change_of_type_loses_is_told_and_confirmed_with_enter(qtbot, panel, chain):
+def test_what_a_change_of_type_loses_is_reported_and_confirmed_with_enter(qtbot, panel, chain):
     value = put(chain, np.array([0.25, 1.5, 300], np.float32))
     select(qtbot, panel, value)
     ask = panel.pane.ask
@@ -443,10 +443,10 @@ def test_large_tensors_are_changed_off_the_thread(qtbot, panel, chain):
     panel.pane.editing.fill([], "3")
     with chain.document.edit("Meanwhile") as edit:
         tensors.set_tensor_at(edit, TensorLocation(value), ArrayTensor(np.zeros(1, np.float32)))
-    heard = []
-    chain.messages.shown.connect(heard.append)
-    qtbot.waitUntil(lambda: bool(heard))
-    assert "meantime" in heard[0].title
+    received = []
+    chain.messages.shown.connect(received.append)
+    qtbot.waitUntil(lambda: bool(received))
+    assert "meantime" in received[0].title
     assert value.initializer.shape == (1,)
 
 
@@ -491,20 +491,20 @@ def test_constants_sparse_tensors_and_lists_of_tensors(qtbot, panel, chain):
     assert cells(panel) == [["0", "3"]]
 
 
-def test_where_a_block_finds_no_room_the_room_there_is_is_told(qtbot, panel, chain):
-    told = []
-    chain.messages.shown.connect(told.append)
+def test_where_a_block_finds_no_room_the_room_there_is_is_reported(qtbot, panel, chain):
+    report = []
+    chain.messages.shown.connect(report.append)
     select(qtbot, panel, put(chain, np.zeros(4, np.float32)))
     panel.pane.editing.paste("1\t2\n3\t4", panel.pane.slices.slice, 0, 1)
     select(qtbot, panel, put(chain, np.zeros((2, 3), np.float32)))
     panel.pane.editing.paste("1\t2\n3\t4", panel.pane.slices.slice, 1, 0)
-    assert [(message.title, message.detail) for message in told] == [
+    assert [(message.title, message.detail) for message in report] == [
         ("A block of 1×4 does not fit", "From this cell, there is room for 1×3."),
         ("A block of 2×2 does not fit", "From this cell, there is room for 1×3."),
     ]
 
 
-def test_of_two_blocks_that_are_refused_the_later_one_is_told(qtbot, panel, chain):
+def test_of_two_blocks_that_are_refused_the_later_one_is_reported(qtbot, panel, chain):
     bar = MessageBar(chain)
     qtbot.addWidget(bar)
     select(qtbot, panel, put(chain, np.zeros((2, 3), np.float32)))

@@ -432,9 +432,9 @@ def test_any_message_of_the_format_opens_or_is_refused(data):
 def test_opening_reports_and_can_be_cancelled(tmp_path):
     nodes = [helper.make_node("Relu", ["x"], [f"v{i}"]) for i in range(10_000)]
     data = model_of(nodes, outputs=()).SerializeToString()
-    heard = []
-    load(data, Progress(lambda *what: heard.append(what)))
-    assert heard[0][2] == "Linking nodes"
+    received = []
+    load(data, Progress(lambda *what: received.append(what)))
+    assert received[0][2] == "Linking nodes"
     progress = Progress()
     progress.cancel()
     with pytest.raises(Cancelled):

@@ -59,7 +59,7 @@ MESSAGES = ["ModelProto", "GraphProto", "FunctionProto", "NodeProto", "TensorPro
 
 
 @pytest.mark.parametrize("name", MESSAGES)
-def test_each_message_in_each_form_is_told_and_opens(model, name):
+def test_each_message_in_each_form_is_reported_and_opens(model, name):
     message = parts(model)[name]
     written = {
         FileForm.BINARY: message.SerializeToString(),
@@ -73,7 +73,7 @@ def test_each_message_in_each_form_is_told_and_opens(model, name):
         assert opened.source.proto.SerializeToString() == message.SerializeToString()
 
 
-def test_onnx_text_of_each_message_is_told_and_opens(model):
+def test_onnx_text_of_each_message_is_reported_and_opens(model):
     for name in ("ModelProto", "GraphProto", "FunctionProto", "NodeProto"):
         text = onnx.printer.to_text(parts(model)[name])
         assert identify(text.encode()) == FileFormat(FileForm.ONNX_TEXT, name), text
@@ -96,7 +96,7 @@ def test_protobuf_text_may_begin_with_a_comment(model):
     ["a1," * 20_000, "a" * 60_000, 'k"' + "k" * 60_000, "{" + '\\"' * 30_000, "[" * 60_000, "a" + " " * 60_000 + "b"],
     ids=["commas", "one word", "a quote", "escapes", "brackets", "spaces"],
 )
-def test_long_text_of_another_kind_is_told_at_once(text):
+def test_long_text_of_another_kind_is_reported_at_once(text):
     with pytest.raises(ModelError, match="plain text"):
         identify(text.encode())
 
@@ -127,7 +127,7 @@ def test_a_model_is_no_operator_set_document(model):
         load_operator_set(model.SerializeToString())
 
 
-def test_every_model_of_the_onnx_package_is_told(onnx_models):
+def test_every_model_of_the_onnx_package_is_reported(onnx_models):
     for path in onnx_models:
         assert identify(path) == FileFormat(FileForm.BINARY), path
 

@@ -27,13 +27,13 @@ def test_any_part_can_be_read(path):
     assert source.read(99, 1) == b"c"
 
 
-def test_reading_beyond_the_end_is_told(path):
+def test_reading_beyond_the_end_is_reported(path):
     with pytest.raises(ModelError, match="too short"):
         open_file(path).read(90, 11)
 
 
 @pytest.mark.parametrize("content", [b"x" * 100, b"short", b"x" * 200])
-def test_a_file_written_to_since_is_told(path, content):
+def test_a_file_written_to_since_is_reported(path, content):
     source = open_file(path)
     path.write_bytes(content)
     os.utime(path, ns=(1, 1))
@@ -41,7 +41,7 @@ def test_a_file_written_to_since_is_told(path, content):
         source.read(0, 5)
 
 
-def test_a_file_that_shrinks_while_it_is_read_is_told(path, monkeypatch):
+def test_a_file_that_shrinks_while_it_is_read_is_reported(path, monkeypatch):
     source = open_file(path)
     monkeypatch.setattr(source, "check_unchanged", lambda: None)
     os.truncate(path, 50)
@@ -59,7 +59,7 @@ def test_a_file_replaced_or_removed_can_still_be_read(path):
     assert source.read(0, 2) == b"\0\1"
 
 
-def test_a_closed_file_is_told(path):
+def test_a_closed_file_is_reported(path):
     source = open_file(path)
     source.close()
     source.close()
@@ -68,7 +68,7 @@ def test_a_closed_file_is_told(path):
         source.read(0, 1)
 
 
-def test_what_is_no_file_is_told(tmp_path):
+def test_what_is_no_file_is_reported(tmp_path):
     with pytest.raises(ModelError, match="does not exist"):
         open_file(tmp_path / "nothing")
     with pytest.raises(ModelError, match="folder"):

@@ -183,7 +183,7 @@ def test_damaged_files_are_refused(tmp_path, name, content):
         ("t.csv", b"\n", "t.csv is empty", "It has no cells; a table of values was expected."),
     ],
 )  # fmt: skip
-def test_files_of_another_kind_are_told_apart(tmp_path, name, content, title, detail):
+def test_files_of_another_kind_are_reported_apart(tmp_path, name, content, title, detail):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ModelError) as caught:
         read_tensor(tmp_path / name, sample(E.FLOAT))

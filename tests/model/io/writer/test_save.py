@@ -100,7 +100,7 @@ def test_every_form_but_that_of_onnx_runtime_is_written(path, tmp_path, form):
         ("a", FileForm.BINARY),
     ],
 )
-def test_the_extension_tells_the_form(tmp_path, name, form):
+def test_the_extension_reports_the_form(tmp_path, name, form):
     model = load(proto_of({}).SerializeToString())
     save(model, tmp_path / name)
     assert load(tmp_path / name).source.format.form is form

@@ -32,7 +32,7 @@ def test_it_covers_little_of_a_small_canvas(view, qtbot, size):
     assert 16 * view.minimap.width() * view.minimap.height() <= 1.01 * size[0] * size[1]
 
 
-def test_it_goes_where_nothing_could_be_told_from_it_and_comes_back(view, qtbot):
+def test_it_goes_where_nothing_could_be_reported_from_it_and_comes_back(view, qtbot):
     view.resize(180, 140)
     assert view.minimap.isHidden()
     view.resize(1200, 900)

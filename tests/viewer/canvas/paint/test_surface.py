@@ -287,7 +287,7 @@ def test_a_viewport_maps_there_and_back_at_any_ratio(ratio):
 @pytest.mark.parametrize(
     ("low", "high", "texts"), [(1.0, 3.0, ("1", "3")), (-1.7e308, 1.7e308, ("-1.7e+308", "1.7e+308"))]
 )
-def test_heat_runs_from_dark_to_light_and_tells_its_range(show, small, low, high, texts):
+def test_heat_runs_from_dark_to_light_and_reports_its_range(show, small, low, high, texts):
     view = show(small.model())
     nodes = list(view.workspace.graph.nodes)
     shades = by_heat(view.scene, theme(), {nodes[0]: low, nodes[1]: high}, "ms")
@@ -308,7 +308,7 @@ def test_one_amount_far_above_the_others_makes_the_heat_logarithmic(show, small)
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
-def test_heat_of_nothing_finite_tells_no_range(show, small, number):
+def test_heat_of_nothing_finite_reports_no_range(show, small, number):
     view = show(small.model())
     legend = by_heat(view.scene, theme(), dict.fromkeys(view.workspace.graph.nodes, number), "ms").legend
     assert (legend.low, legend.high) == ("", "")

@@ -38,7 +38,7 @@ def test_every_box_is_hit_where_it_is(small):
         assert hit.box == index
 
 
-def test_header_rows_and_ports_are_told_apart(small):
+def test_header_rows_and_ports_are_reported_apart(small):
     scene = scene_of(small.model().graph)
     conv = box(scene, "Conv")
     left, top, width, height = scene.rect(conv)

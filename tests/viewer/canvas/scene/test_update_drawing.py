@@ -18,7 +18,7 @@ from tests.viewer.canvas.graphs import Graphs, residual
 from tests.viewer.canvas.painting import wait
 
 
-def told(drawing):
+def report(drawing):
     """All that a drawing says, whatever the numbers of its boxes and edges are."""
     boxes = Counter(
         (b.key, b.kind, b.title, b.note, b.rows, b.buttons, b.width, b.height, b.parent) for b in drawing.boxes
@@ -33,7 +33,7 @@ def told(drawing):
 def assert_right(view, options):
     drawing = view.scene.drawing
     fresh = build(view.workspace.graph, options, measure=view.fonts)
-    assert told(drawing) == told(fresh)
+    assert report(drawing) == report(fresh)
     assert len(set(drawing.box_ids.tolist())) == len(drawing.boxes)
     for index, box in enumerate(drawing.boxes):
         assert index in drawing.boxes_of(box.subject)
