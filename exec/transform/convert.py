@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from onnx_workbench.exec.inspect.equivalence import Equivalence
+from onnx_workbench.exec.inspect.equivalence import Equivalence, compare_isolated
 from onnx_workbench.exec.inspect.self_check import Change, check_transformed
 from onnx_workbench.model.analysis.call_graph import callers_of
 from onnx_workbench.model.edits.names import (
@@ -19,6 +19,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.ir.graph import Model, Node, Value
+from onnx_workbench.model.ir.types import Dimension, TensorType
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.recovery.write_ahead import Recording, recording_of
 from onnx_workbench.model.text.dimension_sizes import sizes
@@ -41,6 +42,7 @@ _SAID = {"nodes": "node", "unnamed": "unnamed node", "initializers": "initialize
 
 _MOST_DIGITS = 4  # of an axis
 _MOST_NAMED = 5
+_SMALL = 3  # sizes up to here are counts, such as a batch, of which 1, 2 and 3 are tried; others grow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +92,7 @@ class Trial:
             return Equivalence(None, reason="the computation is unchanged")
         if not runs:
             return Equivalence(None, reason="not requested")
-        return check_transformed(
+        found = check_transformed(
             self.before,
             self.after,
             runs=runs,
@@ -98,6 +100,39 @@ class Trial:
             meant=_meant_changes(self.options),
             progress=progress,
         )
+        if not self.options.free or found.agrees is not True:
+            return found
+        return replace(found, remarks=(*found.remarks, *_at_other_sizes(self.before, self.after, progress)))
+
+
+def _at_other_sizes(before: Model, after: Model, progress: Progress) -> list[str]:
+    """Run the result with other numbers for the sizes that were freed; return with which it runs, and why not."""
+    from onnx_workbench.model.convert import freeze
+
+    former = {
+        name: number
+        for old, new in zip(before.graph.required_inputs, after.graph.required_inputs, strict=False)
+        for number, name in zip(_dims(old), _dims(new), strict=False)
+        if isinstance(number, int) and isinstance(name, str)
+    }
+    runs, remarks = [], []
+    for more in range(3) if former else ():
+        sizes = {name: 1 + more if number <= _SMALL else number + more for name, number in former.items()}
+        document = WorkingCopy(after, progress).document
+        with document.edit("Freeze dimensions") as edit:
+            freeze(edit, sizes)
+        found = compare_isolated(document.model, document.model, runs=1, progress=progress)
+        text = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+        if found.agrees is True:
+            runs.append(text)
+        else:
+            remarks.append(f"it does not run with {text} ({found.reason})")
+    return [f"it runs with {'; '.join(runs)}", *remarks] if runs else remarks
+
+
+def _dims(value: Value) -> Sequence[Dimension]:
+    kind = value.type
+    return kind.shape.dims if isinstance(kind, TensorType) and kind.shape is not None else ()
 
 
 def _meant_changes(options: ConvertOptions) -> list[Change]:

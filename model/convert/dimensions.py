@@ -11,10 +11,11 @@ from onnx_workbench.model.analysis.symbolic import parse
 from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
 from onnx_workbench.model.convert.report import ConversionReport
 from onnx_workbench.model.edits.initializers import add_initializer, define_constant
-from onnx_workbench.model.edits.interface import check_dimension, set_batch, substitute_dimensions
+from onnx_workbench.model.edits.interface import check_dimension, set_batch, set_dimension, substitute_dimensions
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetInput
+from onnx_workbench.model.inference import infer
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor
 from onnx_workbench.model.ir.types import UNNAMED, Dimension, TensorType, Type
@@ -80,6 +81,7 @@ def change_batch(
     """Set the first dimension of all inputs and outputs of a graph to another number or symbol.
 
     Reshapes to a constant shape that begins with the old number infer it instead, with the same result for that number.
+    Of results, the size is declared where it follows from the inputs, and left open elsewhere.
     `type_of` gives types as they are before the edit, inferred where available.
     """
     report = ConversionReport()
@@ -92,7 +94,21 @@ def change_batch(
     report.changed(f"The first dimension of {changed:,} {'value' if changed == 1 else 'values'} is {text}", graph)
     for node in holding:
         _loosen(edit, node, fed[node] == old, report)
+    if batch is not None:
+        _open_unproven(edit, graph, batch)
     return report
+
+
+def _open_unproven(edit: Transaction, graph: Graph, batch: Dimension) -> None:
+    """Leave the first size of results open, or give its number, where it does not follow that it is the new batch."""
+    types = infer(edit.model).types
+    inputs = set(graph.inputs)
+    for value in dict.fromkeys((*graph.outputs, *graph.declared)):
+        if value in inputs or _first_dimension(value, declared_type) != batch:
+            continue
+        proven = _first_dimension(value, types.get)
+        if proven != batch:
+            set_dimension(edit, value, 0, proven if isinstance(proven, int) else None)
 
 
 def _batch_of(graph: Graph) -> int | None:

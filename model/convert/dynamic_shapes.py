@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import chain, zip_longest
 
 from onnx_workbench.model.analysis import symbolic
+from onnx_workbench.model.analysis.node_constants import number
 from onnx_workbench.model.analysis.scoping import enclosing, run_order
 from onnx_workbench.model.analysis.symbolic import AnySize
 from onnx_workbench.model.analysis.topology import downstream, upstream
@@ -20,6 +21,7 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.inference import custom_rules
 from onnx_workbench.model.inference.engine import Inference
 from onnx_workbench.model.inference.facts import Dims
+from onnx_workbench.model.inference.operators.node_call import NodeCall
 from onnx_workbench.model.inference.operators.reshaping import reshaped
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.ir.tensors import Tensor
@@ -134,11 +136,25 @@ class _Freeing:
             meeting = list(zip_longest(*(reversed(dims) for dims in shapes), fillvalue=1))
         elif node.op_type == "MatMul" and len(shapes[0]) and len(shapes[1]):
             meeting = [(shapes[0][-1], shapes[1][-2 if len(shapes[1]) > 1 else -1])]
+        elif node.op_type == "Concat" and len({len(dims) for dims in shapes}) == 1:
+            along = number(node, "axis", 1) % max(len(shapes[0]), 1)
+            meeting = [column for axis, column in enumerate(zip(*shapes, strict=True)) if axis != along]
+        elif node.op_type in ("RNN", "GRU", "LSTM"):
+            states = [dims[1] for v in node.inputs[5:7] if (dims := self._facts.dims(v)) is not None and len(dims) == 3]
+            self._expect_equal(node, [shapes[0][1], *states] if len(shapes[0]) == 3 else [])
+        elif node.op_type == "Resize" and (wanted := NodeCall.of(node, self._facts).numbers(3)):
+            for have, size in zip(shapes[0], wanted, strict=False):
+                self._expect_equal(node, [have, size])
         for column in meeting:
-            numbers = [size for size in column if isinstance(size, int) and size != 1]
-            free = [size for size in map(str, column) if size in self.numbers]
-            if numbers and free:
-                self.report.warn(f"{node.op_type} needs {free[0]} to be {numbers[0]}", node)
+            fits_any = 1 if traits.of(node).broadcasts else None
+            self._expect_equal(node, [size for size in column if size != fits_any])
+
+    def _expect_equal(self, node: Node, sizes: Sequence[AnySize]) -> None:
+        """Warn if one of some sizes, which must be equal, is free and another a number."""
+        numbers = [size for size in sizes if isinstance(size, int)]
+        free = [size for size in map(str, sizes) if size in self.numbers]
+        if numbers and free:
+            self.report.warn(f"{node.op_type} needs {free[0]} to be {numbers[0]}", node)
 
     def _keep_old_sizes(self, value: Value, *, is_changing: bool) -> None:
         """Keep the former sizes of a value that does not depend on what is freed, and the rank of others."""
@@ -185,8 +201,8 @@ class _Freeing:
     def _solved(self, whole: AnySize, numbers: Sequence[int]) -> list[AnySize] | None:
         """Return sizes that were these numbers and multiply to the whole: symbols where possible, else numbers."""
         found: list[AnySize] = list(numbers)
-        for index, number in enumerate(numbers):
-            for name in (n for n, was in self.numbers.items() if was == number):
+        for index, former in enumerate(numbers):
+            for name in (n for n, was in self.numbers.items() if was == former):
                 trial = [*found[:index], symbolic.symbol(name), *found[index + 1 :]]
                 if _divides(whole, symbolic.product(tuple(t for t in trial if not isinstance(t, int)))):
                     found = trial

@@ -159,3 +159,14 @@ def test_sizes_that_are_both_called_a_question_mark_are_two():
     assert shapes == {"x": ("batch", "?"), "y": ("batch", "?"), "z": ("?",)}
     with document.edit("Freeze") as edit, pytest.raises(ModelError, match="No dimension is named"):
         freeze(edit, {"?": 3})
+
+
+def test_a_new_batch_is_declared_only_where_it_follows():
+    document = builders.document("""<ir_version: 8, opset_import: ["" : 13]>
+        g (float[1,4] x) => (float[1,1] s, float[1,4] y, float[1,4] z) <float[1,1] k = {2}> {
+            cc = Concat <axis = 1> (x, k) s = ReduceSum (cc) y = Neg (x) z = my.own.Magic (x)
+        }""")
+    with document.edit("Batch") as edit:
+        change_batch(edit, document.model.graph, "N")
+    declared = {value.name: value.type.shape.dims for value in document.model.graph.outputs}
+    assert declared == {"s": (1, 1), "y": ("N", 4), "z": (None, 4)}

@@ -506,3 +506,13 @@ def test_info_lists_inputs_with_defaults(tmp_path, capsys, ir_version, listed):
     assert [value["name"] for value in facts["inputs_with_defaults"]] == listed
     assert main(["info", str(path)]) == 0
     assert ("inputs with defaults\n  w  float [2]" in capsys.readouterr().out) is bool(listed)
+
+
+def test_infer_lists_what_onnx_says_otherwise(tmp_path, capsys):
+    path = tmp_path / "up.onnx"
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+        g (float[1,2,3,3] x, float[2,1,3,3] w) => (float[a,b,c,d] y)
+        { y = ConvTranspose <strides = [2,2], auto_pad = "SAME_UPPER", output_padding = [1,1]> (x, w) }"""
+    save(builders.model(text), path)
+    assert main(["infer", str(path), "--compare-with-onnx", "-o", str(tmp_path / "out.onnx")]) == 0
+    assert "y is float 1×1×6×6, in onnx's inference float 1×1×7×7" in capsys.readouterr().out
