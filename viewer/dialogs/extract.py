@@ -160,7 +160,7 @@ class ExtractDialog(QDialog):
 
     def _list_boundary(self, cut: Extraction, head: str) -> None:
         colors = theme()
-        rows = [(v, "in", colors.changed) for v in cut.inputs] + [(v, "out", colors.error) for v in cut.outputs]
+        rows = [(v, "in", colors.changed) for v in cut.inputs] + [(v, "out", colors.edited) for v in cut.outputs]
         for value, word, color in rows[:_MOST_LISTED]:
             kind = type_text(self._workspace.types.type_of(value))
             item = QListWidgetItem(f"{head}{word}   {display(value.name, 80)}   {kind}")

@@ -92,9 +92,9 @@ def _layer(picture: MatrixImage) -> _Layer:
 
 
 class MatrixView(QWidget):
-    """Wheel zooms where the pointer is, dragging pans, double-click fits; + − 0 and the arrows do it from the keyboard.
+    """Wheel zooms where the pointer is, dragging pans, double-click enlarges a plane or fits.
 
-    Shift+arrows select a cell; its description is below the picture.
+    + − 0 and the arrows do it from the keyboard. Shift+arrows select a cell; its description is below the picture.
     """
 
     viewed = Signal(object)  # (zoom over fit, centre x, centre y in parts of the picture): moved by the user
@@ -312,9 +312,31 @@ class MatrixView(QWidget):
             if index is not None:
                 self.element_chosen.emit(index)
 
-    def mouseDoubleClickEvent(self, _event: QMouseEvent) -> None:
-        self.fit()
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Enlarge the labelled part at the pointer; show the whole if it is enlarged, or has no such parts."""
+        part = self._labelled_at(event.position()) if self._zoom <= 1.0 else None
+        if part is None:
+            self.fit()
+        else:
+            frame, place = self._frame(), self.layer_rect()
+            wide, high = part.width() * place.width(), part.height() * place.height()
+            self._zoom *= min(frame.width() / wide, frame.height() / high)
+            self._centre = part.center()
         self._moved()
+
+    def _labelled_at(self, point: QPointF) -> QRectF | None:
+        """Return the labelled part at a point, in parts of the picture: it reaches to the next labels."""
+        picture, place = self.picture, self.layer_rect()
+        if picture is None or not picture.labels or not place.contains(point):
+            return None
+        height, width = picture.pixels.shape[:2]
+        rows, columns = (sorted({label[axis] for label in picture.labels}) for axis in (0, 1))
+        row = (point.y() - place.top()) / place.height() * height
+        column = (point.x() - place.left()) / place.width() * width
+        top, left = max(r for r in rows if r <= row), max(c for c in columns if c <= column)
+        bottom = next((r for r in rows if r > top), height)
+        right = next((c for c in columns if c > left), width)
+        return QRectF(left / width, top / height, (right - left) / width, (bottom - top) / height)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Zoom, pan, or walk from cell to cell."""

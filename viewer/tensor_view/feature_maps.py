@@ -93,7 +93,7 @@ class _Mosaic:
             self._first, self._count = min(request.plane, reader.shape[axis] - 1), 1
         side = max(16, int(_WHOLE_SIDE / sqrt(self._count)))
         self._down, self._across = sampled(self._rows, side), sampled(self._columns, side)
-        self._tiles = Tiles(self._count, len(self._down), len(self._across))
+        self._tiles = Tiles(self._count, len(self._down), len(self._across), request.aspect)
         self._scales: list[ColorScale] = []
 
     def whole(self, progress: Progress) -> MatrixImage:
@@ -218,13 +218,13 @@ def _finer(step: int, cells: range, parts: int, size: int) -> range:
 
 
 class Tiles:
-    """Planes of equal size in a grid with about a screen's aspect ratio, with gaps."""
+    """Planes of equal size in a grid, with gaps, as large as there is room for in a view of an aspect ratio."""
 
-    def __init__(self, count: int, height: int, width: int) -> None:
+    def __init__(self, count: int, height: int, width: int, aspect: float = 2.2) -> None:
         self.count, self.height, self.width = count, height, width
         self.gap = max(1, min(height, width) // 16)
-        best = sqrt(count * (height + self.gap) / (width + self.gap) * 2.2)
-        self.rows = -(-count // min(max(1, round(best)), count))
+        high, wide = height + self.gap, (width + self.gap) / aspect
+        self.rows = max(range(1, count + 1), key=lambda rows: min(1 / (rows * high), 1 / (-(-count // rows) * wide)))
         self.columns = -(-count // self.rows)  # fill the last row as far as possible
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -553,7 +554,8 @@ class TensorPane(QWidget):
 
     @property
     def _picture_request(self) -> PictureRequest:
-        return self.options.request(differences=self.mode_box.currentIndex() == 2)
+        request = self.options.request(differences=self.mode_box.currentIndex() == 2)
+        return replace(request, aspect=self.stack.width() / max(self.stack.height(), 1))
 
     def _show_weight(self, query: int, key: int) -> None:
         """Mark a weight of the attention of one head; its description is below the picture."""

@@ -43,6 +43,7 @@ class PictureRequest:
     order: str = "RGB"
     normalisation: Normalisation = "fit range"
     differences: bool = False
+    aspect: float = 2.2  # width to height of the view
 
 
 def sampled(positions: int | range, most: int) -> range:

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PySide6.QtCore import QPoint, Qt
 
+from onnx_workbench.viewer.plots.matrix_view import MatrixView
 from onnx_workbench.viewer.tensor_view.feature_maps import Tiles, mosaic, page_count
 from onnx_workbench.viewer.tensor_view.pictures import PictureRequest, image
 from onnx_workbench.viewer.tensor_view.readers import ArrayReader, TensorSlice
@@ -139,3 +141,35 @@ def test_rows_of_planes_are_as_full_as_they_can_be(count):
     assert tiles.columns * tiles.rows >= count
     assert (tiles.columns - 1) * tiles.rows < count
     assert tiles.columns * (tiles.rows - 1) < count
+
+
+@pytest.mark.parametrize("aspect", [0.5, 1.0, 2.0, 4.0])
+def test_planes_are_as_large_as_the_view_has_room_for(aspect):
+    """In a view as wide as 16 planes and as high by its aspect, no other number of rows shows them larger."""
+    sizes = []
+    for rows in range(1, 17):
+        columns = -(-16 // rows)
+        sizes.append(min(aspect / columns, 1 / rows))
+    tiles = Tiles(16, 24, 24, aspect)
+    assert min(aspect / tiles.columns, 1 / tiles.rows) == pytest.approx(max(sizes))
+
+
+def test_a_double_click_enlarges_a_plane_and_another_one_shows_all(qtbot):
+    view = MatrixView()
+    qtbot.addWidget(view)
+    view.resize(600, 400)
+    view.show_picture(mosaic(ArrayReader(maps()), WHICH, PictureRequest()))
+    view.show()
+    top, left, _ = view.picture.labels[-1]
+    height, width = view.picture.pixels.shape[:2]
+    place = view.layer_rect()
+    x, y = (left + 1) / width * place.width(), (top + 1) / height * place.height()
+    at = QPoint(round(place.left() + x), round(place.top() + y))
+    small = place.width()
+    qtbot.mouseDClick(view, Qt.MouseButton.LeftButton, pos=at)
+    place = view.layer_rect()
+    assert place.width() > 1.5 * small
+    seen = view.rect().center()
+    assert (seen.x() - place.left()) / place.width() * width > left
+    qtbot.mouseDClick(view, Qt.MouseButton.LeftButton, pos=seen)
+    assert view.layer_rect().width() == pytest.approx(small)

@@ -137,7 +137,7 @@ class SceneHighlights:
         self._paths(painter, "went", theme.removed, 2.0, area, scale, dashed=True)
         self._paths(painter, "selected", theme.accent, 2.0, area, scale)
         self._outline(painter, self._in(area, "selected"), theme.accent, 2.0, scale)
-        for kind, color, dashed in (("taken", theme.changed, False), ("given", theme.error, True)):
+        for kind, color, dashed in (("taken", theme.changed, False), ("given", theme.edited, True)):
             self._paths(painter, kind, color, 3.0, area, scale, dashed=dashed)
             self._outline(painter, self._in(area, kind), color, 3.0, scale)
         self._paths(painter, "hovered", theme.accent, 2.0, area, scale)
