@@ -554,3 +554,22 @@ def test_an_inserted_operator_that_lacks_an_attribute_brings_the_inspector_forwa
         tab.workspace.selection.set([next(iter(tab.workspace.graph.nodes)).outputs[0]])
         insert(tab.workspace, OperatorEntry(op_type, schema=schemas.find(op_type, 18)), tab.workspace.graph)
         assert (window.docks.panel("inspector").visibleRegion().isEmpty()) is not lacks
+
+
+def test_show_of_a_failure_leads_to_the_node_inside_its_body(window, qtbot, tmp_path):
+    (tmp_path / "net.onnxtxt").write_text(
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (bool c, float[2, 3] x) => (float[n] y) <int64[1] wrong = {5}> {
+            [outer] y = If (c) <
+                then_branch = t () => (float[a] t) { [inner] t = Reshape (x, wrong) },
+                else_branch = e () => (float[b] e) { [other] e = Reshape (x, wrong) }
+            >
+        }""",
+        encoding="utf-8",
+    )
+    tab = opened(window, qtbot, tmp_path / "net.onnxtxt")
+    run(window, "run.run")
+    qtbot.waitUntil(lambda: bool(tab.message_bar.messages))
+    qtbot.waitUntil(lambda: any("Failed" in message.title for message in tab.message_bar.messages))
+    (message,) = [m for m in tab.message_bar.messages if "Failed" in m.title]
+    assert message.place.name in ("inner", "other")

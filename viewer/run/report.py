@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onnx_workbench.exec.results.node_table import State
+from onnx_workbench.exec.results.node_table import Failure, State
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node
@@ -120,11 +120,21 @@ class RunReporter:
         if text == self._last_failure and live:
             return
         self._last_failure = text
-        node = workspace.results.node_by_number(first.path[0] if first.path else first.node)
+        node = self._failed_node(first)
         title = "No kernel for" if first.kind == "MissingKernelError" else "Failed:"
         workspace.messages.show(
             "error", f"{title} {display(first.title or first.operator, 80)}", text, node, topic=_TOPIC
         )
+
+    def _failed_node(self, failure: Failure) -> Node | None:
+        """Return the innermost node that failed and is known: one of a body rather than the If around it."""
+        numbers = [failure.path[0] if failure.path else failure.node]
+        inner: Failure | None = failure
+        while inner is not None:
+            numbers += [*inner.path[1:], inner.node]
+            inner = inner.inner
+        found = map(self._workspace.results.node_by_number, reversed(numbers))
+        return next((node for node in found if node is not None), None)
 
     def _show_early_end(self, result: RunResult) -> None:
         """Report why values are missing although no node failed, or withdraw an earlier report."""
