@@ -47,6 +47,7 @@ READABLE = 0.6
 #: From this scale the ports of a box can be hit.
 _PORTS_FROM = 0.40
 
+_ROUNDING = 4  # px
 _AROUND = 32.0  # px to repaint around a route that moved, for its arrowhead and old position
 _ROOM = 200  # least width in px beside a dialog that is used to show something
 _MARKED = 10  # px around a box that its mark may take
@@ -482,7 +483,8 @@ class Surface(QWidget):
         """Keep the middle of the view; if a panel or message takes room, keep the content where it is on the screen."""
         old, corner, size = event.oldSize(), self.mapTo(self.window(), QPoint()), self.window().size()
         moved, self._corner = corner - self._corner, corner
-        self._is_pushed, self._window_size = size == self._window_size, size
+        change = size - self._window_size  # some px at a scale of 150 %, by rounding
+        self._is_pushed, self._window_size = max(map(abs, change.toTuple())) <= _ROUNDING, size
         if old.isValid() and old.width() > 1:
             grown = self.size() - old
             dx, dy = moved.toTuple() if self._is_pushed else (-grown.width() / 2, -grown.height() / 2)
