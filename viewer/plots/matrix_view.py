@@ -330,7 +330,7 @@ class MatrixView(QWidget):
         if picture is None or not picture.labels or not place.contains(point):
             return None
         height, width = picture.pixels.shape[:2]
-        rows, columns = (sorted({label[axis] for label in picture.labels}) for axis in (0, 1))
+        rows, columns = sorted({y for y, _, _ in picture.labels}), sorted({x for _, x, _ in picture.labels})
         row = (point.y() - place.top()) / place.height() * height
         column = (point.x() - place.left()) / place.width() * width
         top, left = max(r for r in rows if r <= row), max(c for c in columns if c <= column)
