@@ -397,8 +397,11 @@ def test_losing_the_focus_ends_an_interaction(view, qtbot):
 
 def test_pressing_on_the_overview_goes_there(show, qtbot):
     view = show(long_chain(120).model())
+    view.workspace.settings.set(COLUMNS, False)
+    wait(qtbot, view)
+    view.zoom_to(1.0)
     overview = view.minimap
-    assert overview.isVisible()
+    qtbot.waitUntil(overview.isVisible)
     qtbot.mouseClick(overview, LEFT, NONE, QPoint(overview.width() // 2, overview.height() - 12))
     assert view.viewport.area[3] > view.scene.height * 0.85
     qtbot.mousePress(overview, LEFT, NONE, QPoint(overview.width() // 2, 12))
@@ -407,7 +410,7 @@ def test_pressing_on_the_overview_goes_there(show, qtbot):
     view.fit()
     assert not overview.isVisible()
     view.zoom_to(1.0)
-    assert overview.isVisible()
+    qtbot.waitUntil(overview.isVisible)
     overview.set_wanted(False)
     assert not overview.isVisible()
 

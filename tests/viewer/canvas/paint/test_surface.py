@@ -24,9 +24,10 @@ from onnx_workbench.viewer.canvas.scene.drawing import HEADER
 from onnx_workbench.viewer.canvas.scene.edge_labels import EdgeLabels
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
 from onnx_workbench.viewer.core.edge_notes import EdgeNote
+from onnx_workbench.viewer.core.settings import COLUMNS
 from onnx_workbench.viewer.style.theme import theme
 from tests.viewer.canvas.graphs import Graphs, long_chain, settle
-from tests.viewer.canvas.painting import finish_painting, is_painted
+from tests.viewer.canvas.painting import finish_painting, is_painted, wait
 
 
 def test_lines_stay_on_their_curves_and_of_long_ones_there_are_only_those_in_view():
@@ -125,9 +126,12 @@ def test_a_part_of_a_frame_paints_nothing_new_but_asks_for_all_of_one(show, qtbo
 
 def test_a_panned_frame_is_painted_once_though_the_map_is_painted_too(show, qtbot, monkeypatch):
     view = show(long_chain(2500).model(), 900, 700)
+    view.workspace.settings.set(COLUMNS, False)
+    wait(qtbot, view)
     view.minimap.set_wanted(True)
     view.zoom_to(1.0)
     view.centre_on(view.scene.width / 2, view.scene.height / 2)
+    qtbot.waitUntil(view.minimap.isVisible)
     finish_painting(view)
     view.repaint()
     fills = []
@@ -215,8 +219,11 @@ def test_panning_along_a_fan_shows_what_jumping_there_does(show, scale, step):
     assert difference(moved, QImage(moved).copy(0, 0, 1, 1).scaled(moved.size()), 16) > 500
 
 
-def test_a_resize_keeps_the_middle(show):
+def test_a_resize_keeps_the_middle(show, qtbot):
     view = show(long_chain(160).model())
+    view.workspace.settings.set(COLUMNS, False)
+    wait(qtbot, view)
+    view.zoom_to(1.0)
     view.pan_by(0, 500)
     before = view.viewport.to_scene(view.width() / 2, view.height() / 2)
     view.resize(500, 420)
