@@ -11,6 +11,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,11 +22,11 @@ _REMEMBERED = 1 << 16  # bytes of a constant whose values are cached
 class ProtectedValues:
     """Values that training or quantization annotations refer to, collected once: they stay, even without a use."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, progress: Progress = SILENT) -> None:
         self._main = model.graph
         self._names = set(_names_of_training(model))
         self._annotated = {
-            v for g in model.graphs() for a in g.quantization_annotations
+            v for g in model.graphs(progress) for a in g.quantization_annotations
             for v in (a.value, *(p for _, p in a.parameters))
         }  # fmt: skip
 
@@ -50,9 +51,9 @@ class Constants:
     Numbers that take more than `limit` bytes are not read.
     """
 
-    def __init__(self, model: Model, limit: int = WINDOW_TENSOR) -> None:
+    def __init__(self, model: Model, limit: int = WINDOW_TENSOR, progress: Progress = SILENT) -> None:
         self._limit = limit
-        self.protected = ProtectedValues(model)
+        self.protected = ProtectedValues(model, progress)
         self._tensors: dict[Node, Tensor | None] = {}
         self._arrays: dict[Tensor, NDArray[Any]] = {}
 

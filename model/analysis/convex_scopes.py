@@ -47,7 +47,7 @@ class _Convexity:
         self._numbers: dict[Path, int] = {}  # of each distinct path
         self._paths: list[Path] = []
         self._named: tuple[int, set[Path]] | None = None  # scopes of a depth
-        self._path = np.array([self._number(path) for path in paths], np.int64)
+        self._path = np.array([self._number(path) for path in progress.paced(paths)], np.int64)
 
     def _number(self, path: Path) -> int:
         number = self._numbers.setdefault(path, len(self._paths))
@@ -78,9 +78,10 @@ class _Convexity:
 
         A scope of a single node counts as none.
         """
-        lengths = np.array([len(path) for path in self._paths])
+        paced = self._progress.paced
+        lengths = np.array([len(path) for path in paced(self._paths)])
         names: dict[str, int] = {}
-        part = np.array([names.setdefault(p[depth], len(names)) if len(p) > depth else -1 for p in self._paths])
+        part = np.array([names.setdefault(p[depth], len(names)) if len(p) > depth else -1 for p in paced(self._paths)])
         is_deeper = lengths[self._path] > depth
         inner = np.arange(len(self._path))
         deeper = np.flatnonzero(is_deeper)

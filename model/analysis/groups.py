@@ -103,7 +103,7 @@ def block_tree(
             path = around.pop() if len(around) == 1 else ()
         return path
 
-    return convex_tree(graph, {node: path_of(node) for node in graph.nodes}, progress, stacks)
+    return convex_tree(graph, {node: path_of(node) for node in progress.paced(graph.nodes)}, progress, stacks)
 
 
 def convex_tree(
@@ -117,12 +117,12 @@ def convex_tree(
         return tree_of(graph, paths, progress)
     wiring = adjacency_of(graph, progress)
     users = np.repeat(np.arange(len(wiring.nodes)), np.diff(wiring.starts))
-    is_constant = np.array([_is_constant(node) for node in wiring.nodes])
+    is_constant = np.array([_is_constant(node) for node in progress.paced(wiring.nodes)])
     wired = wiring.makers >= 0
     wired[wired] = ~is_constant[wiring.makers[wired]]
     found = convex_paths([paths[node] for node in wiring.nodes], wiring.makers[wired], users[wired], progress)
     placed = dict(zip(wiring.nodes, found, strict=True))
-    for number in np.flatnonzero(is_constant).tolist():
+    for number in progress.paced(np.flatnonzero(is_constant).tolist()):
         uses = wiring.users[wiring.use_starts[number] : wiring.use_starts[number + 1]].tolist()
         placed[wiring.nodes[number]] = common_path([found[user] if user >= 0 else () for user in uses])
     tree = tree_of(graph, placed, progress)

@@ -28,8 +28,9 @@ def stack_repeats(tree: ScopeTree, progress: Progress = SILENT, known: Mapping[P
     """
     known = known or {}
     for scope in list(progress.paced(tree.root.walk())):
-        kinds = Counter(map(_kind, scope.children)) if len(scope.children) >= _LEAST else Counter()
-        if max(kinds.values(), default=0) >= _LEAST or any(child.path in known for child in scope.children):
+        kinds = Counter(map(_kind, progress.paced(scope.children))) if len(scope.children) >= _LEAST else Counter()
+        was_stacked = bool(known) and any(child.path in known for child in progress.paced(scope.children))
+        if was_stacked or max(kinds.values(), default=0) >= _LEAST:
             _Level(scope, known, progress).stack(tree)
 
 
@@ -43,9 +44,9 @@ class _Level:
     def __init__(self, scope: Scope, known: Mapping[Path, Path], progress: Progress) -> None:
         import networkx as nx  # late: most graphs have no stacks
 
-        self._scope, self._known = scope, known
+        self._scope, self._known, self._progress = scope, known, progress
         element: dict[Node, _Element] = {node: node for node in scope.nodes}
-        element |= {node: child for child in scope.children for node in child.all_nodes()}
+        element |= {node: child for child in progress.paced(scope.children) for node in child.all_nodes()}
         self._graph: nx.DiGraph[_Element] = nx.DiGraph()
         self._graph.add_nodes_from(element.values())
         for node, own in progress.paced(element.items()):
@@ -53,13 +54,17 @@ class _Level:
                 other = element.get(value.producer) if value.producer is not None else None
                 if other is not None and other is not own:
                     self._graph.add_edge(other, own)
-        is_acyclic = nx.is_directed_acyclic_graph(self._graph)  # not where nodes form a cycle
-        order = nx.topological_sort(self._graph) if is_acyclic else ()
+        try:
+            order = list(progress.paced(nx.topological_sort(self._graph)))
+        except nx.NetworkXUnfeasible:  # nodes form a cycle
+            order = []
         self._place = {element: index for index, element in enumerate(order)}
 
     def stack(self, tree: ScopeTree) -> None:
         """Find and make the stacks."""
         found = list(self._proposals())
+        if not found:
+            return
         stack_of: dict[_Element, int] = {}
         for number, (layers, between) in enumerate(found):
             stack_of.update((layer, number) for layer in layers)
@@ -71,10 +76,11 @@ class _Level:
 
     def _proposals(self) -> Iterator[tuple[list[Scope], list[Node]]]:
         """Yield disjoint convex stacks, and the nodes between their scopes."""
-        ordered = [element for element in self._place if isinstance(element, Scope)]
+        ordered = [element for element in self._progress.paced(self._place) if isinstance(element, Scope)]
         taken: set[Node] = set()
         for _, equal in groupby(
-            ordered, key=lambda scope: self._known.get(scope.path) or (_kind(scope), _operators(scope))
+            self._progress.paced(ordered, 64),
+            key=lambda scope: self._known.get(scope.path) or (_kind(scope), _operators(scope)),
         ):
             for layers in self._neighbours(list(equal)):
                 between = self._between(layers)
@@ -89,14 +95,14 @@ class _Level:
         def unit(element: _Element) -> object:
             return stack_of.get(element, element)
 
-        level: nx.DiGraph[object] = nx.DiGraph((unit(a), unit(b)) for a, b in self._graph.edges)
+        level: nx.DiGraph[object] = nx.DiGraph((unit(a), unit(b)) for a, b in self._progress.paced(self._graph.edges))
         knots = (knot for knot in nx.strongly_connected_components(level) if len(knot) > 1)
         return {member for knot in knots for member in knot if isinstance(member, int)}
 
     def _neighbours(self, layers: list[Scope]) -> Iterator[list[Scope]]:
         """Yield scopes of which each follows the one before, with few nodes between them."""
         run = layers[:1]
-        for layer in layers[1:]:
+        for layer in self._progress.paced(layers[1:], 64):
             between = self._between([run[-1], layer])
             if between is None or len(between) > _MOST_BETWEEN:
                 if self._are_enough(run):

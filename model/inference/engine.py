@@ -104,7 +104,7 @@ class Inference:
         self.mismatches: Mismatches = {}
         self._model = model
         self._rules = rules or {}
-        self._constants = constants or Constants(model)
+        self._constants = constants or Constants(model, progress=progress)
         self._progress = progress
         self._trusts_declared = trusts_declared
         self._functions = {function.key: function for function in model.functions}
@@ -186,7 +186,7 @@ class Inference:
             self._learn_node(frame, node)
 
     def _learn_constants(self, facts: Facts, graph: Graph) -> None:
-        for value in graph.initializers:
+        for value in self._progress.paced(graph.initializers):
             tensor = self._tensor(value)
             if tensor is not None:
                 facts.learn_constant(value, tensor)

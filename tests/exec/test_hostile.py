@@ -295,7 +295,7 @@ def _nothing(shape: tuple[int, ...]) -> Any:
         (lambda: bool(_nothing((3,))), "several elements, or none, were given where one is expected"),
         (lambda: float(_nothing((3,))), "several elements, or none, were given where one is expected"),
         (lambda: _nothing((3,)).sum(1), "a value of rank 1 has no axis 1"),
-        (lambda: _nothing((3,))[7], "3 elements have none of number 7"),
+        (lambda: _nothing((3,))[7], "index 7 is out of range for 3 elements"),
         (lambda: _nothing((2, 3)) @ _nothing((2, 3)), "the matrices do not fit each other"),
         (lambda: np.concatenate([_nothing((3,)), _nothing((3, 1))]), "shapes do not fit each other"),
         (lambda: np.concatenate([_nothing((3, 2)), _nothing((3, 1))]), "shapes do not fit each other"),

@@ -359,7 +359,7 @@ def test_declarations_are_looked_at_while_the_window_goes_on(window, qtbot, net,
         qtbot.waitUntil(lambda: panel.outcome.correct.isVisibleTo(panel))
         tree = panel.outcome.tree
         headings = [tree.topLevelItem(row).text(0).split()[0] for row in range(tree.topLevelItemCount())]
-        assert headings[:2] == ["Outputs", "Declared"]
+        assert headings[:2] == ["Outputs", "Different"]
     panel.outcome.correct_declarations()
     let_readers_end(qtbot)
     assert value(workspace, "c").type.shape == Shape(("N", 4, 8, 8))
@@ -502,7 +502,7 @@ def test_overlays_follow_the_run_and_come_from_files(window, qtbot, net, tmp_pat
     overlays.load(tmp_path / "n.csv")
     idle(qtbot, workspace)
     assert overlays.numbers == {node(workspace, "conv"): 3, node(workspace, "relu"): 4}
-    assert report == [("info", "1 of 3 names in n.csv are of no node", "other")]
+    assert report == [("info", "1 of 3 names in n.csv match no node", "other")]
     assert overlays.title == "number"
     (tmp_path / "n.csv").write_text("conv,3\nr,four\n")
     overlays.load(tmp_path / "n.csv")

@@ -45,7 +45,7 @@ def test_counting(qtbot, panel, chain, held):
     hold(TensorReader, "flat")
     chain.selection.set([first])
     stop(qtbot, panel, "Computing statistics", resume)
-    assert "was stopped" in panel.pane.facts.note
+    assert "Stopped." in panel.pane.facts.note
     assert facts(panel) == {}
     select(qtbot, panel, second)
     select(qtbot, panel, first)
@@ -64,7 +64,7 @@ def test_what_is_reported_of_counting_is_seen_after_numbers_of_which_nothing_was
     assert note.text() == "Counting…"
     stop(qtbot, panel, "Computing statistics", resume)
     assert note.isVisible()
-    assert "was stopped" in note.text()
+    assert "Stopped." in note.text()
 
 
 def test_drawing(qtbot, panel, chain, held):
@@ -75,7 +75,7 @@ def test_drawing(qtbot, panel, chain, held):
     qtbot.waitUntil(lambda: panel.pane.notice.text() == "Drawing…")
     stop(qtbot, panel, "Drawing a tensor", resume)
     assert panel.pane.stack.currentWidget() is panel.pane.notice
-    assert "was stopped" in panel.pane.notice.text()
+    assert "Stopped." in panel.pane.notice.text()
     panel.pane.choose_view("Lines")
     settled(qtbot, panel)
     assert panel.pane.stack.currentWidget() is panel.pane.lines
@@ -99,7 +99,7 @@ def test_reading(qtbot, panel, chain, held, monkeypatch):
     hold(TensorReader, "prepare")
     chain.selection.set([first])
     stop(qtbot, panel, "Reading a tensor", resume)
-    assert "was stopped" in panel.pane.notice.text()
+    assert "Stopped." in panel.pane.notice.text()
     select(qtbot, panel, second)
     select(qtbot, panel, first)
     assert panel.pane.stack.currentWidget() is panel.pane.table
