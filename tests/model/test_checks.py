@@ -125,7 +125,7 @@ def test_a_gelu_needs_its_opset(document):
     SetField(document.model, "opset_imports", {"": 19}).apply()
     (problem,) = errors(document.model)
     assert problem.rule == "operator-version"
-    assert "from version 20 on" in problem.detail
+    assert "since version 20" in problem.detail
 
 
 @pytest.mark.parametrize(("version", "wanted"), [(14, []), (20, []), (13, ["opset-disagreement"])])

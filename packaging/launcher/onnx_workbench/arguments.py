@@ -8,11 +8,12 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Model, Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from onnx_workbench.model.history.document import Document
 
 _WHAT = "a Model or a Document"
 
@@ -21,8 +22,9 @@ def as_model(target: Any, load: Callable[[Any], Model]) -> Model:
     """The model itself, that of a document, or one that is loaded: from a path, bytes or an onnx.ModelProto."""
     if isinstance(target, Model):
         return target
-    if isinstance(target, Document):
-        return target.model
+    of_document = getattr(target, "model", None)  # commands that only look do not import what edits
+    if isinstance(of_document, Model):
+        return of_document
     if isinstance(target, (str, os.PathLike, bytes)) or hasattr(target, "SerializeToString"):
         return load(target)
     raise TypeError(f"{target!r:.200} is no model; expected {_WHAT}, a path, bytes or an onnx.ModelProto")
@@ -30,6 +32,8 @@ def as_model(target: Any, load: Callable[[Any], Model]) -> Model:
 
 def as_document(target: Any) -> Document:
     """The document itself, or one for a model. What is changed must be held by the caller: no path."""
+    from onnx_workbench.model.history.document import Document
+
     if isinstance(target, (Model, Document)):
         return Document(target) if isinstance(target, Model) else target
     how = "; load it first, or the changes would be lost" if isinstance(target, (str, os.PathLike, bytes)) else ""

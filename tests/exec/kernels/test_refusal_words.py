@@ -41,6 +41,7 @@ def test_every_refusal_names_what_was_expected() -> None:
     found = {
         (path.stem, text)
         for path in folder.rglob("*.py")
+        if path.stem != "custom"  # passes on what extensions raise
         if "raise KernelError" in (source := path.read_text("utf-8"))
         for text in refusals(ast.parse(source))
     }

@@ -80,6 +80,9 @@ def test_a_closed_group_is_marked_until_the_last_of_its_nodes_is_not(show, qtbot
     view = show(long_chain(40, scopes=2).model())
     view.expansion.set_grouped(True)
     qtbot.waitUntil(lambda: not view.scenes.is_busy)
+    view.scenes.state.expanded.clear()
+    view.scenes.reload()
+    qtbot.waitUntil(lambda: not view.scenes.is_busy)
     nodes = nodes_of(view)
     groups = boxes_of(view, nodes)
     assert len(groups) == 2

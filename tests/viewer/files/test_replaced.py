@@ -152,7 +152,9 @@ def test_what_another_program_replaced_is_offered_by_its_name(window, qtbot, tab
     qtbot.waitUntil(lambda: not window.files.tasks.running)
     (message,) = window.area.message_bar.messages
     assert message.title == "Unsaved: m.onnx"
-    assert re.fullmatch(r"A model of \S+ \S+ was not saved. Its file was changed or removed.", message.detail)
+    assert re.fullmatch(
+        r"A model, last changed \S+ \S+, was not saved. Its file was changed or removed.", message.detail
+    )
     with qtbot.waitSignal(window.files.opened):
         dict(message.choices)["Recover"]()
     document = window.tab.workspace.document
