@@ -85,8 +85,8 @@ def test_values_that_take_too_long_to_write_are_not_there(
     from onnx_workbench.model.progress import Deadline
     from onnx_workbench.viewer.cli import run
 
-    limits = iter([Deadline, lambda _seconds: Deadline(-1)])  # of making the inputs, and of writing
-    monkeypatch.setattr(run, "Deadline", lambda *args: next(limits)(*args))
+    seconds = iter([60.0, -1.0])  # for making the inputs, and for writing
+    monkeypatch.setattr(run, "Deadline", lambda _seconds, *report: Deadline(next(seconds), *report))
     assert main(["run", "other.onnx", "-o", "out.npz", "--time-limit", "60"]) == 2
     assert "The values were not written" in capsys.readouterr().err
     assert [path.name for path in folder.iterdir() if "out" in path.name] == []
