@@ -103,6 +103,7 @@ def test_what_was_open_is_remembered_between_starts(qtbot, tmp_path):
     before = []
     for _ in range(2):
         window = MainWindow(Settings())
+        window.resize(1280, 800)  # in a small one the outline gives way
         window.show()
         open_copies(window, qtbot, tmp_path, "a.onnx")
         before.append(window.docks.is_open(panel_id))
@@ -234,7 +235,8 @@ def test_the_graph_keeps_half_of_each_side_when_a_run_opens_its_panels(make_wind
 
 def test_the_outline_gives_way_first_and_all_widths_come_back(make_window, qtbot):
     window = opened_sample(make_window, qtbot, 1440, 860)
-    widths = {panel: window.docks.panel(panel).width() for panel in ("outline", "inspector")}
+    widths = {"outline": 280, "inspector": 340}
+    qtbot.waitUntil(lambda: {panel: window.docks.panel(panel).width() for panel in widths} == widths)
     window.resize(1024, 700)
     qtbot.waitUntil(lambda: shares(window)[0] >= 0.5)
     assert window.docks.panel("outline").width() < widths["outline"]

@@ -17,7 +17,7 @@ from onnx_workbench.viewer.popups.operator_palette import OperatorEntry
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import theme, themes
 from onnx_workbench.viewer.workflows.insert_operator import insert
-from tests.viewer.canvas.graphs import long_chain
+from tests.viewer.canvas.graphs import Graphs
 from tests.viewer.opening import opened, rename, run, settled
 from tests.viewer.run.run_actions import idle
 
@@ -456,7 +456,7 @@ def test_the_place_in_a_file_is_remembered_between_starts(qtbot, tmp_path):
 
 @pytest.mark.parametrize("moves", [False, True])
 def test_a_view_that_was_never_moved_shows_the_beginning_in_a_smaller_window_too(qtbot, write_model, moves):
-    path = write_model(nodes=60)
+    path = write_model(nodes=600)
     first, second = MainWindow(Settings()), MainWindow(Settings())
     tops = []
     for window, height in ((first, 900), (second, 500)):
@@ -524,7 +524,14 @@ def test_the_marks_of_a_search_go_with_it(window, qtbot, write_model):
 
 
 def test_a_click_on_a_group_in_the_outline_goes_there_and_leaves_it_closed(window, qtbot, tmp_path):
-    chain = long_chain(600, scopes=30)
+    chain, count = Graphs(), 0
+    chain.input("x", 1)
+    for part in range(30):  # of different lengths, as equal ones are one stack
+        for _ in range(part + 4):
+            previous = f"v{count - 1}" if count else "x"
+            chain.node("Relu", [previous], [f"v{count}"], name=f"/part{part}/relu{count}")
+            count += 1
+    chain.outputs(f"v{count - 1}")
     save(chain.model(), tmp_path / "net.onnx")
     tab = opened(window, qtbot, tmp_path / "net.onnx")
     tab.view.expansion.collapse_all()
@@ -538,7 +545,7 @@ def test_a_click_on_a_group_in_the_outline_goes_there_and_leaves_it_closed(windo
     tree.scrollTo(row)
     qtbot.mouseClick(tree.viewport(), Qt.MouseButton.LeftButton, pos=tree.visualRect(row).center())
     settled(window, qtbot)
-    node = chain.values["v599"].producer.name
+    node = chain.values[f"v{count - 1}"].producer.name
     (box,) = tab.view.scene.drawing.boxes_of(next(n for n in tab.workspace.graph.nodes if n.name == node))
     assert tab.view.scene.boxes[box].kind is Kind.GROUP
     area, shown = tab.view.viewport.area, tab.view.scene.corners[box]
