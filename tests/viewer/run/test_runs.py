@@ -62,17 +62,6 @@ def test_the_first_run_opens_its_panels_and_shows_an_output(window, qtbot, net):
     assert workspace.selection.items == (workspace.model.graph.outputs[0],)
 
 
-def test_the_first_run_shows_an_output_on_the_graph(window, qtbot, net):
-    workspace = opened(window, qtbot, net)
-    canvas = window.tab.canvas
-    canvas.zoom_to(4.0)
-    canvas.show_beginning(4.0)
-    output = canvas.scene.bounds_of(canvas.scene.drawing.boxes_for(workspace.model.graph.outputs[0]))
-    assert canvas.viewport.area[3] < output[1]
-    run(qtbot, workspace)
-    qtbot.waitUntil(lambda: canvas.viewport.area[1] <= output[1] and output[3] <= canvas.viewport.area[3])
-
-
 def test_the_first_run_keeps_what_is_selected(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     workspace.selection.set([value(workspace, "x")])

@@ -66,7 +66,7 @@ def test_a_value_on_its_way_can_be_stopped_and_asked_for_again(window, qtbot, ne
     result.fetch = never
     assert results.fetch(y)
     next(task for task in workspace.tasks.running if task.title == "Loading a value").cancel()
-    qtbot.waitUntil(lambda: "stopped" in results.problem_of(y))
+    qtbot.waitUntil(lambda: "Stopped" in results.problem_of(y))
     assert not results.fetch(y)
     result.fetch = bring
     results.allow_refetch()
