@@ -78,7 +78,7 @@ class Application(QApplication):
         themes().set_mode(as_mode(settings.get(THEME)))
         themes().apply()
         window = self.window = MainWindow(settings)
-        window.closing.connect(self._hear_no_more)
+        window.closing.connect(self._stop_listening)
         window.destroyed.connect(self._window_gone)
         window.expect(bool(names or self._waiting))
         window.show()
@@ -132,7 +132,7 @@ class Application(QApplication):
         window.activateWindow()
         self.alert(window)  # for desktops that let no program come to the front by itself
 
-    def _hear_no_more(self) -> None:
+    def _stop_listening(self) -> None:
         """Stop listening: later starts of the program open separate windows."""
         if self._listener is not None:
             self._listener.close()
@@ -151,7 +151,7 @@ def run(names: Sequence[str], goto: str = "", load: Sequence[str] = ()) -> int:
     collector.start()
     crash_report.install(_show_crash)
     application.start(names, goto, load)
-    with signals_heard(application):
+    with handling_signals(application):
         status = application.exec()
     collector.stop()
     if not wait_for_end():
@@ -167,7 +167,7 @@ def _show_crash(text: str) -> None:
 
 
 @contextmanager
-def signals_heard(application: QApplication) -> Iterator[None]:
+def handling_signals(application: QApplication) -> Iterator[None]:
     """Quit on Ctrl+C and on the end of the session. Python sees a signal only while it runs, so each wakes it."""
     signal.signal(signal.SIGINT, lambda *_: application.quit())
     if sys.platform != "win32":

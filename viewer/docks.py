@@ -46,7 +46,7 @@ _LEAST_WIDTHS = {"left": 150, "right": 230, "bottom": 0}
 class PanelDock(QDockWidget):
     """A dock with one panel per open document, showing that of the current one."""
 
-    closed_by_person = Signal(str)  # the panel's id
+    closed_by_user = Signal(str)  # the panel's id
 
     def __init__(self, info: PanelInfo, window: QWidget) -> None:
         super().__init__(info.title, window)
@@ -68,7 +68,7 @@ class PanelDock(QDockWidget):
     def close_for_good(self) -> None:
         """Close the dock by the user's request: it is not reopened automatically."""
         self.hide()
-        self.closed_by_person.emit(self.info.id)
+        self.closed_by_user.emit(self.info.id)
 
     def set_workspace(self, workspace: Workspace | None) -> None:
         """Show the panel of another document, unless the shown one also serves it."""
@@ -176,7 +176,7 @@ class Docks(QObject):
             else:
                 first_of_area[area] = dock
             dock.hide()
-            dock.closed_by_person.connect(self._remember_closed)
+            dock.closed_by_user.connect(self._remember_closed)
         self.sizes = DockSizes(
             window, self._docks.values(), {_AREAS[area]: _WIDTHS[area] for area in ("left", "right")}
         )

@@ -53,7 +53,7 @@ class Checker:
         self._listener = listener
         self._properties: list[Problem] = []
         self._found_properties: list[Problem] = []
-        self._standing: dict[Graph, IncrementalCheck | None] = {}  # of all graphs of the model; None: not checked yet
+        self._checked: dict[Graph, IncrementalCheck | None] = {}  # of all graphs of the model; None: not checked yet
         self._pending: dict[Graph, None] = {}
         self._running: Iterator[None] | None = None
         self._filling: IncrementalCheck | None = None
@@ -66,13 +66,13 @@ class Checker:
     def close(self) -> None:
         """Stop listening to the document, and release the collected problems."""
         self._end()
-        self._standing, self._pending = {}, {}
+        self._checked, self._pending = {}, {}
         self._stop_running()
 
     @property
     def problems(self) -> list[Problem]:
         """The problems found so far, errors first."""
-        standing = (s for s in self._standing.values() if s is not None)
+        standing = (s for s in self._checked.values() if s is not None)
         found = chain(self._properties, *(s.problems() for s in standing))
         return errors_first(concerning(self._document.model, found))
 
@@ -82,17 +82,17 @@ class Checker:
         return not (self._check_all or self._check_properties or self._pending or self._running)
 
     def _find_graphs(self) -> None:
-        self._standing = {graph: self._standing.get(graph) for graph in self._document.model.graphs()}
+        self._checked = {graph: self._checked.get(graph) for graph in self._document.model.graphs()}
 
     def work(self, seconds: float = 0.004) -> bool:
         """Check for about this many seconds; return True when nothing is left to do."""
         deadline = time.perf_counter() + seconds
         if self._check_all:
             self._check_all, self._check_properties = False, True
-            before = self._standing
+            before = self._checked
             self._find_graphs()
-            self._pending = dict.fromkeys(self._standing)
-            self.revision += self._standing.keys() != before.keys()  # else the old problems stay until then
+            self._pending = dict.fromkeys(self._checked)
+            self.revision += self._checked.keys() != before.keys()  # else the old problems stay until then
         if self._check_properties and not self._advance_properties(deadline):
             return False
         while time.perf_counter() < deadline:
@@ -137,7 +137,7 @@ class Checker:
         for _ in self._running:
             if time.perf_counter() > deadline:
                 return
-        self._standing[self._filling.graph] = self._filling
+        self._checked[self._filling.graph] = self._filling
         self.revision += 1
         self._stop_running()
 
@@ -156,7 +156,7 @@ class Checker:
         self.revision += 1
         if any(map(_changes_graphs, change.steps, change.inverses)):
             self._find_graphs()
-            if self._filling is not None and self._filling.graph not in self._standing:
+            if self._filling is not None and self._filling.graph not in self._checked:
                 self._stop_running()
         self._check_properties |= any(_concerns_model(s) for s in (*change.steps, *change.inverses))
         if not any(_concerns_all(s) for s in (*change.steps, *change.inverses)):
@@ -164,8 +164,8 @@ class Checker:
         else:
             self._check_properties = True
             self._stop_running()
-            self._pending = dict.fromkeys(self._standing)
-        self._pending = {graph: None for graph in self._pending if graph in self._standing}
+            self._pending = dict.fromkeys(self._checked)
+        self._pending = {graph: None for graph in self._pending if graph in self._checked}
         self._listener()
 
     def _recheck(self, change: Change) -> None:
@@ -179,7 +179,7 @@ class Checker:
             self._pending[self._filling.graph] = None
             self._stop_running()
         bodies = {b for s in (*change.steps, *change.inverses) for b in _bodies_that_move(s)}
-        for graph, standing in self._standing.items():
+        for graph, standing in self._checked.items():
             waits = graph in self._pending or (self._filling is not None and graph is self._filling.graph)
             if waits or not (graph in affected or standing is None):
                 continue
@@ -191,7 +191,7 @@ class Checker:
 
     def _affected(self, found: TouchedObjects, nodes: set[Node] | None) -> set[Graph]:
         """Return the graphs to check and the graphs around them, whose nodes subgraphs may need."""
-        affected = {graph for graph in found.graphs if graph in self._standing}
+        affected = {graph for graph in found.graphs if graph in self._checked}
         if nodes is None:
             affected |= found.graphs_concerned()
         else:

@@ -21,7 +21,7 @@ from onnx_workbench.model.checks.duplicate_metadata import check_keys, check_ten
 from onnx_workbench.model.checks.problem import Fix, Problem, error, info, warning
 from onnx_workbench.model.checks.tensors import check_tensor
 from onnx_workbench.model.checks.texts import check_texts
-from onnx_workbench.model.checks.types import BREATH, check_interface_types, check_type, symbols_of
+from onnx_workbench.model.checks.types import YIELD_EVERY, check_interface_types, check_type, symbols_of
 from onnx_workbench.model.checks.versions import TYPE_SINCE, raise_ir_version
 from onnx_workbench.model.edits.initializers import initializer_to_constant
 from onnx_workbench.model.edits.names import regenerate_node_names
@@ -56,7 +56,7 @@ def check_names(graph: Graph) -> Iterator[Problem | None]:
     around = _NamesAround(graph)
     seen: dict[str, Value] = {}
     for count, value in enumerate(graph.values()):
-        if not count % BREATH:
+        if not count % YIELD_EVERY:
             yield None
         if not value.name:
             if value.producer is None:
@@ -138,7 +138,7 @@ def check_node_names(graph: Graph) -> Iterator[Problem | None]:
     """Report nodes with the same name."""
     seen: dict[str, Node] = {}
     for count, node in enumerate(graph.nodes):
-        if not count % BREATH:
+        if not count % YIELD_EVERY:
             yield None
         if node.name and seen.setdefault(node.name, node) is not node:
             yield _shared_name(graph, node)
@@ -184,7 +184,7 @@ def check_order(graph: Graph) -> Iterator[Problem | None]:
     done: set[Node] = set()
     late: list[Node] = []
     for count, node in enumerate(graph.nodes):
-        if not count % BREATH:
+        if not count % YIELD_EVERY:
             yield None
         if any(v.graph is graph and v.producer is not None and v.producer not in done for v in dependencies(node)):
             late.append(node)
@@ -279,7 +279,7 @@ def check_interface(graph: Graph, model: Model) -> Iterator[Problem | None]:
         if not is_identifier(graph.name):
             yield info("identifier", f"The graph's name, {graph.name}, is not a C identifier", graph, OTHER_NAMES)
     for count, value in enumerate(graph.inputs):
-        if not count % BREATH:
+        if not count % YIELD_EVERY:
             yield None
         yield from check_keys(value, value.name)
         yield from check_type(value)
@@ -506,7 +506,7 @@ def live_nodes(graph: Graph) -> Iterator[set[Node]]:
     alive = {v.producer for v in chain(graph.outputs, used_by_training(graph)) if v.producer is not None}
     pending = list(alive)
     while pending:
-        if not len(alive) % BREATH:
+        if not len(alive) % YIELD_EVERY:
             yield alive
         needed = {v.producer for v in dependencies(pending.pop()) if v.producer is not None and v.graph is graph}
         pending.extend(needed - alive)

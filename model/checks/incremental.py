@@ -28,7 +28,7 @@ from onnx_workbench.model.checks.graphs import (
 )
 from onnx_workbench.model.checks.nodes import check_node
 from onnx_workbench.model.checks.problem import Problem
-from onnx_workbench.model.checks.types import BREATH
+from onnx_workbench.model.checks.types import YIELD_EVERY
 from onnx_workbench.model.history.document import Change
 from onnx_workbench.model.history.steps import (
     InsertNode,
@@ -197,11 +197,11 @@ class IncrementalCheck:
         self._check_declared()
         yield from self._fill_names()
         for count, value in enumerate(graph.initializers):
-            if not count % BREATH:
+            if not count % YIELD_EVERY:
                 yield
             self._check_initializer(value)
         for count, node in enumerate(graph.nodes):
-            if not count % BREATH:
+            if not count % YIELD_EVERY:
                 yield
             self._check_node(node)
         yield from self._fill_dead()
@@ -209,7 +209,7 @@ class IncrementalCheck:
     def _fill_names(self) -> Iterator[None]:
         things: Iterable[Value | Node] = chain(self.graph.values(), self.graph.nodes)
         for count, named in enumerate(things):
-            if not count % BREATH:
+            if not count % YIELD_EVERY:
                 yield
             if not is_identifier(named.name) and self._gives(named):
                 self._odd_names.add(named.name)
@@ -248,7 +248,7 @@ class IncrementalCheck:
             self._alive = alive
             yield
         for count, node in enumerate(self.graph.nodes):
-            if not count % BREATH:
+            if not count % YIELD_EVERY:
                 yield
             if node not in self._alive:
                 self._dead[node] = dead_node(node)

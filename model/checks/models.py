@@ -15,7 +15,7 @@ from onnx_workbench.model.checks.incremental import check_graph
 from onnx_workbench.model.checks.partial_models import concerning
 from onnx_workbench.model.checks.problem import Fix, Problem, error, errors_first, info, warning
 from onnx_workbench.model.checks.texts import check_texts
-from onnx_workbench.model.checks.types import BREATH
+from onnx_workbench.model.checks.types import YIELD_EVERY
 from onnx_workbench.model.checks.versions import check_contents, least_ir_version, raise_ir_version
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetField
@@ -103,7 +103,7 @@ def _check_graph_names(model: Model) -> Iterator[Problem | None]:
     seen: dict[str, Graph] = {}
     reported: set[str] = set()
     for count, graph in enumerate(model.graphs()):
-        if not count % BREATH:
+        if not count % YIELD_EVERY:
             yield None
         yield from check_texts(graph, "a graph", (("name", graph.name), ("description", graph.doc_string)))
         if not graph.name or isinstance(graph.owner, Function) or graph.name in reported:
@@ -155,7 +155,7 @@ def _unused_domains(model: Model) -> Generator[None, None, Iterable[str]]:
         if isinstance(graph.root.owner, Function):
             continue
         for count, node in enumerate(graph.nodes):
-            if not count % BREATH:
+            if not count % YIELD_EVERY:
                 yield
             if node.domain in unused:
                 del unused[node.domain]
@@ -252,7 +252,7 @@ def _check_recursion(model: Model) -> Iterator[Problem | None]:
         called: set[_Key] = set()
         for graph in function.body.walk():
             for count, node in enumerate(graph.nodes):
-                if not count % BREATH:
+                if not count % YIELD_EVERY:
                     yield None
                 if (name := node.operator) in keys:
                     called.add(name)

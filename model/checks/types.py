@@ -24,7 +24,7 @@ from onnx_workbench.model.ir.types import (
 )
 
 #: Nodes or values between two yields, so that the caller may do other work.
-BREATH = 64
+YIELD_EVERY = 64
 
 _KEYS = frozenset({
     ElementType.INT8, ElementType.INT16, ElementType.INT32, ElementType.INT64, ElementType.UINT8, ElementType.UINT16,
@@ -103,7 +103,7 @@ def symbols_of(declared: Type | None) -> Iterator[str]:
 def check_interface_types(graph: Graph, model: Model) -> Iterator[Problem | None]:
     """Check that inputs and outputs of the main graph declare types and ranks; None now and then."""
     for count, value in enumerate(dict.fromkeys((*graph.inputs, *graph.outputs))):
-        if not count % BREATH:
+        if not count % YIELD_EVERY:
             yield None
         if value.initializer is not None:
             continue

@@ -19,7 +19,7 @@ from typing import Literal, Protocol
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import Step
-from onnx_workbench.model.history.text_validation import refuse_half_characters
+from onnx_workbench.model.history.text_validation import refuse_lone_surrogates
 from onnx_workbench.model.ir.graph import Model
 
 
@@ -94,7 +94,7 @@ class Transaction:
 
         Raises ModelError if the step adds a text that no file can store.
         """
-        refuse_half_characters(step)
+        refuse_lone_surrogates(step)
         self._require_open()
         inverse = self._apply(step)
         if step.changes_nothing(inverse):

@@ -20,7 +20,7 @@ from onnx_workbench.model.ir.types import ElementType, TensorType
 _NO_TEXTS = frozenset({AttributeKind.INTS, AttributeKind.FLOATS, AttributeKind.INT, AttributeKind.FLOAT})
 
 
-def refuse_half_characters(step: Step) -> None:
+def refuse_lone_surrogates(step: Step) -> None:
     """Raise ModelError if a step would add a text that no file can store. Linear in the texts it adds."""
     brought = _brought(step)
     if brought is None:  # the common case: an edit may have thousands of such steps

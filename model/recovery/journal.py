@@ -136,7 +136,7 @@ class Journal:
         """
         ahead = None
         if recording.problem is None and recording.log is self._log and recording.steps and not self.problem:
-            with errors_to(self._log.run_into):
+            with errors_to(self._log.stop_on_error):
                 ahead = WriteAheadLog(self, self._log.store(), recording, progress)
         return ahead
 
@@ -148,7 +148,7 @@ class Journal:
         """Delete the journal, because the document was saved or discarded."""
         while self._endings:
             self._endings.pop()()
-        self.expect_nothing()
+        self.clear_expected()
         self._log.remove()
         for call in list(self._until_kept):
             self._run_deferred(call)
@@ -183,20 +183,20 @@ class Journal:
         `ids` are those of the state, if the save has collected them. If the program
         dies meanwhile, recovery replays the log that fits the file then on disk.
         """
-        self.expect_nothing()
+        self.clear_expected()
         self._next = JournalLog(
             self._document, state, base, new_path(self._folder), ids=ids, failed=self._failed, follows=self._log.path
         )
         if self._log.is_on_file:
             self._next.open()
 
-    def expect_nothing(self) -> None:
+    def clear_expected(self) -> None:
         """Delete the second log: the save failed, or was one of a copy."""
         if self._next is not None:
             self._next.remove()
             self._next = None
 
-    def begin_anew(self, baseline: Baseline, state: HistoryEntry, ids: BaseIds | None = None) -> None:
+    def restart_from(self, baseline: Baseline, state: HistoryEntry, ids: BaseIds | None = None) -> None:
         """Continue on a baseline that was written because the document's file was deleted or changed."""
         old, self._log = self._log, self._log_on(baseline, state, ids, follows=self._log.path)
         self._log.open()
@@ -212,7 +212,7 @@ class Journal:
             self._note_unsaved()
             return
         if self._document.left_out and not (self.problem or self.lacks_base):
-            self.expect_nothing()  # the old base and its log hold what the saved file lacks
+            self.clear_expected()  # the old base and its log hold what the saved file lacks
             return
         before = self._log, self._next
         self._log, self._next = self._log_on_saved(saved), None
@@ -233,7 +233,7 @@ class Journal:
         ids = log.ids if log is not None and log.state is saved else None
         log = JournalLog(self._document, saved, base, new_path(self._folder), ids=ids, failed=self._failed)
         for problem in problems:
-            log.run_into(problem)
+            log.stop_on_error(problem)
         return log
 
     def _note_unsaved(self) -> None:

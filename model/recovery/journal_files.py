@@ -198,7 +198,7 @@ class JournalFiles:
         """Queue a job for the writing thread, skipped after an earlier error; `ended` is called in any case."""
 
         def do() -> None:
-            with errors_to(self._run_into):
+            with errors_to(self._stop_on_error):
                 if self.problem is None:
                     job()
             ended()
@@ -214,7 +214,7 @@ class JournalFiles:
             self._waiting.task_done()
         self._waiting.task_done()
 
-    def _run_into(self, error: Exception) -> None:
+    def _stop_on_error(self, error: Exception) -> None:
         if not isinstance(error, Cancelled):  # else it is not wanted any more
             self.problem = error if isinstance(error, (OSError, ModelError)) else OSError(0, str(error))
             self._failed()

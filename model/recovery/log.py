@@ -169,7 +169,7 @@ class JournalLog:
     def open(self) -> None:
         """Create the log on disk now, before the first edit."""
         if not self.problem:
-            with errors_to(self.run_into):
+            with errors_to(self.stop_on_error):
                 self.store()
 
     def store(self) -> JournalFiles:
@@ -192,9 +192,9 @@ class JournalLog:
     def check_background_errors(self) -> None:
         """Stop the log if a background write has failed."""
         if self._store is not None and self._store.problem is not None:
-            self.run_into(self._store.problem)
+            self.stop_on_error(self._store.problem)
 
-    def run_into(self, error: Exception) -> None:
+    def stop_on_error(self, error: Exception) -> None:
         """Stop the log because of an error, which must not fail the edit. Re-raises Cancelled."""
         if isinstance(error, Cancelled):
             raise error
@@ -220,9 +220,9 @@ class JournalLog:
         if with_steps:
             line["steps"] = [entry for entry, _ in self._recorder.drain() if entry is not None]
         if problem is not None:
-            self.run_into(problem)
+            self.stop_on_error(problem)
         if not self.problem:
-            with errors_to(self.run_into):
+            with errors_to(self.stop_on_error):
                 self.store().line(line, self._recorder.content)
 
     def _moved(self, kind: ChangeKind, target: HistoryEntry) -> _State | None:

@@ -38,7 +38,7 @@ class StepRecorder:
         entry, references = None, self._references
         references.brought = []
         if self._problem is None:
-            with errors_to(self._run_into):
+            with errors_to(self._stop_on_error):
                 entry = encode(step, references, defer_tensors=True) if is_known(step, references) else None
         self._steps.append((entry, references.brought))
 
@@ -62,5 +62,5 @@ class StepRecorder:
             raise TypeError(msg)
         return ValueEncoder(self._references).tensor(tensor)
 
-    def _run_into(self, error: Exception) -> None:
+    def _stop_on_error(self, error: Exception) -> None:
         self._problem = len(self._steps), error

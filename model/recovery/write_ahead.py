@@ -83,7 +83,7 @@ class Recording:
     def _write_part(self) -> None:
         self.problem = self.problem or self._recorder.problem
         steps = self._recorder.drain()
-        with errors_to(self._run_into):
+        with errors_to(self._stop_on_error):
             text = json_text([entry for entry, _ in steps if entry is not None], self._recorder.content)
             if text != "[]":
                 self.texts.append(text[1:-1])
@@ -96,7 +96,7 @@ class Recording:
         self.payloads.append(payload)
         return offset, payload.length
 
-    def _run_into(self, error: Exception) -> None:
+    def _stop_on_error(self, error: Exception) -> None:
         self.problem = self.problem or error
 
 

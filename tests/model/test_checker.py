@@ -8,7 +8,7 @@ from hypothesis.stateful import initialize, invariant
 from onnx_workbench.model.checks import Checker, check_model, graphs
 from onnx_workbench.model.checks.incremental import IncrementalCheck, check_graph
 from onnx_workbench.model.checks.models import check_properties
-from onnx_workbench.model.checks.types import BREATH
+from onnx_workbench.model.checks.types import YIELD_EVERY
 from onnx_workbench.model.edits import nodes, values
 from onnx_workbench.model.history.steps import (
     InsertNode,
@@ -344,5 +344,5 @@ def test_very_many_inputs_are_checked_a_few_at_a_time(monkeypatch):
         at_once.append(len(checked) - before)
         before = len(checked)
     assert before >= 1000
-    assert max(at_once) <= 2 * BREATH
+    assert max(at_once) <= 2 * YIELD_EVERY
     assert sum(problem.rule == "interface-shape" for problem in check.problems()) == 1000

@@ -14,7 +14,7 @@ from PySide6.QtCore import QEventLoop, QTimer
 from PySide6.QtWidgets import QWidget
 from shiboken6 import isValid
 
-from onnx_workbench.viewer.app import signals_heard
+from onnx_workbench.viewer.app import handling_signals
 from onnx_workbench.viewer.core.settings import Settings
 from onnx_workbench.viewer.files.read_model import sample_model
 from onnx_workbench.viewer.main_window import MainWindow
@@ -42,7 +42,7 @@ def test_a_signal_quits_though_nothing_else_happens(qapp, name):
     at_last.timeout.connect(super(Loop, loop).quit)
     at_last.start()
     try:
-        with signals_heard(loop):
+        with handling_signals(loop):
             assert not loop.findChildren(QTimer)
             threading.Timer(0.2, os.kill, (os.getpid(), number)).start()
             loop.exec()

@@ -97,7 +97,7 @@ class ActionBinding(QObject):
         self.refresh_soon()
         if not one.when(self.context):
             return
-        _enter_typed()
+        _commit_focused_editor()
         try:
             run(self.context)
         except ModelError as error:
@@ -150,7 +150,7 @@ class ActionBinding(QObject):
         workspace = self.context.workspace
         if workspace is None:
             return
-        _enter_typed()
+        _commit_focused_editor()
         try:
             message = one.run(workspace.document, workspace.selection.items)
         except ModelError as error:
@@ -270,7 +270,7 @@ def tooltip(one: Action) -> str:
     return wrapped(f"{title}\n{one.tip}" if one.tip else title)
 
 
-def _enter_typed() -> None:
+def _commit_focused_editor() -> None:
     """Commit the focused editor: neither shortcuts, menus nor most buttons take the focus away."""
     field = QApplication.focusWidget()
     if isinstance(field, QAbstractSpinBox):

@@ -59,7 +59,7 @@ class InputHandler:
     def _hover(self, position: QPointF) -> None:
         view = self._view
         hit = view.hit(position)
-        items = [] if hit is None or view.picker.is_ground(hit) else view.picker.items_of(hit)
+        items = [] if hit is None or view.picker.is_background(hit) else view.picker.items_of(hit)
         view.workspace.selection.set_hover(items[0] if len(items) == 1 else None)
         if hit is not None and hit.button is not None:
             view.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -92,7 +92,7 @@ class InputHandler:
             return
         if hit.button is not None:
             self._view.navigator.push(hit)
-        elif not self._view.picker.is_ground(hit):
+        elif not self._view.picker.is_background(hit):
             self._view.navigator.open(hit)
 
     def wheel(self, event: QWheelEvent) -> None:
@@ -155,7 +155,7 @@ class InputHandler:
             self._menu_at_current()
             return
         hit = view.hit(QPointF(event.pos()))
-        items = [] if hit is None or view.picker.is_ground(hit) else view.picker.items_of(hit)
+        items = [] if hit is None or view.picker.is_background(hit) else view.picker.items_of(hit)
         selection = view.workspace.selection
         if not items:
             selection.clear()

@@ -54,7 +54,7 @@ class Picker:
         scene = self._surface.scene
         return [*scene.objects_at(hit)] if hit is not None and scene is not None else []
 
-    def is_ground(self, hit: Hit) -> bool:
+    def is_background(self, hit: Hit) -> bool:
         """Return whether a hit is the background of a container, which is treated as canvas."""
         scene = self._surface.scene
         if scene is None or hit.box < 0:
@@ -64,7 +64,7 @@ class Picker:
     def click(self, hit: Hit | None, *, extend: bool = False) -> None:
         """Select the objects of a hit; `extend`: toggle them instead. A container's background is treated as canvas."""
         scene = self._surface.scene
-        items = [] if hit is None or self.is_ground(hit) else self.items_of(hit)
+        items = [] if hit is None or self.is_background(hit) else self.items_of(hit)
         self._current = scene.boxes[hit.box].key if items and hit and hit.box >= 0 and scene else None
         if not extend:
             self._selection.set(items)

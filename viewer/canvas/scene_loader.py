@@ -74,7 +74,7 @@ class SceneLoader(QObject):
         self._fonts = fonts
         self._type_of = type_of
         self._ids = Ids()
-        self._cards: BoxFactory | None = None
+        self._box_factory: BoxFactory | None = None
         self._folded: dict[tuple[Graph, bool, frozenset[str]], FoldedNodes] = {}  # cache for unchanged graphs
         self._task: Task[Any] | None = None
         self.state = ""  # notice while there is no scene yet
@@ -88,10 +88,10 @@ class SceneLoader(QObject):
 
     def load(self, request: SceneRequest) -> None:
         """Build the scene of a graph; `scene_ready` follows, synchronously for a small graph."""
-        if self._cards is None or self._cards.options != request.options:
-            self._cards = BoxFactory(self._fonts, request.options)
+        if self._box_factory is None or self._box_factory.options != request.options:
+            self._box_factory = BoxFactory(self._fonts, request.options)
         notice = f"Drawing {plural(len(request.graph.nodes), 'node')} …"
-        self._start(partial(self._make_scene, request, self._cards), notice, at_once=self._is_small(request))
+        self._start(partial(self._make_scene, request, self._box_factory), notice, at_once=self._is_small(request))
 
     def _is_small(self, request: SceneRequest) -> bool:
         """Return whether building the scene takes less time than a user notices and needs no thread."""
@@ -200,38 +200,38 @@ class SceneLoader(QObject):
 
     def forget(self, nodes: Collection[Node], values: Collection[Value] = ()) -> None:
         """Invalidate the boxes of changed objects; for very many, all boxes, which is quicker."""
-        if self._cards is not None and is_large(nodes, values):
-            self._cards = BoxFactory(self._fonts, self._cards.options)
-        elif self._cards is not None:
-            self._cards.forget(nodes)
+        if self._box_factory is not None and is_large(nodes, values):
+            self._box_factory = BoxFactory(self._fonts, self._box_factory.options)
+        elif self._box_factory is not None:
+            self._box_factory.forget(nodes)
             for node in nodes:
                 if node.op_type == "Constant":
                     for output in node.outputs:
-                        self._cards.forget(output.consumers if output is not None else ())
+                        self._box_factory.forget(output.consumers if output is not None else ())
             for value in values:
-                self._cards.forget(value.consumers)
+                self._box_factory.forget(value.consumers)
                 if value.producer is not None:
-                    self._cards.forget([value.producer])
+                    self._box_factory.forget([value.producer])
                     for output in value.producer.outputs:
-                        self._cards.forget(output.consumers if output is not None else ())
+                        self._box_factory.forget(output.consumers if output is not None else ())
 
     def patch(self, drawing: Drawing, touched: ChangeSet) -> DrawingPatch | None:
         """Return the changes to boxes of a drawing after an edit for which `can_patch` holds; None: redraw it."""
-        if self._cards is None or self._cards.options != drawing.options:
+        if self._box_factory is None or self._box_factory.options != drawing.options:
             return None
-        return patch(drawing, touched, self._cards, self._type_of)
+        return patch(drawing, touched, self._box_factory, self._type_of)
 
     def retyped(self, scene: Scene, indices: Iterable[int]) -> DrawingPatch | None:
         """Return the changes to pills of a scene after new types of values; None if it must be redrawn."""
-        if self._cards is None or self._cards.options != scene.drawing.options:
+        if self._box_factory is None or self._box_factory.options != scene.drawing.options:
             return None
-        return retyped(scene.drawing, indices, self._cards, self._type_of)
+        return retyped(scene.drawing, indices, self._box_factory, self._type_of)
 
     def restructured(self, drawing: Drawing, touched: ChangeSet, options: DrawingOptions) -> Drawing | None:
         """Return the drawing after an edit of its structure, redrawing only what it touched; None if impossible."""
-        if self._cards is None or not self._cards.options == drawing.options == options:
+        if self._box_factory is None or not self._box_factory.options == drawing.options == options:
             return None
-        return restructured(drawing, touched, self._cards, self._ids, self._type_of)
+        return restructured(drawing, touched, self._box_factory, self._ids, self._type_of)
 
 
 def place(

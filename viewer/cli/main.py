@@ -36,7 +36,7 @@ _GARBAGE = 20_000
 
 def main(arguments: Sequence[str]) -> int:
     """Run a command, or open windows for the files named; returns the exit status."""
-    _write_whatever_comes()
+    _escape_unencodable()
     if arguments and arguments[0] in COMMANDS | HELP_COMMANDS:
         return _run_command(arguments[0], arguments[1:])
     parser = window_parser()
@@ -68,7 +68,7 @@ def _command_meant(models: Sequence[str]) -> str:
     return next(iter(get_close_matches(models[0], [*COMMANDS, *HELP_COMMANDS], 1)), "")
 
 
-def _write_whatever_comes() -> None:
+def _escape_unencodable() -> None:
     """Escape characters that the encoding of an output lacks, as a pipe on Windows does, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a windowed program has none

@@ -113,16 +113,16 @@ class Autosave(QObject):
         if self.journal is None or state is None:
             return
         if coming.kept is not None and not coming.kept.problem:
-            self.journal.begin_anew(coming.kept, state, coming.ids)
+            self.journal.restart_from(coming.kept, state, coming.ids)
         elif not coming.left_out:
             from onnx_workbench.model.recovery.log import BaseFile
 
             self.journal.expect(BaseFile.of(coming.path, coming.identity), state, coming.ids)
 
-    def expect_nothing(self) -> None:
+    def clear_expected(self) -> None:
         """Clear the expected file when a save has ended, with any outcome."""
         if self.journal is not None:
-            self.journal.expect_nothing()
+            self.journal.clear_expected()
 
     def preserve_if_file_changed(self) -> None:
         """Write a baseline of a modified model whose file was changed or removed."""
@@ -173,4 +173,4 @@ class Autosave(QObject):
             why = f"The file was changed or removed, and the model is not kept for recovery: {baseline.problem}."
             self._workspace.messages.show("warning", _LOSES, why, topic=_LOSES)
         else:
-            self.journal.begin_anew(baseline, entry)
+            self.journal.restart_from(baseline, entry)

@@ -193,7 +193,7 @@ class Saver(QObject):
         """Call the requests that wait for the end of a save, with any outcome."""
         tab = save.tab
         self._saves.pop(tab, None)
-        tab.autosave.expect_nothing()
+        tab.autosave.clear_expected()
         for call in save.waiting:
             if tab not in self._area.tabs():
                 return

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from onnx_workbench.model.history.working_copy import WorkingCopy
     from onnx_workbench.viewer.workflows.background_edit import EditOutcome
 
-_MEND_ALL = "Fix all problems"
+_FIX_ALL = "Fix all problems"
 _COLUMNS = (Column("Problem"), Column("Details"), Column("Location"))
 
 
@@ -160,12 +160,12 @@ class ProblemsPanel(Panel):
         """Fix everything fixable, as one edit; a fix that no longer applies is skipped."""
         fixable = [p for p in self.model.rows if p.fix is not None]
         if len(fixable) <= MANY:
-            self._apply(_MEND_ALL, fixable)
+            self._apply(_FIX_ALL, fixable)
         else:
             _mend_all_in_copy(self.workspace)
 
     def _apply(self, title: str, problems: list[Problem]) -> None:
-        failed = _mend(self.workspace.document, title, problems)
+        failed = _apply_fixes(self.workspace.document, title, problems)
         if failed is not None:
             self.workspace.messages.report(failed)
 
@@ -180,7 +180,9 @@ def _is_there(place: object) -> bool:
     return graph is not None and is_in_model(graph)
 
 
-def _mend(document: Document, title: str, problems: list[Problem], progress: Progress = SILENT) -> ModelError | None:
+def _apply_fixes(
+    document: Document, title: str, problems: list[Problem], progress: Progress = SILENT
+) -> ModelError | None:
     """Apply fixes; returns why the last failing one could not be applied."""
     failed: ModelError | None = None
     with document.edit(title):
@@ -203,8 +205,8 @@ def _mend_all_in_copy(workspace: Workspace) -> None:
     def work(copy: WorkingCopy, progress: Progress) -> EditOutcome:
         document = copy.document
         problems = find_problems(document.model, known_of(workspace, copy), progress)
-        failed = _mend(document, _MEND_ALL, problems, progress)
+        failed = _apply_fixes(document, _FIX_ALL, problems, progress)
         warning = None if failed is None else (failed.title, failed.detail, copy.original(failed.place))
         return EditOutcome(copy.steps(), warning=warning)
 
-    edit_in_background(workspace, _MEND_ALL, work)
+    edit_in_background(workspace, _FIX_ALL, work)

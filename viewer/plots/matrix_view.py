@@ -37,7 +37,7 @@ _MARGIN = 6
 _STATUS = 20
 _BESIDE_NAME = 12  # px between the name of an axis and the first or last number of the other one
 _MOST_ZOOM = 200.0
-_STILL = 4  # px that a hand moves without meaning to drag
+_DRAG_DISTANCE = 4  # px that a hand moves without meaning to drag
 _REST = 120  # milliseconds without movement after which the visible part is refined
 
 
@@ -300,7 +300,7 @@ class MatrixView(QWidget):
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """End the drag; a release without a drag is a click."""
         self._drag = None
-        if (event.position() - self._pressed).manhattanLength() < _STILL:
+        if (event.position() - self._pressed).manhattanLength() < _DRAG_DISTANCE:
             self._cell = self._cell_at(event.position())
             self._choose()
 

@@ -343,7 +343,7 @@ class Results(QObject):
         return replace(one, operator=name, title=node.title)
 
     @property
-    def untaken(self) -> frozenset[Graph]:
+    def untaken_branches(self) -> frozenset[Graph]:
         """Return the branches of If nodes that the shown run took in no call or iteration, and bodies in them."""
         record = self.current
         if record is None or record.unfinished:

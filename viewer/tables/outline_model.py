@@ -220,7 +220,7 @@ class OutlineModel(TreeModel):
         """Add a node to its innermost existing scope, or to a new one with a neighbour of the same scope."""
         assert row.scopes is not None
         scope, path = _scope_for(row.scopes.root, node)
-        mate = _mate(scope, node, path)
+        mate = _counterpart(scope, node, path)
         if mate is not None:
             other, shared = mate
             inner = Scope(shared, "/".join(shared[len(scope.path) :]), scope, nodes=[other])
@@ -463,7 +463,7 @@ def _scope_for(root: Scope, node: Node) -> tuple[Scope, Path]:
         scope = inner
 
 
-def _mate(scope: Scope, node: Node, path: Path) -> tuple[Node, Path] | None:
+def _counterpart(scope: Scope, node: Node, path: Path) -> tuple[Node, Path] | None:
     """Return a neighbour that shares a deeper, not yet existing scope with this node, and that scope's path."""
     if len(path) <= len(scope.path):
         return None

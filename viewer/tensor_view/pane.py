@@ -159,7 +159,7 @@ class TensorPane(QWidget):
 
     def _make_body(self) -> None:
         self.options = ViewOptions()
-        self.options.wished.connect(self._show_view)
+        self.options.option_changed.connect(self._show_view)
         self.options.format_chosen.connect(self._on_format)
         self.options.weight_chosen.connect(self._show_weight)
         self.slices = self.options.slices

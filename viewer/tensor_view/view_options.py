@@ -18,7 +18,7 @@ from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
 class ViewOptions(QWidget):
     """The bar above a view; shows the options that apply to it."""
 
-    wished = Signal()  # the user changed an option
+    option_changed = Signal()  # the user changed an option
     weight_chosen = Signal(int, int)  # query and key of an attention
     format_chosen = Signal(str)
 
@@ -28,7 +28,7 @@ class ViewOptions(QWidget):
         self.same_range = QCheckBox("Same range")
         self.same_range.setChecked(True)
         self.same_range.setToolTip("Colour all planes by one range; else each by its own")
-        self.same_range.toggled.connect(lambda _: self.wished.emit())
+        self.same_range.toggled.connect(lambda _: self.option_changed.emit())
         self.log = QCheckBox("Logarithmic")
         self.log.setAccessibleName("Logarithmic lines")
         self.log.setToolTip("Draw the logarithms of positive values")
@@ -36,14 +36,14 @@ class ViewOptions(QWidget):
         self.page.setAccessibleName("Page")
         self.page.setPrefix("page ")
         self.page.setKeyboardTracking(False)
-        self.page.valueChanged.connect(lambda _: self.wished.emit())
-        self.head = _number_box("Head", -1, self.wished.emit)
+        self.page.valueChanged.connect(lambda _: self.option_changed.emit())
+        self.head = _number_box("Head", -1, self.option_changed.emit)
         self.head.setSpecialValueText("all heads")
         self.query = _number_box("Query", 0, self._choose_weight)
         self.key = _number_box("Key", 0, self._choose_weight)
-        self.order_box = combo("Channels", lambda _: self.wished.emit())
+        self.order_box = combo("Channels", lambda _: self.option_changed.emit())
         add_choices(self.order_box, CHANNEL_ORDERS)
-        self.range_box = combo("Which range the values have", lambda _: self.wished.emit())
+        self.range_box = combo("Which range the values have", lambda _: self.option_changed.emit())
         add_choices(self.range_box, NORMALISATIONS)
         self.format_box = combo("Number format", lambda _: self.format_chosen.emit(self.format_box.currentData()))
         add_choices(self.format_box, FORMATS)

@@ -22,7 +22,7 @@ from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
 _INFO_SECONDS = 6
 _MOST = 3  # most messages shown; older ones are dropped
 _MOST_ASKED = 6  # of those with a question
-_STILL_MS = 1000  # for which nothing moves under the pointer after a message was answered
+_SETTLE_MS = 1000  # for which nothing moves under the pointer after a message was answered
 _TEXT_CHARACTERS = 40  # least width of the text next to the buttons
 
 
@@ -109,7 +109,7 @@ class MessageBar(QWidget):
             gap.setFixedHeight(row.height())
             self._layout.insertWidget(place, gap)
             gap.show()
-            QTimer.singleShot(_STILL_MS, gap, gap.deleteLater)
+            QTimer.singleShot(_SETTLE_MS, gap, gap.deleteLater)
         self._remove(row)
 
     def _remove(self, row: _Row, *_: object) -> None:
@@ -184,7 +184,7 @@ class _Row(QFrame):
         """For a moment, be as high as the message that was answered, and take no click that was meant for it."""
         self.setMinimumHeight(answered.height())
         self._actions.setEnabled(False)
-        QTimer.singleShot(_STILL_MS, self, self._settle)
+        QTimer.singleShot(_SETTLE_MS, self, self._settle)
 
     def _settle(self) -> None:
         self.setMinimumHeight(0)

@@ -249,8 +249,8 @@ def beam_search_1(
         given = decoder_input_ids if model_type == _WHISPER else None
         prompt = _start(given, decoder_start_token_id, len(input_ids))
         room = search.room(prompt)
-        heeded = _counting(input_ids, attention_mask, pad_token_id) if model_type == _T5 else None
-        state = EncodedDecoder(decoder, encode(encoder, input_ids, heeded, prompt), prompt, room, vocab_size)
+        attended = _counting(input_ids, attention_mask, pad_token_id) if model_type == _T5 else None
+        state = EncodedDecoder(decoder, encode(encoder, input_ids, attended, prompt), prompt, room, vocab_size)
     else:
         msg = f"model_type is {model_type}; expected 0 without an encoder, as of GPT-2, or 1 or 2 with one: T5, Whisper"
         raise KernelError(msg)

@@ -158,7 +158,7 @@ def test_a_model_that_is_written_beside_its_journal_while_it_is_saved(of_file, m
 
     def meanwhile(moment):
         rename(document, moment)
-        of_file.kept.begin_anew(write_baseline(document.model, of_file.state), document.current)
+        of_file.kept.restart_from(write_baseline(document.model, of_file.state), document.current)
         rename(document, f"{moment} that")
         of_file.look()
 
@@ -179,7 +179,7 @@ def test_what_a_model_beside_its_journal_makes_needless_is_not_offered_too(of_fi
     document.path.write_bytes(document.path.read_bytes() + b"\x52\x00")
     baseline = write_baseline(document.model, of_file.state)
     monkeypatch.setattr(JournalLog, "remove", look_and_remove)
-    of_file.kept.begin_anew(baseline, document.current)
+    of_file.kept.restart_from(baseline, document.current)
     monkeypatch.undo()
     assert of_file.offered == [()]
 
@@ -192,7 +192,7 @@ def test_a_save_that_fails_at_last_leaves_what_there_was(tmp_path, of_file, monk
     with pytest.raises(Exception, match="disk reports an error"):
         of_file.save(of_file.document.path, monkeypatch, fail)
     of_file.look()
-    of_file.kept.expect_nothing()
+    of_file.kept.clear_expected()
     rename(of_file.document)
     of_file.look()
     assert len(list(of_file.state.glob("*.journal"))) == 1

@@ -391,7 +391,7 @@ def test_the_branch_that_was_not_taken_is_dim(window, qtbot, tmp_path):
     for condition, untaken in ((True, other), (False, taken)):
         workspace.runs.inputs.set_source("c", Constant(condition))
         run(qtbot, workspace)
-        assert workspace.results.untaken == {untaken}
+        assert workspace.results.untaken_branches == {untaken}
         workspace.navigation.show(untaken)
         qtbot.waitUntil(lambda body=untaken: workspace.graph is body and not workspace.parent().view.scenes.is_busy)
         assert marked(workspace, "untaken") >= set(untaken.nodes)

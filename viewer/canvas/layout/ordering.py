@@ -22,7 +22,7 @@ _WORTHWHILE = 0.97  # ratio of crossings to those of the last round below which 
 SMALL = 4000  #: vertices up to which the time does not matter
 _MEDIUM = 25_000  # vertices up to which it takes a fraction of a second
 _LARGE = 40_000  # vertices up to which it takes well below a second
-_MENDINGS = 8  # limit for the rounds that improve a known order
+_MOST_REPAIR_ROUNDS = 8  # limit for the rounds that improve a known order
 _PATIENCE = 3  # rounds without gain before it ends
 _SHARED = 4  # consumers from which a line is tried at the outside
 _PAIRS = 4096  # neighbours with more pairs of segments than this are only ordered by sweeps
@@ -421,7 +421,7 @@ class _Run:
 
     def mend(self) -> None:
         """Only exchange neighbours, singly and over several ranks."""
-        for _ in range(_MENDINGS):
+        for _ in range(_MOST_REPAIR_ROUNDS):
             self.progress.check()
             self.order.exchange()
             gaps = self.order.exchange_runs(self.order.crossings())

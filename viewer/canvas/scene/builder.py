@@ -109,7 +109,7 @@ class DrawingBuilder:
         self._options = options
         self._expanded = expanded
         self._ids = ids
-        self._cards = cards
+        self._box_factory = cards
         self._type_of = type_of
         self._boxes: list[Box] = []
         self._box_ids = array("q")
@@ -194,7 +194,7 @@ class DrawingBuilder:
         for node, numbers in nodes.items():
             if numbers:
                 old = boxes[numbers[0]]
-                boxes[numbers[0]] = self._cards.node(node, old.key, old.parent, old.buttons, old.tags)
+                boxes[numbers[0]] = self._box_factory.node(node, old.key, old.parent, old.buttons, old.tags)
                 level.boxes[node] = numbers[0]
                 self._claim(level, node, numbers[0])
             else:
@@ -233,7 +233,7 @@ class DrawingBuilder:
             if value.initializer is None:
                 key = (level.instance, value)
                 level.sources[value] = self._add(
-                    self._cards.pill(Kind.INPUT, value, key, level.container, self._type_of(value))
+                    self._box_factory.pill(Kind.INPUT, value, key, level.container, self._type_of(value))
                 )
         for count, node in enumerate(level.graph.nodes):
             if not count % _SLICE:
@@ -290,12 +290,12 @@ class DrawingBuilder:
         function = self._functions.get(node.operator) if self._functions else None
         if key in self._expanded and (bodies or function is not None) and len(self._boxes) < MOST_BOXES:
             graphs = bodies or ((function.body,) if function is not None else ())
-            index = self._add(self._cards.container(node, key, parent, buttons=_container_buttons(bodies)))
+            index = self._add(self._box_factory.container(node, key, parent, buttons=_container_buttons(bodies)))
             for graph in graphs:
                 yield self._open(level, node, graph, index, alone=len(graphs) == 1)
         else:
             buttons = _node_buttons(bodies, function)
-            index = self._add(self._cards.node(node, key, parent, buttons, self._tags(level, node)))
+            index = self._add(self._box_factory.node(node, key, parent, buttons, self._tags(level, node)))
         level.boxes[node] = index
         self._claim(level, node, index)
         for value in node.inputs:
@@ -306,7 +306,9 @@ class DrawingBuilder:
         instance = (level.instance, node, graph)
         container = index
         if not alone:
-            container = self._add(self._cards.container(graph, instance, index, title=name_of(graph), buttons=("○",)))
+            container = self._add(
+                self._box_factory.container(graph, instance, index, title=name_of(graph), buttons=("○",))
+            )
         outer = level if graph.owner is node else None
         return self._level(graph, instance, container, outer)
 
@@ -334,9 +336,9 @@ class DrawingBuilder:
             if place[1]:
                 key = (level.instance, part.path)
                 if key in self._expanded:
-                    place = (self._add(self._cards.container(part, key, place[0])), True)
+                    place = (self._add(self._box_factory.container(part, key, place[0])), True)
                 else:
-                    place = (self._add(self._cards.group(part, key, place[0], level.hidden)), False)
+                    place = (self._add(self._box_factory.group(part, key, place[0], level.hidden)), False)
             level.places[part] = place
         return place
 
@@ -366,7 +368,7 @@ class DrawingBuilder:
             if not index % _SLICE:
                 yield
             key = (level.instance, value, index)
-            pill = self._add(self._cards.pill(Kind.OUTPUT, value, key, level.container, self._type_of(value)))
+            pill = self._add(self._box_factory.pill(Kind.OUTPUT, value, key, level.container, self._type_of(value)))
             found = self._source(level, value) if value.initializer is None else None
             if found is not None:
                 self._connect(found[0], pill, value, dashed=found[1], at=(0, 1))
@@ -434,7 +436,7 @@ class DrawingBuilder:
             outer = outer.outer
         # A body shown alone uses outer values; a broken file uses undefined names.
         key = (level.instance, value, "outer")
-        pill = self._add(self._cards.pill(Kind.OUTER, value, key, level.container, self._type_of(value)))
+        pill = self._add(self._box_factory.pill(Kind.OUTER, value, key, level.container, self._type_of(value)))
         level.sources[value] = pill
         return pill, True
 

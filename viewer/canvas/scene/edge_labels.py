@@ -22,7 +22,7 @@ PADDING = 3.0
 _AWAY = 20.0
 _BESIDE = 3.0  # px from the line to the label's box; its text is PADDING further
 _ABOVE = 1.0
-_TURN = 4.0  # px by which a line must turn more to one side for its label to be on the other
+_LEAST_TURN = 4.0  # px by which a line must turn more to one side for its label to be on the other
 _PLACES = 5  # number of places tried along an edge
 _STEP = 24.0  # px between the places tried along an edge that runs to the right
 _WIDEST = 190.0
@@ -35,7 +35,7 @@ _T = np.linspace(0.0, 1.0, 17)[:, None]
 #: [17, 4] weights of the control points of a cubic piece at points along it
 _BERNSTEIN = np.hstack([(1 - _T) ** 3, 3 * _T * (1 - _T) ** 2, 3 * _T**2 * (1 - _T), _T**3])
 
-_STILL = 1e-9  # px, least extent of a part of a line along an axis, to avoid division by 0
+_EPSILON = 1e-9  # px, least extent of a part of a line along an axis, to avoid division by 0
 _MOST_LINES = 40  # with more pieces of lines at a place there is no room, nor further on: checking 300 takes 1 ms
 _TILE = 3000.0  # px; labels of larger areas are compared tile by tile
 
@@ -265,7 +265,7 @@ class EdgeLabels:
         low, high = np.array([left, top]), np.array([left + width, top + height])
         points = _BERNSTEIN @ self._scene.pieces[pieces]
         starts, ways = points[:, :-1].reshape(-1, 2), np.diff(points, axis=1).reshape(-1, 2)
-        ways = np.where(np.abs(ways) < _STILL, _STILL, ways)
+        ways = np.where(np.abs(ways) < _EPSILON, _EPSILON, ways)
         near, far = (low - starts) / ways, (high - starts) / ways  # where each part enters and leaves the box's range
         enters = np.maximum(np.minimum(near, far).max(1), 0.0)
         return bool((enters <= np.minimum(np.maximum(near, far).min(1), 1.0)).any())
@@ -281,12 +281,12 @@ class EdgeLabels:
             low, high = _extent(points, 1, y - height / 2, y + height / 2)
             top = round(y - height / 2)
             before, after = round(low - _BESIDE - width), round(high + _BESIDE)
-            return (before, top, width, height), (after, top, width, height), high - x <= x - low + _TURN
+            return (before, top, width, height), (after, top, width, height), high - x <= x - low + _LEAST_TURN
         x, y = _point_after(points, width / 2 + 8.0 + shift, axis=0)
         low, high = _extent(points, 0, x - width / 2, x + width / 2)
         left = round(x - width / 2)
         above, below = round(low - height - _ABOVE), round(high + _ABOVE)
-        return (left, above, width, height), (left, below, width, height), y - low > high - y + _TURN
+        return (left, above, width, height), (left, below, width, height), y - low > high - y + _LEAST_TURN
 
     def _decide(self, new: list[EdgeLabel], near: list[EdgeLabel]) -> None:
         """Choose the visible labels: those that cover no box, and no label of an earlier edge."""

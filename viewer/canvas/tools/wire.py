@@ -118,7 +118,7 @@ class WireTool(Tool):
             return WireTarget("")
         near = self._near_port(position)
         hit = near or self.view.hit(position)
-        if hit is None or hit.box < 0 or self.view.picker.is_ground(hit):
+        if hit is None or hit.box < 0 or self.view.picker.is_background(hit):
             return self._in_the_open(position)
         subject = scene.boxes[hit.box].subject
         kind = scene.boxes[hit.box].kind
