@@ -92,15 +92,16 @@ def test_choosing_in_the_outline_selects_and_the_other_way_round(qtbot, workspac
     assert workspace.selection.items == (inner,)
 
 
-def test_a_node_chosen_in_the_outline_comes_into_view_without_leaving_the_graph(qtbot, workspace, received):
+def test_a_node_chosen_in_the_outline_comes_into_view_also_in_a_body(qtbot, workspace, received):
     panel = shown(qtbot, OutlinePanel(workspace))
     revealed = received(workspace.navigation.reveal_requested)
     relu, _, branch = list(workspace.model.graph.nodes)[:3]
     panel.tree.setCurrentIndex(panel.model.index_of(relu))
     assert revealed == [relu]
-    panel.tree.setCurrentIndex(panel.model.index_of(branch.bodies[1].nodes.first))
-    assert workspace.graph is workspace.model.graph
-    assert revealed == [relu]
+    inner = branch.bodies[1].nodes.first
+    panel.tree.setCurrentIndex(panel.model.index_of(inner))
+    assert workspace.graph is branch.bodies[1]
+    assert revealed == [relu, inner]
 
 
 def test_a_double_click_opens_the_graph(qtbot, workspace):
