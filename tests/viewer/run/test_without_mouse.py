@@ -7,11 +7,9 @@ from PySide6.QtGui import QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog
 
-from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.io.reader.read import load
-from tests.viewer.held import let_readers_end
-from tests.viewer.run.run_actions import idle, make_bad, make_finite, node, opened, value
+from tests.viewer.run.run_actions import idle, make_finite, node, opened
 
 
 class Keys:
@@ -86,80 +84,6 @@ def answer(monkeypatch, dialog, path):
     monkeypatch.setattr(QFileDialog, dialog, lambda *_: reply)
 
 
-def test_inputs_breakpoints_steps_and_limits(window, workspace, keys):
-    runs = workspace.runs
-    keys.press("Ctrl+Shift+R")
-    keys.call("Source of x", "Run panel")
-    keys.press("Down", "Return")
-    keys.wait(lambda: isinstance(runs.inputs.source("x"), Constant))
-    keys.call("Constant for x", "Run panel")
-    keys.press("Ctrl+A")
-    keys.type("-1")
-    keys.press("Return")
-    assert runs.inputs.source("x") == Constant(-1)
-    keys.call("Size of N", "Run panel")
-    keys.type("2")
-    keys.press("Return")
-    assert runs.inputs.symbols() == {"N": 2}
-    keys.call("Time limit", "Run panel")
-    keys.type("60")
-    keys.press("Return")
-    assert runs.inputs.time_limit == 60
-    keys.call("Break When a Value Is Not Finite")
-    keys.press("F6")
-    keys.wait(lambda: runs.is_paused and not workspace.tasks.running)
-    assert runs.paused_at is node(workspace, "relu")
-    keys.press("F10")
-    keys.wait(lambda: runs.is_paused and runs.paused_at is node(workspace, "mean") and not workspace.tasks.running)
-    keys.call("Remove All Breakpoints")
-    with keys.qtbot.waitSignal(workspace.results.run_finished):
-        keys.press("F8")
-    idle(keys.qtbot, workspace)
-    walk_to(keys, workspace, "mean")
-    keys.press("F9")
-    assert [one.node for one in runs.breakpoints.all] == [node(workspace, "mean")]
-    keys.press("F9")
-    with keys.qtbot.waitSignal(workspace.results.run_finished):
-        keys.press("Ctrl+F6")
-
-
-def test_a_tensor_is_seen_walked_sliced_pinned_and_written(window, workspace, keys, monkeypatch, tmp_path):
-    make_finite(workspace)
-    run(keys, workspace)
-    walk_to(keys, workspace, "conv")
-    keys.press("Ctrl+Shift+T")
-    panel = window.docks.panel("tensor")
-    pane = panel.pane
-    keys.wait(lambda: pane.target is not None and pane.target.value is value(workspace, "c") and pane.view is not None)
-    keys.call("Values as Heat map")
-    keys.wait(pane.picture.hasFocus)
-    keys.wait(lambda: pane.picture.picture is not None and pane.picture.picture.index(0, 0) == (0, 0, 0, 0))
-    keys.press("Shift+Right", "Shift+Right", "Shift+Down", "+", "+")
-    assert pane.picture.cell_text.startswith("[0, 0, 1, 1] = ")
-    assert pane.picture.visible_part() != (0, 0, 1, 1)
-    keys.press("Return", "Ctrl+Alt+F")
-    element = window.docks.panel("element")
-    keys.wait(lambda: element.traced == (value(workspace, "c"), (0, 0, 1, 1)) and element.trace is not None)
-    keys.call("Position along axis 1", "Tensor panel")
-    keys.press("Up", "Up")
-    assert pane.slices.slice.fixed[1] == 2
-    keys.call("Pin Tensor")
-    assert len(panel.panes) == 2
-    keys.call("Unpin c", "Tensor panel")
-    keys.wait(lambda: len(panel.panes) == 1)
-    keys.call("Logarithmic", "Tensor panel")
-    assert pane.facts.histogram.logarithmic
-    keys.call("Copy Values as Text")
-    keys.wait(lambda: QApplication.clipboard().text().startswith("["))
-    keys.call("Copy Picture of Values")
-    assert QApplication.clipboard().image().size() == pane.picture.image.size()
-    answer(monkeypatch, "getSaveFileName", tmp_path / "c.npy")
-    keys.call("Export Values")
-    keys.wait((tmp_path / "c.npy").exists)
-    idle(keys.qtbot, workspace)
-    np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), workspace.results.value_of(value(workspace, "c")))
-
-
 def test_an_edit_runs_live_and_before_and_after_are_seen(window, workspace, keys):
     make_finite(workspace)
     run(keys, workspace)
@@ -188,61 +112,6 @@ def test_an_edit_runs_live_and_before_and_after_are_seen(window, workspace, keys
         assert pane.mode_box.currentIndex() == mode
     keys.press("Ctrl+Z")
     assert workspace.results.current is first
-
-
-def test_the_origin_of_a_nan_is_found_and_followed(window, workspace, keys):
-    make_bad(workspace)
-    run(keys, workspace)
-    keys.press("Ctrl+Alt+N")
-    keys.wait(lambda: window.docks.panel("element") is not None and window.docks.panel("element").trace is not None)
-    panel = window.docks.panel("element")
-    assert workspace.selection.items == (node(workspace, "log"),)
-    keys.wait(lambda: panel.traced[0] is value(workspace, "l") and panel.trace is not None)
-    idle(keys.qtbot, workspace)
-    keys.call("Inputs that reach the element", "Element panel")
-    keys.press("Return")
-    keys.wait(lambda: panel.traced[0] is value(workspace, "c"))
-    idle(keys.qtbot, workspace)
-    keys.call("Back to the previous element", "Element panel")
-    keys.wait(lambda: panel.traced[0] is value(workspace, "l"))
-
-
-def test_values_are_compared_watched_and_profiled(window, workspace, keys):
-    make_finite(workspace)
-    run(keys, workspace)
-    keys.call("Compare With This Run in int8")
-    panel = window.docks.panel("compare")
-    keys.wait(lambda: bool(panel.rows) and not workspace.tasks.running)
-    let_readers_end(keys.qtbot)
-    assert panel.first is None, "within what 8 bits explain"
-    keys.call("Relative tolerance", "Compare panel")
-    keys.type("0.00001")
-    keys.press("Return")
-    let_readers_end(keys.qtbot)
-    keys.call("First Divergence", "Run")
-    assert workspace.selection.items == (value(workspace, panel.first.name),)
-    keys.call("Relative tolerance", "Compare panel")
-    keys.press("Ctrl+A")
-    keys.type("100")
-    keys.press("Return")
-    assert panel.first is None
-    walk_to(keys, workspace, "fc")
-    keys.press("Ctrl+Alt+W")
-    assert value(workspace, "y") in workspace.results.pinned
-    keys.call("Stop Watching Value")
-    assert not workspace.results.pinned
-    keys.call("Profile")
-    profile = window.docks.panel("profile")
-    keys.call("View of the profile", "Profile panel")
-    keys.press("Down", "Down", "Return")
-    let_readers_end(keys.qtbot)
-    keys.call("Memory over the run", "Profile panel")
-    keys.wait(profile.memory.curve.hasFocus)
-    keys.press(*["Left"] * 9, "Return")
-    first = workspace.results.node_by_number(profile.memory.curve.moments[0].node)
-    assert workspace.selection.items == (first,)
-    keys.call("Colour by Multiply-adds")
-    assert workspace.runs.overlays.kind == "macs"
 
 
 def test_a_folder_is_tested_and_a_run_is_kept_and_taken_up(window, workspace, keys, net, monkeypatch, tmp_path):
