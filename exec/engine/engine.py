@@ -252,15 +252,15 @@ class Engine:
         entries, outlines, folded = self.cache.entries, self.cache.outlines, self.library.folded
         run, producers, constants = self.cache.run, plan.producers, state.tokens
         for step in reversed(plan.steps):
-            index = step.index
+            index, token = step.index, step.token
             if not wanted[index] and targets is not None:
                 continue
-            token = step.token
             if token and not step.inputs & absent:
                 entry = entries.get(token)
                 if entry is not None:
                     entry.run = run
-                    fill(step, slots, entry.values)
+                    for slot, value in zip(step.outs, entry.values, strict=True):
+                        slots[slot] = value
                     kept[index] = entry
                     continue
                 if constants[index] and token in folded:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 from onnx_workbench.exec.engine.operations import AROUND, NO_ENVIRONMENT, Environment, Library, Operation, resolve
 from onnx_workbench.exec.engine.plan import BodyPlan, Plan, PlanStep, StepContext
@@ -17,7 +19,7 @@ from onnx_workbench.exec.engine.snapshot import (
     ModelSnapshot,
     NodeSnapshot,
 )
-from onnx_workbench.exec.results.slot_map import NONE_SLOT, Path, ValueKey
+from onnx_workbench.exec.results.slot_map import NONE_SLOT, Path
 from onnx_workbench.exec.values.limits import checkpoint
 from onnx_workbench.model.analysis.call_graph import expanded_sizes
 from onnx_workbench.model.schemas import registry as schemas
@@ -27,17 +29,22 @@ from onnx_workbench.model.schemas import traits
 MAX_EXPANDED = 200_000
 MAX_CALL_DEPTH = 100
 
-#: Steps between two checks of the limits of the run that is planned.
-_CHECK_INTERVAL = 1024
+#: Nodes between two checks of the limits of the run that is planned, and between two marks.
+_INTERVAL = 64
 
 
 def compile_model(
     snapshot: ModelSnapshot, library: Library, *, seed: int = 0, fed: frozenset[int] = frozenset()
 ) -> Plan:
-    """Return the plan of a model's graph; `fed` are initializers replaced by inputs. Checks this thread's limits."""
+    """Return the plan of a model's graph; `fed` are initializers replaced by inputs. Checks this thread's limits.
+
+    Of a model that was compiled before, only what follows the first node that an edit has changed is compiled again.
+    """
     library.use(snapshot)
     compiler = Compiler(library, snapshot.functions, snapshot.names, seed, snapshot.ir_version)
-    return compiler.root(snapshot.graph, snapshot.opset_imports, fed)
+    plan = compiler.root(snapshot.graph, snapshot.opset_imports, fed, before=library.compiler)
+    library.compiler = compiler
+    return plan
 
 
 def compile_expansion(
@@ -76,26 +83,36 @@ class LoweringScope:
         self.context = context  # identifies functions and opsets, on which nodes with bodies depend
 
 
+@dataclass(slots=True)
 class _Extent:
-    """Number of steps of a plan and the plans of its bodies, and of the steps within calls of functions."""
+    """Number of nodes within calls of functions in a plan and the plans of its bodies."""
 
-    __slots__ = ("called", "expected", "steps")
+    called: int = 0  # so far
+    expected: int = 0  # that all calls expand to
 
-    def __init__(self) -> None:
-        self.steps = 0
-        self.called = 0
-        self.expected = 0  # that all calls expand to
 
-    def grow(self, *, called: bool) -> None:
-        """Count a step. Raises Cancelled, or LimitError past the time limit of the run."""
-        self.steps += 1
-        self.called += called
-        if not self.steps % _CHECK_INTERVAL:
-            checkpoint()
+class Mark(NamedTuple):
+    """What a compiler had collected before the node of the main graph with index `nodes`: numbers of entries."""
+
+    nodes: int
+    size: int
+    steps: int
+    constants: int
+    tokens: int
+    varying: int
+    values: int  # of the main graph
+    scopes: int
+    bodied: int
+    notes: int
+    called: int
 
 
 class Compiler:
-    """Compiles one graph: collects its slots and steps, then makes the Plan."""
+    """Compiles one graph: collects its slots and steps, then makes the Plan.
+
+    What it collects only grows, so the compiler of the model after an edit can take over what the one before had
+    collected before the first node that is different: see Mark.
+    """
 
     def __init__(
         self,
@@ -118,12 +135,17 @@ class Compiler:
         self.tokens: dict[int, int] = {NONE_SLOT: 0}
         self.varying: dict[int, int] = {}  # slot → mask of the inputs of the graph that its content depends on
         self.undefined: dict[int, int] = {}
-        self.slots: dict[ValueKey, int] = {}
+        self.scopes: list[LoweringScope] = []
+        self.bodied: list[int] = []
         self.notes: list[str] = []
         self._depth: list[FunctionKey] = []
         self._extent = _Extent()
         self._assumed: set[str] = set()
         self._repeats = False  # the graph may run several times in a run, with different random numbers each time
+        self._key: Any = None  # what all steps depend on
+        self._graph: GraphSnapshot | None = None
+        self._marks: list[Mark] = []
+        self._begin = 0  # the first node of the main graph that is not taken over
 
     # -- graphs ----------------------------------------------------------------------------------------------
 
@@ -133,12 +155,53 @@ class Compiler:
         imports: Mapping[str, int],
         fed: frozenset[int],
         environment: Environment = NO_ENVIRONMENT,
+        before: Compiler | None = None,
     ) -> Plan:
-        """Return the plan of a graph that is not a body."""
+        """Return the plan of a graph that is not a body; `before` may have compiled parts of it."""
         self._extent.expected = _expanded_steps(graph, self.functions)
-        functions = tuple(f.uid for f in self.functions.values())
-        scope = LoweringScope((), environment, imports, (functions, tuple(imports.items())))
+        context = tuple(f.uid for f in self.functions.values()), tuple(imports.items())
+        scope = LoweringScope((), environment, imports, context)
+        initializers = [value for value, _ in graph.initializers]
+        self._key, self._graph = (context, self.seed, self.ir_version, fed, graph.inputs, initializers), graph
+        if before is not None and before._key == self._key:
+            self._take_over(before, graph, scope)
         return self.finish(graph, scope, fed)
+
+    def _take_over(self, before: Compiler, graph: GraphSnapshot, scope: LoweringScope) -> None:
+        """Take over what `before` collected up to the last mark before the first node that is different now."""
+        old = before._graph
+        assert old is not None
+        pairs = zip(old.initializers, graph.initializers, strict=True)
+        changed = {value for (_, was), (value, tensor) in pairs if was != tensor}
+        same = 0
+        for was, node in zip(old.nodes, graph.nodes, strict=False):
+            if was.uid != node.uid or (changed and not changed.isdisjoint(self._needs(node))):
+                break
+            same += 1
+        self._marks = [mark for mark in before._marks if mark.nodes <= same]
+        if not self._marks:
+            return
+        mark = self._marks.pop()  # set again at that node
+        self.size, self.steps, self._extent.called = mark.size, before.steps[: mark.steps], mark.called
+        self.constants, self.tokens, self.varying, scope.slots = (
+            dict(islice(entries.items(), count))
+            for entries, count in (
+                (before.constants, mark.constants), (before.tokens, mark.tokens), (before.varying, mark.varying),
+                (before.scopes[0].slots, mark.values),
+            )
+        )  # fmt: skip
+        self.scopes = before.scopes[1 : mark.scopes]
+        self.bodied, self.notes = before.bodied[: mark.bodied], before.notes[: mark.notes]
+        self._begin = mark.nodes
+
+    def _mark(self, index: int, scope: LoweringScope) -> None:
+        """Set a mark before a node of the main graph."""
+        self._marks.append(
+            Mark(
+                index, self.size, len(self.steps), len(self.constants), len(self.tokens), len(self.varying),
+                len(scope.slots), len(self.scopes), len(self.bodied), len(self.notes), self._extent.called,
+            )
+        )  # fmt: skip
 
     def body(self, attribute: str, graph: GraphSnapshot, scope: LoweringScope, captured: Mapping[int, int]) -> BodyPlan:
         """Return the plan of a body; `captured` are the values it reads from outer scopes, and their slots there."""
@@ -154,6 +217,7 @@ class Compiler:
                 inner.undefined[own] = value
         changing = [own for _, own in captures if own not in inner.tokens]
         plan = inner.finish(graph, scope, frozenset(graph.inputs), changing)
+        self.notes += plan.notes
         return BodyPlan(
             attribute, plan, tuple(captures),
             tuple(map(plan.name, graph.inputs)), tuple(map(plan.name, graph.outputs)),
@@ -164,6 +228,7 @@ class Compiler:
         self, graph: GraphSnapshot, scope: LoweringScope, fed: frozenset[int], changing: Sequence[int] = ()
     ) -> Plan:
         """Compile a graph in a scope that has the captured values; `changing` are the non-constant captured slots."""
+        self.scopes.insert(0, scope)
         inputs = tuple(self._slot(scope, v) for v in graph.inputs)
         for value, tensor in graph.initializers:
             if value not in fed:
@@ -174,11 +239,12 @@ class Compiler:
         outputs = tuple(self._read(scope, v) for v in graph.outputs)
         steps = tuple(self.steps)
         return Plan(
-            steps, self.size, inputs, outputs, self.constants, self.tokens, self.undefined, self.slots,
+            steps, self.size, inputs, outputs, self.constants, self.tokens, self.undefined,
+            slots={(s.path, value): slot for s in self.scopes for value, slot in s.slots.items() if value != ABSENT},
             producers={slot: step.index for step in steps for slot in step.outs if slot},
-            bodied=tuple(step.index for step in steps if step.bodies or step.operation.expands),
+            bodied=tuple(self.bodied),
             input_bits={slot: self.varying[slot] for slot in inputs if slot in self.varying},
-            varying=(*inputs, *changing), names=self.names, notes=tuple(self.notes),
+            varying=(*inputs, *changing), names=self.names, notes=tuple(dict.fromkeys(self.notes)),
         )  # fmt: skip
 
     def _number_inputs(self, graph: GraphSnapshot, scope: LoweringScope, fed: frozenset[int]) -> None:
@@ -192,7 +258,7 @@ class Compiler:
     def _slot(self, scope: LoweringScope, value: int) -> int:
         slot = scope.slots.get(value)
         if slot is None:
-            slot = scope.slots[value] = self.slots[scope.path, value] = self.size
+            slot = scope.slots[value] = self.size
             self.size += 1
         return slot
 
@@ -210,26 +276,27 @@ class Compiler:
     # -- nodes -----------------------------------------------------------------------------------------------
 
     def _nodes(self, graph: GraphSnapshot, scope: LoweringScope) -> None:
-        ordered, cyclic = self._order(graph, scope)
+        """Add the steps of the nodes in topological order: that of the file as far as possible."""
+        self._extent.called += len(graph.nodes) if self._depth else 0
+        nodes, is_defined, is_main = graph.nodes, scope.slots.__contains__, graph is self._graph
+        begin = self._begin if is_main else 0
+        for index, node in enumerate(nodes[begin:], begin):
+            if not index % _INTERVAL:
+                checkpoint()
+                if is_main and not self.undefined:
+                    self._mark(index, scope)
+            if not all(map(is_defined, self._needs(node) if node.attributes else node.inputs)):
+                break
+            self.node(node, scope)
+        else:
+            return
+        ordered, cyclic = self._sort(nodes[index:])
         for node in ordered:
             self.node(node, scope)
         if cyclic:
             text = " → ".join(n.title for n in [*cyclic[0], cyclic[0][0]])
             for node in cyclic[1]:
                 self._add_failing(node, scope, f"it is part of, or needs, a cycle of nodes: {text}")
-
-    def _order(
-        self, graph: GraphSnapshot, scope: LoweringScope
-    ) -> tuple[Sequence[NodeSnapshot], tuple[list[NodeSnapshot], list[NodeSnapshot]] | None]:
-        """Return the nodes in topological order (file order if possible), and a cycle with the nodes left, or None."""
-        defined = set(scope.slots)
-        for node in graph.nodes:
-            if not defined.issuperset(self._needs(node)):
-                break
-            defined.update(node.outputs)
-        else:
-            return graph.nodes, None
-        return self._sort(graph)
 
     def _needs(self, node: NodeSnapshot) -> Sequence[int]:
         bodies = node.bodies
@@ -238,9 +305,9 @@ class Compiler:
         return [*node.inputs, *(v for body in bodies for v in self.library.free_values(body))]
 
     def _sort(
-        self, graph: GraphSnapshot
+        self, nodes: Sequence[NodeSnapshot]
     ) -> tuple[list[NodeSnapshot], tuple[list[NodeSnapshot], list[NodeSnapshot]] | None]:
-        nodes = graph.nodes
+        """Return the nodes in topological order, and a cycle with the nodes left, or None."""
         producer = {v: i for i, node in enumerate(nodes) for v in node.outputs if v != ABSENT}
         needs = [{producer[v] for v in self._needs(node) if v in producer} for node in nodes]
         users: list[list[int]] = [[] for _ in nodes]
@@ -252,6 +319,7 @@ class Compiler:
         heapify(ready)
         order = []
         while ready:
+            checkpoint()
             index = heappop(ready)
             order.append(nodes[index])
             for user in users[index]:
@@ -274,12 +342,13 @@ class Compiler:
         operation = self.library.operation(node, opset, scope.environment, scope.context)
         slots = scope.slots
         ins = tuple([slots[v] if v in slots else self._read(scope, v) for v in node.inputs])
-        kernel = operation.kernel
-        if operation.problem or kernel is None:
-            self._emit(node, scope, operation, ins)
-            return
-        captured, bodies = self._bodies(operation, scope) if operation.bodies else ((), ())
-        self._emit(node, scope, operation, tuple(kernel.arguments(ins)), captured, bodies)
+        captured: tuple[int, ...] = ()
+        bodies: tuple[BodyPlan, ...] = ()
+        if not operation.problem and operation.kernel is not None:
+            if operation.bodies:
+                captured, bodies = self._bodies(operation, scope)
+            ins = tuple(operation.kernel.arguments(ins))
+        self._emit(node, scope, operation, ins, captured, bodies)
 
     def _label(self, node: NodeSnapshot, scope: LoweringScope) -> str:
         """Return the label that seeds the random numbers of a node, the same in every process.
@@ -302,39 +371,46 @@ class Compiler:
         captured: tuple[int, ...] = (),
         bodies: tuple[BodyPlan, ...] = (),
     ) -> None:
-        self._extent.grow(called=bool(self._depth))
-        outs = tuple([self._define(scope, v) for v in node.outputs])
-        intern, tokens, varying = self.library.token, self.tokens, self.varying
-        key, context, token, inputs = operation.number, None, 0, 0
-        if not operation.problem and (operation.takes_context or bodies or operation.expands):
-            context = StepContext(self._label(node, scope), self.seed, scope.imports)
-            key = intern((key, (context.label, self.seed)))
-        varies = self._repeats and (traits.find(node.op_type, node.domain).is_stochastic or bodies or operation.expands)
-        reads = ins + captured if captured else ins
+        outs = tuple([self._define(scope, value) for value in node.outputs])
+        index, key, context, token, inputs = len(self.steps), operation.number, None, 0, 0
+        if not operation.problem:
+            if operation.takes_context or bodies or operation.expands:
+                context = StepContext(self._label(node, scope), self.seed, scope.imports)
+                key = self.library.token((key, (context.label, self.seed)))
+            if not self._repeats or not (bodies or operation.expands or _is_stochastic(node)):
+                token, inputs = self._content(operation, key, ins + captured if captured else ins, outs)
+            if bodies or operation.expands:
+                self.bodied.append(index)
+        if operation.notes:
+            self.notes += [f"{node.title}: {note}" for note in operation.notes]
+        self.steps.append(
+            PlanStep(index, node, scope.path, operation, ins, outs, captured, bodies, context, key, token, inputs)
+        )
+
+    def _content(self, operation: Operation, key: int, reads: Sequence[int], outs: Sequence[int]) -> tuple[int, int]:
+        """Return token and inputs of a step, as in PlanStep, and set those of its outputs."""
+        tokens, varying, intern = self.tokens, self.varying, self.library.token
         read = [tokens.get(slot, -1) for slot in reads]
-        if not operation.problem and not varies and -1 not in read:
-            token = intern((key, *read))
-            for slot in reads:
-                if slot in varying:
-                    inputs |= varying[slot]
-            if operation.reads_around:
-                inputs |= AROUND
-            for index, slot in enumerate(outs):
-                if slot:
-                    tokens[slot] = intern((token, "output", index)) if index else token
-                    if inputs:
-                        varying[slot] = inputs
-        step = PlanStep(
-            len(self.steps), node, scope.path, operation, ins, outs, captured, bodies, context, key, token, inputs
-        )  # fmt: skip
-        self.steps.append(step)
+        if -1 in read:
+            return 0, 0
+        token, inputs = intern((key, *read)), AROUND if operation.reads_around else 0
+        for slot in reads:
+            if slot in varying:
+                inputs |= varying[slot]
+        for index, slot in enumerate(outs):
+            if slot:
+                tokens[slot] = intern((token, "output", index)) if index else token
+                if inputs:
+                    varying[slot] = inputs
+        return token, inputs
 
     def _define(self, scope: LoweringScope, value: int) -> int:
-        if value == ABSENT:
-            return NONE_SLOT
-        if self.undefined:
-            self.undefined.pop(scope.slots.get(value, NONE_SLOT), None)
-        return self._slot(scope, value)
+        slots, slot = scope.slots, self.size
+        if value in slots:
+            self.undefined.pop(slots[value], None)
+            return slots[value]
+        slots[value], self.size = slot, slot + 1
+        return slot
 
     def _opset(self, domain: str, scope: LoweringScope) -> int:
         opset = scope.imports.get(domain)
@@ -371,10 +447,10 @@ class Compiler:
         context = (scope.context, function.uid, tuple(imports.items()))
         path, calls = (*scope.path, node.node), (*scope.calls, node.ordinal)
         inner = LoweringScope(path, environment, imports, context, calls)
+        self.scopes.append(inner)
         for position, value in enumerate(body.inputs):
             given = node.inputs[position] if position < len(node.inputs) else ABSENT
             inner.slots[value] = self._read(scope, given)
-            self.slots[inner.path, value] = inner.slots[value]
         for value, tensor in body.initializers:
             self._constant(self._slot(inner, value), tensor)
         self._depth.append(function.key)
@@ -382,12 +458,7 @@ class Compiler:
         self._depth.pop()
         for value, result in zip(node.outputs, body.outputs, strict=False):
             if value != ABSENT:
-                self._alias(scope, value, self._read(inner, result))
-
-    def _alias(self, scope: LoweringScope, value: int, slot: int) -> None:
-        """Let a value of the caller share the slot of a value inside the function."""
-        scope.slots[value] = slot
-        self.slots[scope.path, value] = slot
+                scope.slots[value] = self._read(inner, result)  # they share a slot
 
     def _call_problem(self, node: NodeSnapshot, function: FunctionSnapshot) -> str:
         name = "::".join(part for part in (function.key[0], function.key[1]) if part)
@@ -436,6 +507,10 @@ def assumed_opset(domain: str, ir_version: int) -> int:
         if versions:
             return int(max(versions))
     return schemas.newest_opset(domain)
+
+
+def _is_stochastic(node: NodeSnapshot) -> bool:
+    return traits.find(node.op_type, node.domain).is_stochastic
 
 
 def _cycle(needs: Sequence[set[int]], left: set[int]) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onnx_workbench.exec.engine.input_types import attribute_misfit
 from onnx_workbench.exec.engine.snapshot import (
@@ -26,6 +26,9 @@ from onnx_workbench.exec.values.statistics import nbytes
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.attributes import AttributeKind
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+
+if TYPE_CHECKING:
+    from onnx_workbench.exec.engine.lowering import Compiler
 
 #: Attributes inside a function, by name: from its caller and its defaults.
 Environment = Mapping[str, AttributeSnapshot]
@@ -66,11 +69,7 @@ class Operation:
     expands: bool = False
     given: tuple[AttributeSnapshot, ...] = ()  # as in the file, references resolved
     reads_around: bool = False  # its outputs depend on more than its inputs
-
-    @property
-    def takes_context(self) -> bool:
-        """Whether the kernel takes a Context."""
-        return self.kernel is not None and self.kernel.takes_context
+    takes_context: bool = False  # the kernel takes a Context
 
 
 class Prepared(NamedTuple):
@@ -114,6 +113,7 @@ class Library:
         self.reads_on_demand = False  # weights stay in their file, see stored_weights; set before any is read
         self.folded_bytes = 0
         self.weight_bytes = 0  # of tensors read from the model and of prepared weights
+        self.compiler: Compiler | None = None  # the last one, of which the next may take over parts
         self._kept = LibrarySize()  # size after the last `retain`, see is_grown
 
     def token(self, content: Hashable) -> int:
@@ -270,6 +270,7 @@ class Library:
         operation.reads_around = (node.domain, node.op_type) in _READ_AROUND
         try:
             operation.kernel = _kernel(node.op_type, opset, node.domain)
+            operation.takes_context = operation.kernel.takes_context
         except MissingKernelError as error:
             from onnx_workbench.exec.engine.function_bodies import has_body
 

@@ -86,17 +86,7 @@ class Plan:
     input_bits: Mapping[int, int]  # slot of an input of the main graph → its bit in PlanStep.inputs
     varying: tuple[int, ...]  # of a body: inputs and captured slots that are not constant
     names: Mapping[int, str]  # of values, by number; a live view of the model
-    notes: tuple[str, ...]  # without those of operations
-
-    @cached_property
-    def all_notes(self) -> tuple[str, ...]:
-        """Notes for the user about the plan, its operations and those in bodies."""
-        notes = list(self.notes)
-        for step in self.steps:
-            notes += [f"{step.node.title}: {note}" for note in step.operation.notes]
-            for body in step.bodies:
-                notes += body.plan.all_notes
-        return tuple(dict.fromkeys(notes))
+    notes: tuple[str, ...]  # for the user, also about its bodies
 
     @cached_property
     def recorded(self) -> list[tuple[Path, int, int, bool]]:
@@ -116,7 +106,7 @@ class Plan:
         steps = self.steps
         table = Steps(
             Keys.of([(step.node.node, step.path) for step in steps]),
-            Lists.of([step.reads for step in steps]),
+            Lists.of([step.ins + step.captured if step.captured else step.ins for step in steps]),
             Lists.of([step.outs for step in steps]),
             np.array([bool(step.bodies) for step in steps], bool),
         )

@@ -403,7 +403,7 @@ class Stepper:
             peak_bytes=max(run.main.peak, run.main.held),
             memory=self._memory(),
             stopped=stopped,
-            notes=plan.all_notes,
+            notes=plan.notes,
             bodies=inside.values,
             inner=NodeTable.of(inside.nodes) if inside.nodes else NO_NODES,
             iterations=inside.iterations,

@@ -48,12 +48,10 @@ class Keys(ColumnTable):
     @classmethod
     def of(cls, keys: Iterable[tuple[int, tuple[int, ...]]]) -> Keys:
         """Make the keys of (number, path) pairs."""
-        paths: dict[tuple[int, ...], int] = {}
-        numbers: list[int] = []
-        calls: list[int] = []
-        for number, path in keys:
-            numbers.append(number)
-            calls.append(paths.setdefault(path, len(paths)))
+        rows = list(keys)
+        numbers, around = zip(*rows, strict=True) if rows else ((), ())
+        paths = {path: index for index, path in enumerate(dict.fromkeys(around))}
+        calls = [paths[path] for path in around]
         return cls(np.array(numbers, np.int64), np.array(calls, np.int32), tuple(paths))
 
     def __len__(self) -> int:
@@ -132,8 +130,8 @@ class Lists(ColumnTable):
     @classmethod
     def of(cls, lists: Sequence[Sequence[int]]) -> Lists:
         """Concatenate lists."""
-        slots = np.fromiter(chain.from_iterable(lists), np.int32)
-        return cls(slots, np.cumsum(np.fromiter(map(len, lists), np.int64, len(lists)), dtype=np.int64))
+        slots = np.array(list(chain.from_iterable(lists)), np.int32)
+        return cls(slots, np.cumsum(list(map(len, lists)), dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.ends)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from onnx_workbench.exec.engine.lowering import assumed_opset
+from onnx_workbench.exec.engine import lowering
+from onnx_workbench.exec.engine.lowering import assumed_opset, compile_model
+from onnx_workbench.exec.engine.operations import Library
+from onnx_workbench.exec.engine.plan import BodyPlan, Plan
+from onnx_workbench.exec.engine.snapshot import SnapshotCache
 from onnx_workbench.exec.session import Session
+from onnx_workbench.model.edits.attributes import set_attribute
+from onnx_workbench.model.edits.initializers import set_tensor
+from onnx_workbench.model.edits.nodes import delete_and_bridge, duplicate, move_before
+from onnx_workbench.model.edits.values import connect
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.graph import Model
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from tests.exec.texts import parse, states
 
 X = np.array([1.0, 2.0, 3.0], np.float32)
@@ -58,6 +70,89 @@ def test_a_cycle_is_named_and_the_rest_still_runs() -> None:
     assert {f.title for f in result.failures} >= {"first"}
     assert "first" in result.failures[0].reason
     assert "second" in result.failures[0].reason
+
+
+def content(plan: Plan) -> Any:
+    """All that a plan says, to compare it with another one made with the same library."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, BodyPlan):
+            return [value.attribute, value.captures, value.input_names, content(value.plan)]
+        if isinstance(value, tuple):
+            return [plain(item) for item in value]
+        return value
+
+    steps = [
+        (s.index, s.node.uid, s.path, s.operation.number, s.ins, s.outs, s.captured, plain(s.bodies), s.context, s.key,
+         s.token, s.inputs)
+        for s in plan.steps
+    ]  # fmt: skip
+    tables = plan.constants, plan.tokens, plan.undefined, plan.slots, plan.producers, plan.input_bits
+    return steps, plan.size, plan.inputs, plan.outputs, tables, plan.bodied, plan.varying, plan.notes
+
+
+EDITED = """g (float[3] x, bool t) => (float[3] y) <float[3] w = {1, 2, 3}, float[3] u = {4, 5, 6}>
+{
+    a = LeakyRelu <alpha = 0.5> (x)
+    b = Mul(a, w)
+    c = local.twice(b)
+    d = LeakyRelu <alpha = 0.25, unknown = 1> (c)
+    e = If (t) <then_branch = p () => (float[3] q) { q = Add(d, u) }, else_branch = n () => (float[3] m) { m = Neg(b) }>
+    f = local.twice(e)
+    h = LeakyRelu <alpha = 0.75> (f)
+    y = Add(h, u)
+}"""
+
+
+@given(st.data())
+def test_a_plan_after_edits_is_that_of_the_model_as_it_is(data: st.DataObject) -> None:
+    document = Document(parse(EDITED + FUNCTIONS, header=HEADER))
+    snapshots, library = SnapshotCache(document.model), Library()
+    graph = document.model.graph
+
+    def edit_once() -> None:
+        target = data.draw(st.sampled_from(list(graph.nodes)))
+        kind = data.draw(st.sampled_from(["attribute", "tensor", "delete", "duplicate", "move", "connect", "undo"]))
+        if kind == "undo":
+            document.undo()
+            return
+        with document.edit(kind) as edit:
+            match kind:
+                case "attribute":
+                    set_attribute(edit, target, "alpha", data.draw(st.sampled_from([0.5, 0.25])))
+                case "tensor":
+                    value = data.draw(st.sampled_from(list(graph.initializers)))
+                    set_tensor(edit, value, ArrayTensor(X * data.draw(st.integers(1, 3))))
+                case "delete":
+                    delete_and_bridge(edit, [target])
+                case "duplicate":
+                    duplicate(edit, [target])
+                case "move":
+                    move_before(edit, target, data.draw(st.sampled_from([*graph.nodes, None])))
+                case "connect":
+                    values = [*graph.inputs, *graph.initializers, *(v for n in graph.nodes for v in n.outputs if v)]
+                    connect(edit, target, 0, data.draw(st.sampled_from(values)))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lowering, "_INTERVAL", data.draw(st.sampled_from([1, 2, 64])))
+        for _ in range(data.draw(st.integers(1, 4))):
+            compile_model(snapshots.take(), library)
+            with suppress(ModelError):  # an edit that the model refuses
+                edit_once()
+        again = compile_model(snapshots.take(), library)
+        library.compiler = None
+        assert content(again) == content(compile_model(snapshots.take(), library))
+
+
+def test_an_edit_at_the_end_compiles_what_follows_it_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lowering, "_INTERVAL", 4)
+    document = Document(shuffled(list(range(20))))
+    snapshots, library = SnapshotCache(document.model), Library()
+    before = compile_model(snapshots.take(), library)
+    with document.edit("Rewire") as edit:
+        connect(edit, document.model.graph.nodes[17], 0, document.model.graph.inputs[0])
+    after = compile_model(snapshots.take(), library)
+    assert [a is b for a, b in zip(before.steps, after.steps, strict=True)] == [True] * 16 + [False] * 4
 
 
 FUNCTIONS = """
