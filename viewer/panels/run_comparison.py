@@ -138,6 +138,7 @@ class RunComparisonPanel(Panel):
     def _lay_out(self) -> None:
         self.setMinimumWidth(58 * self.fontMetrics().averageCharWidth())  # more lines would leave the table no room
         self.summary.setContentsMargins(8, 0, 8, 4)
+        self.table.setMinimumHeight(2 * self.fontMetrics().height())  # the text has the room first
         row = FlowLayout(6)
         row.setContentsMargins(6, 4, 6, 4)
         tolerances = labelled("relative", self.relative), labelled("absolute", self.absolute)
