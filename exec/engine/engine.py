@@ -20,12 +20,12 @@ from onnx_workbench.exec.engine.input_types import kind_of
 from onnx_workbench.exec.engine.lowering import compile_model
 from onnx_workbench.exec.engine.operations import AROUND, Library
 from onnx_workbench.exec.engine.plan import Plan, PlanStep
-from onnx_workbench.exec.engine.plan_state import Kinds, PlanState, fill
+from onnx_workbench.exec.engine.plan_state import Code, Kinds, PlanState, Schedule, fill
 from onnx_workbench.exec.engine.snapshot import ModelSnapshot
 from onnx_workbench.exec.engine.stepper import Request, RunOptions, Stepper
 from onnx_workbench.exec.engine.stored_weights import exceed_memory
 from onnx_workbench.exec.errors import LimitError
-from onnx_workbench.exec.inputs.feeds import HeldInput
+from onnx_workbench.exec.inputs.feeds import Feeds, HeldInput
 from onnx_workbench.exec.kernels.shared.scratch import working_bytes
 from onnx_workbench.exec.kernels.shared.weights import laid_out_bytes
 from onnx_workbench.exec.results.slot_map import ValueKey
@@ -38,6 +38,9 @@ from onnx_workbench.model.budget import process_budget, value_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.garbage import no_collection
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
+
+#: Plans that are kept, for undo and for other seeds.
+_PLANS = 4
 
 
 class Engine:
@@ -68,12 +71,15 @@ class Engine:
             self.library.refused = False
             self._plans.clear()
         key = (snapshot.uid, seed, fed)
-        state = self._plans.pop(key, None)
-        if state is None:
-            with no_collection():
-                state = PlanState(compile_model(snapshot, self.library, seed=seed, fed=fed), self.library)
-        self._plans[key] = state
-        while len(self._plans) > 4:
+        state = self._plans.get(key)
+        if state is not None:
+            self._plans[key] = self._plans.pop(key)
+            return state
+        with no_collection():
+            state = self._plans[key] = PlanState(
+                compile_model(snapshot, self.library, seed=seed, fed=fed), self.library
+            )
+        while len(self._plans) > _PLANS:
             del self._plans[next(iter(self._plans))]
         if self.library.is_grown:
             self._evict()
@@ -104,40 +110,39 @@ class Engine:
         Fetches or generates inputs whose handles this process holds. A run that is cancelled or times out during
         planning is returned as a stopped run without nodes.
         """
-        if any(isinstance(feed, HeldInput) for feed in request.feeds.values()):
-            from onnx_workbench.exec.inputs.recipe import value_of  # a circular import otherwise
-
-            made = {n: value_of(feed) if isinstance(feed, HeldInput) else feed for n, feed in request.feeds.items()}
-            request = replace(request, feeds=made)
         begun = time.perf_counter()
-        snapshot, feeds, options = request.snapshot, request.feeds, request.options
+        snapshot, options = request.snapshot, request.options
         deadline = None if options.time_limit is None else time.monotonic() + options.time_limit
         memory = min(process_budget(), options.memory_limit or process_budget())
         limits = Limits(value_limit() if options.max_tensor is None else options.max_tensor, deadline, progress, memory)
+        feeds, input_bytes = _made(request.feeds, memory)
+        if feeds is not request.feeds:
+            request = replace(request, feeds=feeds)
         self.cache.run += 1
-        fed = frozenset(value for value, _ in snapshot.graph.initializers if value in feeds)
+        fed = frozenset([value for value, _ in snapshot.graph.initializers if value in feeds])
         state = self._plan_within(limits, snapshot, options.seed, fed)
         if isinstance(state, str):
             return self._unplanned(request, state, begun)
         targets = _targets(state.plan, options)
-        _refuse_large(feeds, limits.memory)
         slots, kinds = self._assign_feeds(state, feeds, fresh=options.fresh)
-        schedule = None if self.cache.entries or self.cache.outlines else state.schedules.get(targets)
+        schedule = state.schedules.get(targets)
+        if self.cache.outlines or (self.cache.entries and targets is not None):
+            schedule = None  # values that are not kept need not be computed for those that are
         if schedule is None:
             needed, kept = self._needed(state, targets, slots)
         else:
-            needed, kept = schedule.steps, dict.fromkeys(schedule.folded)
+            code, kept = self._changed(schedule, _absent_inputs(state.plan, slots), slots)
+            needed = [one.step for one in code]
         _refuse_missing(state.plan, needed, slots, snapshot)
         run = Executor(state, slots, limits=limits, ceiling=max(self.budget, 1), observer=observer)
-        stepper = Stepper(self, request, run, kept, kinds, begun)
-        stepper.input_bytes = sum(nbytes(self._feeds[value]) for value in feeds if value in self._feeds)
-        self._count_memory(run, stepper.input_bytes)
+        stepper = Stepper(self, request, run, kept, kinds, begun, input_bytes)
+        self._count_memory(run, input_bytes)
         if schedule is None:
             with no_collection():
                 stepper.prepare(needed, targets)
-            self._count_memory(run, stepper.input_bytes)
+            self._count_memory(run, input_bytes)
         else:
-            run.code, run.keep = schedule.code, schedule.keep
+            run.code, run.keep = code, schedule.keep
         run.main.checks_types = not state.accepts(kinds)
         if options.watched:
             stepper.reopen_constants()
@@ -150,9 +155,10 @@ class Engine:
         """
         limits = run.limits
         limits.working = limits.most_working = working_bytes(limits.memory // 8)
-        limits.fixed = limits.most_fixed = 0
-        limits.reserve(input_bytes + self.library.weight_bytes + self.library.folded_bytes + laid_out_bytes())
-        old = self.cache.old_bytes
+        limits.fixed = limits.most_fixed = (
+            input_bytes + self.library.weight_bytes + self.library.folded_bytes + laid_out_bytes()
+        )
+        old = self.cache.old_bytes if self.cache.entries else 0
         if old > limits.left // 2:
             self.cache.evict_old()
             old = 0
@@ -195,31 +201,35 @@ class Engine:
         Values that depend on inputs which differ from those of earlier runs (all, if `fresh`) are released.
         """
         slots, of_values = state.template.copy(), state.plan.slots
-        given = {value: feed for value, feed in feeds.items() if ((), value) in of_values}
-        changed = AROUND
-        for value, feed in given.items():
+        kinds, changed = [], AROUND
+        for value, feed in feeds.items():
+            slot = of_values.get(((), value))
+            if slot is None:
+                continue
             known = self._feeds.get(value, MISSING)
             if not (known is feed or same_value(known, feed)):
                 is_fixed = isinstance(feed, np.ndarray) and feed.flags.owndata and not feed.flags.writeable
-                self._feeds[value] = feed if is_fixed else copy_value(feed)  # callers may change it
+                known = self._feeds[value] = feed if is_fixed else copy_value(feed)  # callers may change it
                 changed |= self.library.input_bit(value)
-            slots[of_values[(), value]] = self._feeds[value]
+            slots[slot] = self._feeds[value]
+            kinds.append((value, kind_of(feed)))
         if fresh:
             self.cache.clear()
             self._last = None
         else:
             self._store_last_run(changed)
-        return slots, tuple([(value, kind_of(feed)) for value, feed in given.items()])
+        return slots, tuple(kinds)
 
     def _store_last_run(self, changed: int) -> None:
         """Put the values of the last run into the cache, and release those that depend on changed inputs."""
         cache, run, self._last = self.cache, self._last, None
-        cache.drop(changed)
+        if cache.entries or cache.outlines:
+            cache.drop(changed)
         if run is None:
             return
         slots, folded = run.slots, run.state.folded
-        for position in range(len(run.stamps)):
-            step = run.code[position].step
+        for position, code in enumerate(run.code[: len(run.stamps)]):
+            step = code.step
             token = step.token
             if step.inputs & changed or not token or folded[step.index]:
                 continue
@@ -236,16 +246,33 @@ class Engine:
                 found = tuple(run.summaries.get(s) for s in outs)
                 if all(f is not None or not s for f, s in zip(found, outs, strict=True)):
                     cache.outlines[token] = CacheOutline(found, seconds, run.sizes[position], cache.run, step.inputs)
-        cache.trim()
+        if cache.entries:
+            cache.trim()
+
+    def _changed(
+        self, schedule: Schedule, absent: int, slots: list[RuntimeValue]
+    ) -> tuple[list[Code], dict[int, CacheEntry | CacheOutline | None]]:
+        """Return what is to be run of a schedule, and by index the cached results of the other steps."""
+        kept: dict[int, CacheEntry | CacheOutline | None] = dict.fromkeys(schedule.folded)
+        entries, code = self.cache.entries, []
+        if not entries:
+            return schedule.code, kept
+        for one in schedule.code:
+            step = one.step
+            entry = None if step.inputs & absent else entries.get(step.token)
+            if entry is None:
+                code.append(one)
+                continue
+            entry.run = self.cache.run
+            kept[step.index] = entry
+            fill(step, slots, entry.values)
+        return code, kept
 
     def _needed(
         self, state: PlanState, targets: frozenset[int] | None, slots: list[RuntimeValue]
     ) -> tuple[list[PlanStep], dict[int, CacheEntry | CacheOutline | None]]:
         """Return the steps to run, and by index the cached results of the others (None: a folded constant)."""
-        plan, absent = state.plan, 0
-        for slot in plan.inputs:
-            if slots[slot] is MISSING:
-                absent |= plan.input_bits.get(slot, 0)
+        plan, absent = state.plan, _absent_inputs(state.plan, slots)
         wanted = _needed_steps(plan, targets)
         needed: list[PlanStep] = []
         kept: dict[int, CacheEntry | CacheOutline | None] = {}
@@ -280,6 +307,15 @@ class Engine:
         return needed[::-1], kept
 
 
+def _absent_inputs(plan: Plan, slots: list[RuntimeValue]) -> int:
+    """Return the mask of the inputs of the main graph that are not given."""
+    absent = 0
+    for slot in plan.inputs:
+        if slots[slot] is MISSING:
+            absent |= plan.input_bits.get(slot, 0)
+    return absent
+
+
 def _needed_steps(plan: Plan, targets: frozenset[int] | None) -> bytearray:
     """Return a flag for each step: whether its values themselves, not only summaries, are needed (outputs, targets)."""
     wanted = bytearray(len(plan.steps))
@@ -310,11 +346,22 @@ def _targets(plan: Plan, options: RunOptions) -> frozenset[int] | None:
     return frozenset(plan.producers[s] for s in slots if s in plan.producers)
 
 
-def _refuse_large(feeds: Mapping[int, RuntimeValue], memory: int) -> None:
-    size = sum(map(nbytes, feeds.values()))
+def _made(feeds: Feeds, memory: int) -> tuple[Feeds, int]:
+    """Return the feeds with inputs fetched or generated whose handles this process holds, and the bytes of all feeds.
+
+    ModelError if these are more than `memory`.
+    """
+    size = 0
+    for value, feed in feeds.items():
+        if isinstance(feed, HeldInput):
+            from onnx_workbench.exec.inputs.recipe import value_of  # a circular import otherwise
+
+            return _made({**feeds, value: value_of(feed)}, memory)
+        size += nbytes(feed)
     if size > memory:
         detail = f"They have {size:,} bytes, over the memory limit of {memory:,} bytes."
         raise ModelError("The inputs do not fit into the memory limit", detail)
+    return feeds, size
 
 
 def _refuse_missing(plan: Plan, needed: Sequence[PlanStep], slots: list[RuntimeValue], snapshot: ModelSnapshot) -> None:

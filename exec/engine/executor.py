@@ -86,7 +86,7 @@ class Executor:
         self.keep: set[int] | None = None  # slots never released; None: all, as long as the budget lasts
         self._frames: dict[int, Frame] = {}  # by id of the plan
         self._loops: dict[int, int] = {}  # iterations that had begun before the last loop, by id of the plan
-        self._tick = 0.0
+        self._tick = time.perf_counter() + TICK
         self._notified = 0
         self._notifying = threading.Lock()
         self._retried = -1  # position of the last step for which values were released
@@ -133,6 +133,11 @@ class Executor:
             if count is None:
                 self.notify()
             self._expected = None
+
+    @property
+    def is_flawless(self) -> bool:
+        """Whether it has computed all its steps, and all without a failure."""
+        return len(self.stamps) == len(self.code) and not (self.stopped or self.failures or self.dead)
 
     def _loop(self, code: Iterator[Code], current: ExecutorPass) -> None:
         """Compute steps of the graph, or of one iteration of a body. Raises the exceptions of kernels."""

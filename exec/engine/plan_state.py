@@ -322,7 +322,7 @@ class PlanState:
         self.activation.executor, self.activation.state, self.activation.slots = None, None, []
         for context in self.contexts.values():
             context.drawn = 0
-        for state in self.inner():
+        for state in self.inner() if self.plan.bodied else ():
             state.release()
 
 

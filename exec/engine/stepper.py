@@ -79,6 +79,7 @@ class Stepper:
         kept: dict[int, CacheEntry | CacheOutline | None],
         kinds: Kinds,
         begun: float,
+        input_bytes: int = 0,
     ) -> None:
         self._engine = engine
         self._request = request
@@ -90,7 +91,7 @@ class Stepper:
         self._kept = kept  # by index of the step; None: a folded constant
         self._kinds = kinds  # of the feeds
         self._begun = begun  # clock
-        self.input_bytes = 0
+        self._input_bytes = input_bytes
         self._left: float | None = None  # clock at the end of `_advance`
         self._costs: list[float] | None = None
         self._stops = Breakpoints(request.breakpoints, run.state.library.constant)
@@ -357,8 +358,7 @@ class Stepper:
             self._postpone_deadline(time.perf_counter() - self._left)
         run, options = self.run, self._options
         run.execute(count, self._expected)
-        is_whole = options.values is None and options.until is None
-        if is_whole and self.done and not (run.stopped or run.failures or run.dead):
+        if run.is_flawless and options.values is None and options.until is None:
             self.state.accept(self._kinds)
         self._left = time.perf_counter()
 
@@ -371,7 +371,7 @@ class Stepper:
     # -- results ---------------------------------------------------------------------------------------------
 
     def _memory(self) -> RunMemory:
-        limits, inputs = self.run.limits, self.input_bytes
+        limits, inputs = self.run.limits, self._input_bytes
         return RunMemory(limits.memory, limits.most_fixed - inputs, inputs, limits.most_working)
 
     def result(self) -> RunResult:
