@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
+from onnx_workbench.exec.engine.bodies import SubgraphPosition
 from onnx_workbench.exec.engine.plan import Plan, PlanStep
-from onnx_workbench.exec.engine.subgraph_breakpoints import SubgraphPosition
 from onnx_workbench.exec.results.slot_map import Path
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.exec.values.arrays import RuntimeValue

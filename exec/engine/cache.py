@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
-from onnx_workbench.exec.engine.subgraph_frames import SubgraphRecord
+from onnx_workbench.exec.engine.bodies import SubgraphRecord
 from onnx_workbench.exec.results.values import distinct_bytes
 from onnx_workbench.exec.values.arrays import RuntimeValue
 from onnx_workbench.exec.values.statistics import Summary

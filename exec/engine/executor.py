@@ -16,13 +16,20 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from onnx_workbench.exec.engine.bodies import (
+    BreakpointHit,
+    ExecutorPass,
+    Frame,
+    SubgraphObserver,
+    SubgraphRecord,
+    SubgraphStepper,
+    inside,
+)
 from onnx_workbench.exec.engine.failures import StepError, failure_of, refuse_large
 from onnx_workbench.exec.engine.input_types import check_types, kind_of
 from onnx_workbench.exec.engine.plan import PlanStep
 from onnx_workbench.exec.engine.plan_state import BodyCall, Code, PlanState
 from onnx_workbench.exec.engine.stored_weights import StoredWeight
-from onnx_workbench.exec.engine.subgraph_breakpoints import BreakpointHit, SubgraphObserver, SubgraphStepper
-from onnx_workbench.exec.engine.subgraph_frames import ExecutorPass, Frame, SubgraphRecord, inside
 from onnx_workbench.exec.errors import KernelError, LimitError, MemoryLimitError
 from onnx_workbench.exec.results.columns import Keys
 from onnx_workbench.exec.results.node_table import CODES, Failure, NodeTable, State

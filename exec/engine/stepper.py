@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onnx_workbench.exec.engine.bodies import SubgraphPosition, SubgraphRecord, in_iterations
 from onnx_workbench.exec.engine.breakpoints import Breakpoints, Condition
 from onnx_workbench.exec.engine.cache import CacheEntry, CacheOutline
 from onnx_workbench.exec.engine.executor import FOLD_LIMIT, Executor
-from onnx_workbench.exec.engine.iterations import in_iterations
 from onnx_workbench.exec.engine.plan import PlanStep
 from onnx_workbench.exec.engine.plan_state import Code, Kinds, Schedule
 from onnx_workbench.exec.engine.snapshot import ModelSnapshot
 from onnx_workbench.exec.engine.stored_weights import StoredWeight, held_constants, just_in_time
-from onnx_workbench.exec.engine.subgraph_breakpoints import SubgraphPosition
-from onnx_workbench.exec.engine.subgraph_frames import SubgraphRecord
 from onnx_workbench.exec.errors import LimitError
 from onnx_workbench.exec.inputs.feeds import Feeds
 from onnx_workbench.exec.results.node_table import CODES, NO_NODES, Failure, NodeTable, State

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -63,10 +62,11 @@ class NumKong:
 def numkong() -> NumKong:
     """Import NumKong and check its products against numpy's, once per process. Takes a tenth of a second."""
     try:
-        import numkong as library
+        import numkong as numkong_
     except ImportError:
         return NumKong("numpy (NumKong is not installed)")
-    name = f"NumKong {metadata.version(library.__name__)}"
+    library: Any = numkong_  # its type hints lack the version
+    name = f"NumKong {library.__version__}"
     there = {capability for capability, has in library.get_capabilities().items() if has}
     if not there & (_BYTE_INSTRUCTIONS | _VECTOR_INSTRUCTIONS):
         return NumKong(f"numpy ({name} has no kernels for this processor)")

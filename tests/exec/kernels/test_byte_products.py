@@ -220,7 +220,7 @@ def test_recurrent_layers(batch: int, hidden: int, activations: Any, per_column:
 
 
 def fake(name: str = "numkong", **parts: Any) -> Any:
-    return SimpleNamespace(__name__=name, **parts)
+    return SimpleNamespace(__name__=name, __version__="7.8.6", **parts)
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,6 @@ def fake(name: str = "numkong", **parts: Any) -> Any:
 )
 def test_numpy_multiplies_where_numkong_may_not(library: Any, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numkong", library)
-    monkeypatch.setattr(byte_products.metadata, "version", lambda _name: "7.8.6")
     found = numkong.__wrapped__()
     assert said in found.text
     assert not found.pays(1, 4096, 4096)
