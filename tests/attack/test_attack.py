@@ -147,6 +147,7 @@ def killed(folder: Path, seed: int, kills: int) -> None:
         assert not any(v.initializer.problem for v in found.graph.initializers if v.initializer is not None)
 
 
+@pytest.mark.long
 def test_a_kill_at_any_moment_leaves_a_whole_file(tmp_path: Path, seed: int) -> None:
     killed(tmp_path, seed, 2)
 
@@ -157,6 +158,7 @@ def test_two_hundred_kills_leave_a_whole_file(tmp_path: Path, seed: int) -> None
     killed(tmp_path, seed, 200)
 
 
+@pytest.mark.long
 def test_a_failing_call_leaves_a_whole_file(tmp_path: Path, seed: int) -> None:
     assert faulted(tmp_path, seed, 20, 1) == []
 
@@ -236,6 +238,7 @@ def children_of(process: int) -> list[int]:
     return found[1:]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only /proc tells")
 def test_a_killed_window_leaves_no_process(tmp_path: Path) -> None:
     path = tmp_path / "endless.onnx"
@@ -302,6 +305,7 @@ def test_random_hands_do_not_wait_for_a_menu_that_they_opened(qtbot: QtBot) -> N
     stuck.stop()
 
 
+@pytest.mark.long
 def test_random_hands_find_nothing(seed: int) -> None:
     monkey(seed, "--steps", "60")
 

@@ -140,6 +140,7 @@ def test_menus_and_keys_are_those_of_the_program(page: Path) -> None:
         assert keys in menu_paths()[path], (path, keys)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", sorted((DOCS / "panels").glob("*.md")), ids=name_of)
 def test_labels_in_bold_are_in_the_program(page: Path) -> None:
     for start, label in re.findall(r"(- )?\*\*([^*]+)\*\*", prose_of(page)):
@@ -164,6 +165,7 @@ COMMAND_PAGES = [page for page in WRITTEN if blocks(page, "sh")]
 PYTHON_PAGES = [page for page in WRITTEN if blocks(page, "python")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", COMMAND_PAGES, ids=name_of)
 def test_commands_run(page: Path, folder: Path, qapp: object) -> None:
     for line in "\n".join(blocks(page, "sh")).splitlines():
@@ -172,6 +174,7 @@ def test_commands_run(page: Path, folder: Path, qapp: object) -> None:
         assert main(arguments) == 0, line
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PYTHON_PAGES, ids=name_of)
 def test_python_runs(page: Path, folder: Path) -> None:
     for number, block in enumerate(blocks(page, "python")):
@@ -185,6 +188,7 @@ NETWORK = {"aiohttp", "ftplib", "http", "requests", "smtplib", "urllib", "webbro
 NETWORK_CLASSES = {"AF_INET", "AF_INET6", "QNetworkAccessManager", "QTcpSocket", "QTcpServer", "QUdpSocket"}
 
 
+@pytest.mark.long
 def test_the_program_opens_no_connection() -> None:
     """What the page about privacy says."""
     for top in ("model", "exec", "viewer", "packaging/launcher"):

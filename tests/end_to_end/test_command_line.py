@@ -50,6 +50,7 @@ def test_info_as_json_from_standard_input():
     assert facts["parameters"] == 5602
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("content", "said"),
     [(b"<!DOCTYPE html>", "HTML"), (b"", "empty"), (b"version https://git-lfs.github.com/spec/v1\n", "LFS")],
@@ -78,6 +79,7 @@ def test_texts_from_a_file_cannot_steer_the_terminal(tmp_path):
     assert "\\x1b[2Jgone\\u202e" in text
 
 
+@pytest.mark.long
 def test_what_the_output_cannot_say_is_escaped(tmp_path):
     import onnx
 
@@ -94,6 +96,7 @@ def test_what_the_output_cannot_say_is_escaped(tmp_path):
         assert json.loads(as_json.stdout)["doc_string"] == "\udcff\udcfe!!"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<"), ("pdf", b"%PDF")])
 def test_render_draws_a_model(tmp_path, suffix, magic):
     target = tmp_path / f"graph.{suffix}"
@@ -105,6 +108,7 @@ def test_render_draws_a_model(tmp_path, suffix, magic):
     assert target.read_bytes().startswith(magic)
 
 
+@pytest.mark.long
 def test_render_takes_an_inner_graph_by_name_and_says_which_there_are(tmp_path):
     target = tmp_path / "function.svg"
     assert workbench("render", SAMPLE, "-o", target, "--graph", "Normalize").returncode == 0
@@ -128,6 +132,7 @@ def test_every_command_explains_itself_and_refuses_nonsense(command, capsys):
         main([command, "--no-such-option"])
 
 
+@pytest.mark.long
 def test_help_lists_every_command_and_version_is_reported():
     text = workbench("--help").stdout.decode()
     assert all(command in text for command in COMMANDS)
@@ -164,6 +169,7 @@ def test_a_reader_that_leaves_early_is_no_error_message():
     assert result.stderr == b""
 
 
+@pytest.mark.long
 def test_values_go_to_a_pipe():
     import numpy as np
 
@@ -192,6 +198,7 @@ def test_info_imports_little():
         assert f"{name}'" not in imported
 
 
+@pytest.mark.long
 def test_run_imports_no_edits_and_no_operators_of_other_domains():
     command = [sys.executable, "-c", IMPORTED, "run", str(SAMPLE)]
     imported = subprocess.run(command, capture_output=True, check=True).stderr.decode()

@@ -106,6 +106,7 @@ def test_the_signature_is_checked_and_documented(written):
     assert {s.name for s in schemas.operators({"": 18, "my.ops": 2}) if s.domain == "my.ops"} == {"Twice", "SplitHalf"}
 
 
+@pytest.mark.long
 def test_the_worker_loads_what_the_program_has_loaded(written, model):
     path = str(written(EXAMPLE.read_text(encoding="utf-8")))
     session = WorkerSession(ow.load(model))
@@ -287,6 +288,7 @@ def operators_of(model):
     return [node.op_type for node in model.graph.nodes]
 
 
+@pytest.mark.long
 def test_its_pass_runs_with_the_others_and_only_where_it_is_wanted():
     extensions.load(EXAMPLE)
     model = parsed(PLAIN)
@@ -421,6 +423,7 @@ def return_it(document, selection):
         extensions.unload(extensions.loaded()[0].source)
 
 
+@pytest.mark.long
 def test_its_files_open_in_scripts_and_commands(tmp_path, capsys):
     path, out = tmp_path / "four.TWICE", tmp_path / "four.onnx"
     path.write_text("2\n")
@@ -525,6 +528,7 @@ def stop(array):
     assert array[0, 1] == 1
 
 
+@pytest.mark.long
 def test_loading_the_example_needs_no_qt():
     code = (
         "import sys; from onnx_workbench.model import extensions\n"

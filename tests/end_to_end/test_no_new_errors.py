@@ -121,6 +121,7 @@ def is_worse(path: Path, command: str, folder: Path) -> str:
     return ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", QUICK)
 def test_small_models(name: str, real_models, tmp_path: Path) -> None:
     path = real_models / name / "model.onnx"
@@ -214,6 +215,7 @@ def is_worse_by(path: Path, line: str, folder: Path) -> str:
     return ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", COMMAND_LINES)
 def test_commands_on_small_models(command: str, real_models, tmp_path: Path) -> None:
     paths = [real_models / name / "model.onnx" for name in QUICK]

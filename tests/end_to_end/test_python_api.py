@@ -64,6 +64,7 @@ print([name for name in heavy if name in sys.modules])
     assert python(code, tmp_path) == "[]"
 
 
+@pytest.mark.long
 def test_it_works_beside_modules_of_the_user_that_are_called_like_its_folders(tmp_path):
     for name in ("model", "exec", "viewer", "resources", "api", "edits", "pictures"):
         (tmp_path / f"{name}.py").write_text("raise RuntimeError('the module of the user was imported')")
@@ -82,6 +83,7 @@ if __name__ == "__main__":
     assert python(code, tmp_path) == "True True"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_each_function_says_what_it_does_and_its_example_holds(name, tmp_path, qapp):
     function = getattr(ow, name)

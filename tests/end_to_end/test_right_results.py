@@ -233,6 +233,7 @@ CASES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("text", "command", "sizes"), CASES.values(), ids=CASES)
 def test_what_is_written_computes_the_same(text, command, sizes, tmp_path):
     source, target = tmp_path / "in.onnx", tmp_path / "out.onnx"

@@ -64,6 +64,7 @@ def run(code: str, state: Path, **environment: str) -> subprocess.CompletedProce
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("names", [[], ["--sample"]], ids=["start page", "with a model"])
 def test_the_first_paint_needs_qt_alone(names, tmp_path):
     result = run(FIRST_PAINT.format(names=names), tmp_path)
@@ -73,6 +74,7 @@ def test_the_first_paint_needs_qt_alone(names, tmp_path):
     assert [name for name in HEAVY if name in loaded] == []
 
 
+@pytest.mark.long
 def test_showing_a_model_needs_no_executor_and_no_conversions(tmp_path):
     code = """
 import json, sys
@@ -177,6 +179,7 @@ window.tabs()[-1].workspace.tasks.start("Endless", work)
 """
 
 
+@pytest.mark.long
 def test_a_window_closes_while_work_that_cannot_be_stopped_goes_on(tmp_path):
     code = WHOLE_SESSION.format(names=["--sample"])
     busy = "".join(f"        {line}\n" for line in BUSY.strip().splitlines())
@@ -185,12 +188,14 @@ def test_a_window_closes_while_work_that_cannot_be_stopped_goes_on(tmp_path):
     assert (result.returncode, result.stdout) == (0, "['digits'] 17\n"), result.stderr
 
 
+@pytest.mark.long
 def test_a_session_with_a_file_that_is_not_there_says_so_and_stays(tmp_path):
     result = session([str(tmp_path / "none.onnx")], tmp_path / "state")
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith("none.onnx: ")
 
 
+@pytest.mark.long
 def test_a_state_folder_that_cannot_be_written_does_not_keep_the_program_from_starting(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("a file where the folder should be")
@@ -218,6 +223,7 @@ def short_path():
         yield Path(folder)
 
 
+@pytest.mark.long
 def test_a_second_start_hands_its_file_to_the_window_that_is_open(short_path):
     copy = short_path / "second.onnx"
     copy.write_bytes((REPOSITORY / "resources" / "sample" / "digits.onnx").read_bytes())
@@ -283,6 +289,7 @@ assert "numkong" not in sys.modules
 """
 
 
+@pytest.mark.long
 def test_only_runs_import_the_library_for_8_bit_products(tmp_path):
     result = run(WITHOUT_A_RUN, tmp_path)
     assert result.returncode == 0, result.stderr

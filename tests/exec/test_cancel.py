@@ -94,6 +94,7 @@ LONG: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("_cancelled")
 @pytest.mark.parametrize("kind", LONG)
 def test_a_long_kernel_is_cancelled_in_its_midst(kind: str) -> None:

@@ -70,6 +70,7 @@ def run_one(domain: str, op_type: str, inputs: list[Any], outputs: int, attribut
     return Session(model).run(given_, **LIMITS)
 
 
+@pytest.mark.long
 @settings(max_examples=examples(600))
 @given(st.data())
 def test_any_operator_with_any_values_ends_in_a_result(data: st.DataObject) -> None:
@@ -120,6 +121,7 @@ def mutated(data: st.DataObject, case: Any) -> tuple[onnx.ModelProto, list[Any]]
     return proto, feeds
 
 
+@pytest.mark.long
 @settings(max_examples=examples(400))
 @given(st.data())
 def test_cases_with_hostile_numbers_end_in_a_result(data: st.DataObject) -> None:
@@ -487,6 +489,7 @@ def test_calls_that_grow_without_measure_end_in_a_named_error(in_bodies: bool, m
     assert f"calls of functions expand to {count:,} nodes; expected at most 2,000" in str(result.failures[0])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("levels", "in_bodies"), [(12, False), (6, True)])
 def test_planning_heeds_the_time_limit_and_cancellation(levels: int, in_bodies: bool) -> None:
     session, feeds = Session(growing(levels, in_bodies=in_bodies)), {"x": np.ones(1, np.float32)}

@@ -159,6 +159,7 @@ def test_iterations_that_are_wanted_no_longer_are_not_computed() -> None:
         result.in_iterations({loop(model, "y"): 0}, progress)
 
 
+@pytest.mark.long
 def test_the_worker_gives_iterations_as_well() -> None:
     model = parse(NESTED)
     session = WorkerSession(model)

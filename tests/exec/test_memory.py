@@ -103,6 +103,7 @@ def test_weights_are_held_again_once_the_limit_allows_it(tmp_path: Path) -> None
         assert (session.engine.library.weight_bytes >= 6 * _WEIGHT) == is_held
 
 
+@pytest.mark.long
 def test_the_worker_reads_stored_weights_too(tmp_path: Path) -> None:
     model = stored_model(tmp_path, chain(6), 6)
     session = WorkerSession(model)
@@ -132,6 +133,7 @@ def test_inputs_that_exceed_the_limit_are_refused() -> None:
     assert session.run({"x": _VALUE}).ok
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make_session", [Session, WorkerSession])
 def test_inputs_are_made_within_the_memory_limit_of_the_session(make_session: Any) -> None:
     model = parse(_VALUES)

@@ -324,9 +324,11 @@ class CheckedRepairs(CheckedEdits):
 
 
 TestCheckedRepairs = CheckedRepairs.TestCase
+TestCheckedRepairs = pytest.mark.long(TestCheckedRepairs)
 TestCheckedRepairs.settings = settings(stateful_step_count=25, max_examples=examples(40))
 
 TestCheckedEdits = CheckedEdits.TestCase
+TestCheckedEdits = pytest.mark.long(TestCheckedEdits)
 TestCheckedEdits.settings = settings(stateful_step_count=25)
 
 

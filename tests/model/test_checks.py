@@ -53,6 +53,7 @@ def rules(model):
     return [p.rule for p in errors(model)]
 
 
+@pytest.mark.long
 def test_legal_models_raise_no_false_alarm(onnx_models):
     for path in onnx_models:
         assert errors(load(path)) == [], path

@@ -64,6 +64,7 @@ def test_a_crash_is_a_message():
         run("crash")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("function", ["spin", "sleep"])
 def test_a_hang_ends_at_the_time_limit(function):
     with pytest.raises(ModelError, match=r"longer than 1 s|SIG"):
@@ -114,6 +115,7 @@ def test_a_kept_child_that_has_died_is_replaced():
     assert run("number") != before
 
 
+@pytest.mark.long
 def test_calls_at_the_same_time_have_children_of_their_own():
     with ThreadPoolExecutor(3) as pool:
         assert len(set(pool.map(lambda _: run("slow_number"), range(3)))) == 3

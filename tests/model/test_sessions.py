@@ -144,4 +144,5 @@ class Session(AnyEdits):
 
 
 TestSession = Session.TestCase
+TestSession = pytest.mark.long(TestSession)
 TestSession.settings = settings(stateful_step_count=25)

@@ -21,6 +21,7 @@ def test_no_two_actions_share_a_key(qapp):
     assert sorted(key for key in set(keys) if keys.count(key) > 1) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("one", actions(), ids=lambda one: one.id)
 def test_an_action_is_described_well(one: Action):
     assert one.plain_title

@@ -53,6 +53,7 @@ def test_a_signal_quits_though_nothing_else_happens(qapp, name):
     assert at_last.isActive()
 
 
+@pytest.mark.long
 def test_no_timer_runs_while_nothing_happens(qtbot):
     window = MainWindow(Settings())
     window.resize(1200, 800)
@@ -71,6 +72,7 @@ def test_no_timer_runs_while_nothing_happens(qtbot):
     qtbot.waitUntil(lambda: not isValid(window))
 
 
+@pytest.mark.long
 def test_nothing_of_a_closed_document_stays(qtbot):
     window = MainWindow(Settings())
     with qtbot.waitExposed(window):
@@ -116,6 +118,7 @@ print(len(os.listdir("/proc/self/task")) - before)
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="only Linux tells of threads this way")
 def test_painting_starts_no_threads_that_a_frame_would_wait_for():
     environment = {**os.environ}

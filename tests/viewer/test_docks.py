@@ -38,6 +38,7 @@ def edit_everything(workspace):
     workspace.selection.clear()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("info", PANELS, ids=PANEL_IDS)
 def test_a_panel_stands_an_empty_model_and_a_full_one(info, qtbot, workspace):
     empty = Workspace(Document(Model()))
@@ -116,6 +117,7 @@ def test_what_was_open_is_remembered_between_starts(qtbot, tmp_path):
     assert before[0] != changed
 
 
+@pytest.mark.long
 def test_the_next_start_has_the_inspector_in_front_of_the_run_panel(qtbot, tmp_path):
     for is_first in (True, False):
         window = MainWindow(Settings())
@@ -171,6 +173,7 @@ def test_the_palette_goes_to_a_panel_and_never_closes_it(window, qtbot, tmp_path
         qtbot.waitUntil(window.docks.panel("outline").tree.hasFocus)
 
 
+@pytest.mark.long
 def test_escape_leads_from_every_panel_back_to_the_graph(window, qtbot, tmp_path):
     open_copies(window, qtbot, tmp_path, "a.onnx")
     window.activateWindow()
@@ -224,6 +227,7 @@ def shares(window):
     return canvas.width() / window.width(), canvas.height() / window.height()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [(1440, 860), (1024, 700), (960, 600), (682, 466)])
 def test_the_graph_keeps_half_of_each_side_when_a_run_opens_its_panels(make_window, qtbot, size):
     window = opened_sample(make_window, qtbot, *size)
@@ -257,6 +261,7 @@ def test_a_panel_that_the_user_opens_in_a_small_window_stays_open(make_window, q
     assert window.docks.panel("outline").isVisible()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pan", [0, 200])
 def test_the_first_run_neither_moves_nor_zooms_the_graph(make_window, qtbot, write_model, pan):
     window = make_window(size=(1024, 700))
@@ -279,6 +284,7 @@ def at_screen(view):
     return round(corner.x() + x), round(corner.y() + y)
 
 
+@pytest.mark.long
 def test_a_narrow_run_panel_can_be_scrolled_to_all_of_its_rows(make_window, qtbot):
     window = opened_sample(make_window, qtbot, 1100, 700)
     panel = window.docks.open("run")
@@ -291,6 +297,7 @@ def test_a_narrow_run_panel_can_be_scrolled_to_all_of_its_rows(make_window, qtbo
     qtbot.waitUntil(area.horizontalScrollBar().isVisible)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("points", [10, 15])
 @pytest.mark.parametrize("size", [(1280, 800), (1024, 700)])
 def test_a_panel_below_the_graph_opens_high_enough_to_work_in(make_window, qtbot, tmp_path, qapp, size, points):

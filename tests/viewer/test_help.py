@@ -61,6 +61,7 @@ def open_from(widget, opened: list[str], qtbot) -> str:
     return Path(opened[-1]).as_posix()
 
 
+@pytest.mark.long
 def test_f1_opens_the_page_of_the_panel_in_focus(shown, built: Path, opened: list[str], qtbot) -> None:
     inspector = shown.docks.open("inspector")
     assert open_from(inspector.entry, opened, qtbot) == (built / "panels/inspector.html").as_posix()
@@ -69,6 +70,7 @@ def test_f1_opens_the_page_of_the_panel_in_focus(shown, built: Path, opened: lis
     assert open_from(shown.tab.canvas, opened, qtbot) == (built / "panels/graph.html").as_posix()
 
 
+@pytest.mark.long
 def test_f1_works_in_a_dialog(shown, built: Path, opened: list[str], qtbot) -> None:
     shown.actions_binding.run("help.report")
     dialog = next(one for one in QApplication.topLevelWidgets() if isinstance(one, ReportDialog))
@@ -76,6 +78,7 @@ def test_f1_works_in_a_dialog(shown, built: Path, opened: list[str], qtbot) -> N
     dialog.close()
 
 
+@pytest.mark.long
 def test_a_panel_without_a_page_opens_the_first_page(shown, built: Path, opened: list[str], qtbot) -> None:
     (built / "panels/inspector.html").unlink()
     inspector = shown.docks.open("inspector")

@@ -171,6 +171,7 @@ def start(package, script, locale):
     return done.stdout.splitlines()
 
 
+@pytest.mark.long
 def test_the_window_is_in_the_language_of_the_system_or_the_setting(package):
     texts = json.loads((ROOT / "resources" / "languages" / "zh_CN.json").read_text("utf-8"))["texts"]
     menus, has_run, preferences, language_name, messages = start(package, WINDOW, "zh_CN.UTF-8")
@@ -186,6 +187,7 @@ def test_the_window_is_in_the_language_of_the_system_or_the_setting(package):
     assert start(package, CHOICE, "zh_CN.UTF-8") == ["en"], "it was set above"
 
 
+@pytest.mark.long
 def test_the_program_works_alike_in_another_language(package, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ONNX_WORKBENCH_LANGUAGE", "zh_CN")

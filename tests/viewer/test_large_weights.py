@@ -91,6 +91,7 @@ def test_looking_at_a_weight_with_every_panel_open(window, qtbot, tab):
         tab.workspace.navigation.reveal_all([next(iter(tab.workspace.graph.nodes))])
 
 
+@pytest.mark.long
 def test_simplifying(window, qtbot, tab):
     with bounded(qtbot, window):
         dialog = SimplifyDialog(tab.workspace, window)
@@ -105,6 +106,7 @@ def test_simplifying(window, qtbot, tab):
         run(window, "edit.undo")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("precision", ["float16"])
 def test_converting_and_saving(window, qtbot, tab, tmp_path, monkeypatch, precision):
     with bounded(qtbot, window):

@@ -372,6 +372,7 @@ def test_file_dialogs_start_beside_the_model_in_front(window, qtbot, write_model
     assert window.settings.get(LAST_FOLDER) == str(tmp_path / "deep")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("one", actions(), ids=lambda one: one.id)
 @pytest.mark.parametrize("document", ["start page", "open"])
 def test_every_action_can_be_run_without_a_selection(window, qtbot, monkeypatch, write_model, tmp_path, one, document):
@@ -402,6 +403,7 @@ def test_trigger_from_a_workspace_runs_the_action(window, qtbot, write_model):
     assert len(tab.workspace.selection) == 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("action_id", "suffix"), [("export", "png"), ("export_view", "pdf"), ("export_selection", "svg")]
 )
@@ -421,6 +423,7 @@ def test_pictures_are_written(window, qtbot, monkeypatch, write_model, tmp_path,
 # -- what is remembered ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_place_in_a_file_is_remembered_between_starts(qtbot, tmp_path):
     copy = tmp_path / "copy.onnx"
     copy.write_bytes(sample_model().read_bytes())
@@ -454,6 +457,7 @@ def test_the_place_in_a_file_is_remembered_between_starts(qtbot, tmp_path):
     assert session(lambda _, tab: tab.workspace.graph is tab.workspace.model.graph)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("moves", [False, True])
 def test_a_view_that_was_never_moved_shows_the_beginning_in_a_smaller_window_too(qtbot, write_model, moves):
     path = write_model(nodes=600)
@@ -553,6 +557,7 @@ def test_a_click_on_a_group_in_the_outline_goes_there_and_leaves_it_closed(windo
     assert (shown[2:] <= area[2:]).all()
 
 
+@pytest.mark.long
 def test_an_inserted_operator_that_lacks_an_attribute_brings_the_inspector_forward(window, qtbot, write_model):
     tab = opened(window, qtbot, write_model(nodes=3))
     window.docks.open("run")
@@ -562,6 +567,7 @@ def test_an_inserted_operator_that_lacks_an_attribute_brings_the_inspector_forwa
         assert (window.docks.panel("inspector").visibleRegion().isEmpty()) is not lacks
 
 
+@pytest.mark.long
 def test_show_of_a_failure_leads_to_the_node_inside_its_body(window, qtbot, tmp_path):
     (tmp_path / "net.onnxtxt").write_text(
         """<ir_version: 8, opset_import: ["" : 17]>

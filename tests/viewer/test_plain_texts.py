@@ -75,6 +75,7 @@ def window(make_window, qtbot):
     return window
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("panel", [panel.id for panel in PANELS])
 def test_no_panel_shows_html(window, qtbot, panel):
     workspace = window.workspace
@@ -95,6 +96,7 @@ def test_no_panel_shows_html(window, qtbot, panel):
     assert found == set()
 
 
+@pytest.mark.long
 def test_no_comparison_shows_the_titles_of_documents_as_html(window, qtbot):
     left = window.tab
     window.area.add_tab(DocumentTab(Workspace(Document(hostile_model()), window.settings, title=_HOSTILE)))
@@ -107,6 +109,7 @@ def test_no_comparison_shows_the_titles_of_documents_as_html(window, qtbot):
     assert found == set()
 
 
+@pytest.mark.long
 def test_no_message_tab_or_dialog_shows_html(window, qtbot):
     workspace = window.workspace
     node = next(iter(workspace.graph.nodes))

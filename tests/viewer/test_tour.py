@@ -18,6 +18,7 @@ def messages(tab):
     return [message.title for message in tab.message_bar.messages]
 
 
+@pytest.mark.long
 def test_it_is_offered_with_the_sample_once(window, qtbot, sample):
     (offer,) = [message for message in sample.message_bar.messages if message.choices]
     assert offer.title.startswith("New here?")
@@ -29,6 +30,7 @@ def test_it_is_offered_with_the_sample_once(window, qtbot, sample):
     assert messages(window.area.tab) == []
 
 
+@pytest.mark.long
 def test_seven_steps_each_within_the_window_and_then_it_is_gone(window, qtbot, sample):
     window.actions_binding.run("help.tour")
     tour = window.findChild(Tour)
@@ -47,6 +49,7 @@ def test_seven_steps_each_within_the_window_and_then_it_is_gone(window, qtbot, s
     qtbot.waitUntil(lambda: window.findChild(Tour) is None)
 
 
+@pytest.mark.long
 def test_escape_closes_it_and_a_resized_window_moves_it(window, qtbot, sample):
     window.actions_binding.run("help.tour")
     tour = window.findChild(Tour)
@@ -56,6 +59,7 @@ def test_escape_closes_it_and_a_resized_window_moves_it(window, qtbot, sample):
     qtbot.waitUntil(lambda: window.findChild(Tour) is None)
 
 
+@pytest.mark.long
 def test_without_a_document_it_opens_the_sample(window, qtbot):
     window.actions_binding.run("help.tour")
     qtbot.waitUntil(lambda: window.findChild(Tour) is not None)

@@ -28,6 +28,7 @@ def window(make_window, qtbot, tmp_path):
     return window
 
 
+@pytest.mark.long
 def test_a_rule_for_the_selected_operator_makes_what_follows_known(window, qtbot):
     workspace = window.tabs()[-1].workspace
     qtbot.waitUntil(lambda: workspace.types.inferred is not None)

@@ -37,6 +37,7 @@ def by_name(result: RunResult) -> dict[str, tuple[int, int, int]]:
     return {n.title: (n.runs, len(n.inside), n.nbytes) for n in result.inner}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("session_type", [Session, WorkerSession])
 def test_nodes_in_bodies_are_reported_with_their_turns_and_where_they_are(session_type: Any) -> None:
     model = parse(NESTED)
@@ -95,6 +96,7 @@ def test_the_turn_that_fails_is_not_counted() -> None:
     assert {n.title: n.runs for n in result.inner} == {"Identity": 3, "Gather": 3, "Neg": 3}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("session_type", [Session, WorkerSession])
 def test_what_is_in_a_body_stays_while_the_node_need_not_run_again(session_type: Any) -> None:
     document = Document(parse(NESTED))

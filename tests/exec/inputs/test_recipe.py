@@ -29,6 +29,7 @@ def large_model() -> Any:
     return parse("g (float[n,1024] x, float[2] s) => (float[k] y) { y = ReduceMax <keepdims=0> (x) }")
 
 
+@pytest.mark.long
 def test_large_inputs_are_made_in_the_worker_and_stay_there() -> None:
     model = large_model()
     session = WorkerSession(model)
@@ -52,6 +53,7 @@ def test_large_inputs_are_made_in_the_worker_and_stay_there() -> None:
     assert Session(model).run(feeds).values["y"] == ROWS * 1024 - 1  # and so does any process that has to
 
 
+@pytest.mark.long
 def test_small_inputs_come_with_those_that_were_given() -> None:
     model = large_model()
     session = WorkerSession(model)
@@ -65,6 +67,7 @@ def test_small_inputs_come_with_those_that_were_given() -> None:
         session.close()
 
 
+@pytest.mark.long
 def test_what_is_held_must_be_of_the_declared_type() -> None:
     model, other = large_model(), parse("g (double[n,1024] x, float[2] s) => (double[k] y) { y = Neg(x) }")
     session = WorkerSession(model)
@@ -90,6 +93,7 @@ def test_making_inputs_heeds_cancellation(source: Any) -> None:
     assert len(seen) == 1
 
 
+@pytest.mark.long
 def test_a_worker_that_makes_inputs_stops_when_it_is_reported_to() -> None:
     model = large_model()
     session = WorkerSession(model)

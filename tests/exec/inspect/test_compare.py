@@ -159,6 +159,7 @@ def test_arrays_are_matched_by_name_then_by_shape() -> None:
     assert named_arrays(result, two) == [], "either may be it"
 
 
+@pytest.mark.long
 def test_against_onnx_runtime_every_intermediate(tmp_path: Path) -> None:
     if not available():
         pytest.skip("ONNX Runtime is not installed")
@@ -172,6 +173,7 @@ def test_against_onnx_runtime_every_intermediate(tmp_path: Path) -> None:
     assert all(row.is_close for row in rows)
 
 
+@pytest.mark.long
 def test_what_onnx_runtime_refuses_is_reported(tmp_path: Path) -> None:
     if not available():
         pytest.skip("ONNX Runtime is not installed")
@@ -181,6 +183,7 @@ def test_what_onnx_runtime_refuses_is_reported(tmp_path: Path) -> None:
         run_onnxruntime(path, {"x": X})
 
 
+@pytest.mark.long
 def test_onnx_runtime_has_a_memory_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not available():
         pytest.skip("ONNX Runtime is not installed")

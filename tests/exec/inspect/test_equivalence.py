@@ -78,6 +78,7 @@ ENDLESS = """<ir_version: 10, opset_import: ["" : 22]> g (float[2] x) => (float[
 }"""
 
 
+@pytest.mark.long
 def test_what_takes_too_long_is_not_compared():
     before, after = (builders.model(ENDLESS.replace("OP", op)) for op in ("Neg", "Identity"))
     for compare in (compare_models, compare_isolated):
@@ -104,12 +105,14 @@ def test_inputs_of_all_the_memory_are_not_made():
     assert "No value can be generated for 'x'" in str(found)
 
 
+@pytest.mark.long
 def test_a_comparison_is_stopped():
     progress = Progress(lambda *_: progress.cancel())
     with pytest.raises(Cancelled):
         compare_isolated(scaled("float", 1.0), scaled("float", 1.0), progress=progress)
 
 
+@pytest.mark.long
 def test_values_that_grow_without_end_are_not_compared():
     nodes = " ".join(f"v{i + 1} = Concat <axis = 0> (v{i}, v{i})" for i in range(45))
     text = f'<ir_version: 10, opset_import: ["" : 22]> g (float[2] v0) => (float[n] y) {{ {nodes} y = OP (v45) }}'

@@ -62,6 +62,7 @@ def test_another_interface_is_refused_where_outputs_agree():
     assert str(found) == "output y is declared as float[M,4], and was float[2,4]"
 
 
+@pytest.mark.long
 def test_outputs_that_became_nan_or_infinite_are_refused_in_any_precision():
     text = '<ir_version: 8, opset_import: ["" : 18]> g (float{0}[2] x) => (float{0}[2] y)'
     text += " <float{0}[1] k = {{{1}}}> {{ a = Mul (x, k) y = Mul (a, k) }}"
@@ -92,6 +93,7 @@ UNSORTED = model("float[N, 4] x, float[4] w", nodes="y = Relu (a) a = Add (x, w)
 SORTED = model("float[N, 4] x, float[4] w", nodes="a = Add (x, w) y = Relu (a)")
 
 
+@pytest.mark.long
 def test_a_file_that_is_not_accepted_any_more_is_refused():
     found = check_transformed(SORTED, UNSORTED)
     assert (found.agrees, found.fails) == (False, True)

@@ -65,6 +65,7 @@ def test_shift(direction: str, dtype: str) -> None:
 REDUCTIONS = ["Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "LogSum", "LogSumExp"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", REDUCTIONS)
 @pytest.mark.parametrize("opset", [1, 11, 12, 13, 18])
 @pytest.mark.parametrize("keepdims", [0, 1])

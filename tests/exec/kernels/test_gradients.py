@@ -126,6 +126,7 @@ CASES: dict[str, tuple[str, list[Any], dict[str, Any], int]] = {
 CONSTANT = {"Clip": (1, 2), "BatchNormalization": (3, 4), "Pad": (2,), "SoftmaxCrossEntropyLoss": (2,)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_rules_agree_with_finite_differences(name: str) -> None:
     op_type, inputs, attributes, opset = CASES[name]

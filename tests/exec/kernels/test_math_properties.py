@@ -65,6 +65,7 @@ UNARY = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("op_type", "opset"), UNARY)
 @few
 @given(x=tensors())

@@ -175,6 +175,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(("kind", "inputs", "attributes"), CASES, ids=lambda v: v if isinstance(v, str) else "")
 def test_agrees_with_onnxruntime(kind: str, inputs: list[Any], attributes: dict[str, Any], seed: int) -> None:

@@ -111,6 +111,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("op_type", "inputs", "attributes"), CASES, ids=lambda v: v if isinstance(v, str) else "")
 def test_agrees_with_onnxruntime(op_type: str, inputs: list[Any], attributes: dict[str, Any], seed: int) -> None:

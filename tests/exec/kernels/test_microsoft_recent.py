@@ -182,6 +182,7 @@ CASES += [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("op_type", "inputs", "types", "attributes"), CASES, ids=label)
 def test_agrees_with_onnxruntime(op_type: str, inputs: list[Any], types: list[int], attributes: Any) -> None:
     expected = onnxruntime(op_type, inputs, types, MS, attributes)

@@ -20,6 +20,7 @@ NONE = np.zeros(0, np.float32)
 MODES = ["half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("opset", [11, 13, 18, 19])
 @pytest.mark.parametrize(("mode", "coordinates"), list(product(["nearest", "linear", "cubic"], MODES)))
 @pytest.mark.parametrize("target", [(10, 14), (3, 4), (9, 5), (1, 1)])
@@ -30,6 +31,7 @@ def test_to_sizes_agrees_with_onnxruntime(opset: int, mode: str, coordinates: st
     check_against(ort_one_node, "Resize", inputs, opset=opset, rtol=1e-3, atol=1e-4, **more)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("nearest", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
 @pytest.mark.parametrize("coordinates", [*MODES[:3], "tf_half_pixel_for_nn"])
 @pytest.mark.parametrize("scale", [0.5, 0.6, 1.5, 2.0, 3.3])

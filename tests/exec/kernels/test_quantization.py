@@ -58,6 +58,7 @@ def test_integers_of_every_width_and_granularity(layout: Any, target: ElementTyp
     assert_same(back, ((expected - each_zero) * each_scale).astype(np.float32), rtol=0, atol=0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", FLOATS, ids=lambda e: e.text)
 @few
 @given(layout=layouts(), seed=st.integers(0, 999))

@@ -36,6 +36,7 @@ def refusals(tree: ast.AST) -> Iterator[str]:
             yield ast.unparse(texts["msg"])
 
 
+@pytest.mark.long
 def test_every_refusal_names_what_was_expected() -> None:
     folder = Path(kernels.__path__[0])
     found = {

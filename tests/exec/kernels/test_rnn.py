@@ -40,6 +40,7 @@ def inputs_of(op_type: str, steps: int, batch: int, width: int, hidden: int, dir
     return result
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("op_type", GATES)
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize(

@@ -138,6 +138,7 @@ def test_what_is_over_before_another_thread_wakes_stays_on_one() -> None:
         set_threads(1)
 
 
+@pytest.mark.long
 def test_blas_works_on_one_thread_during_a_run() -> None:
     script = """
 import numpy, threadpoolctl

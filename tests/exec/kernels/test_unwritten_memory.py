@@ -61,6 +61,7 @@ def without_elements(feeds: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             yield {**feeds, name: x[(*(slice(None),) * axis, slice(0))]}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("module", CASE_MODULES)
 def test_results_do_not_depend_on_what_was_in_memory(module: str) -> None:
     for case in cases_of(module):

@@ -26,6 +26,7 @@ from tests.exec.test_session import CHAIN, X
 from tests.exec.texts import node, parse
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("own_process", [False, True])
 def test_who_waits_for_a_value_that_was_not_kept_can_stop_it(sessions: Any, own_process: bool) -> None:
     model = parse(CHAIN)
@@ -42,6 +43,7 @@ def test_who_waits_for_a_value_that_was_not_kept_can_stop_it(sessions: Any, own_
         np.testing.assert_array_equal(result.value(name), expected.values[name])
 
 
+@pytest.mark.long
 def test_a_run_comes_before_a_value_that_is_computed_again(sessions: Any) -> None:
     """The run ends while the value is still being computed; larger inputs are tried where the value came first."""
     steps = " ".join(f"v{i + 1} = Sin(v{i})" for i in range(200))
@@ -118,6 +120,7 @@ def look_for_ever(result: RunResult, *others: RunResult) -> None:
             one.value("x")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("in_worker", [True, False])
 @pytest.mark.parametrize("with_another", [True, False])
 def test_what_looks_at_values_that_are_at_hand_can_be_stopped(
@@ -134,6 +137,7 @@ def test_what_looks_at_values_that_are_at_hand_can_be_stopped(
         assert session.start().alive
 
 
+@pytest.mark.long
 def test_a_run_comes_before_what_looks_at_values_that_are_at_hand(sessions: Any) -> None:
     session, progress = sessions(parse(CHAIN)), Progress()
     result, stopped = session.run({"x": X}), threading.Event()
@@ -173,6 +177,7 @@ def test_a_run_whose_saving_is_stopped_leaves_no_file(tmp_path: Path) -> None:
     assert path.exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("in_worker", [True, False])
 def test_what_is_made_of_values_can_be_stopped_while_they_are_computed(sessions: Any, in_worker: bool) -> None:
     steps = " ".join(f"v{i + 1} = Sin(v{i})" for i in range(100))

@@ -37,6 +37,7 @@ from tests.exec.test_session import CHAIN, ENDLESS, X
 from tests.exec.texts import node, parse, states
 
 
+@pytest.mark.long
 def test_letting_a_result_go_waits_for_nobody_who_sends(sessions: Any) -> None:
     session = sessions(parse(CHAIN))
     result, other = session.run({"x": X}), session.run({"x": X})
@@ -61,6 +62,7 @@ def test_values_that_nobody_waits_for_are_freed(sessions: Any) -> None:
             process.exchange.decode(one)
 
 
+@pytest.mark.long
 def test_a_run_that_was_looked_at_is_let_go_with_what_it_gave(sessions: Any) -> None:
     session, progress, seen = sessions(parse(ENDLESS)), Progress(), []
 
@@ -81,6 +83,7 @@ def test_a_run_that_was_looked_at_is_let_go_with_what_it_gave(sessions: Any) -> 
         gc.enable()
 
 
+@pytest.mark.long
 def test_results_are_those_of_a_session(sessions: Any) -> None:
     document = Document(parse(CHAIN.replace("[3]", "[N]")))
     here, there = Session(document), sessions(document)
@@ -105,6 +108,7 @@ def test_results_are_those_of_a_session(sessions: Any) -> None:
     assert states(theirs)["d"] == "DONE"
 
 
+@pytest.mark.long
 def test_values_in_shared_memory_outlive_the_worker_and_leave_nothing(sessions: Any) -> None:
     model = parse("g (float[N] x) => (float[N] y) { y = Neg(x) }")
     session = sessions(model)
@@ -121,6 +125,7 @@ def test_values_in_shared_memory_outlive_the_worker_and_leave_nothing(sessions: 
         result.value("x")
 
 
+@pytest.mark.long
 def test_an_idle_worker_that_died_is_replaced(sessions: Any) -> None:
     session = sessions(parse(CHAIN))
     assert session.run({"x": X}).ok
@@ -129,6 +134,7 @@ def test_an_idle_worker_that_died_is_replaced(sessions: Any) -> None:
     assert session.run({"x": X}).ok
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_run_does_not_wait_for_answers_that_nobody_hands_out(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     session = sessions(parse(CHAIN))
@@ -140,6 +146,7 @@ def test_a_run_does_not_wait_for_answers_that_nobody_hands_out(sessions: Any, mo
     assert session.run({"x": -X}).ok
 
 
+@pytest.mark.long
 def test_a_run_that_found_no_room_is_sent_whole_the_next_time(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     size = 10_000
     weight = ", ".join(["1.0"] * size)
@@ -166,6 +173,7 @@ def _with_room_for(count: int, write: Callable[..., None]) -> Callable[..., None
     return put
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="no files are used there")
 def test_a_value_that_cannot_be_handed_over_is_reported_and_the_worker_goes_on_listening(sessions: Any) -> None:
     session = sessions(
@@ -181,6 +189,7 @@ def test_a_value_that_cannot_be_handed_over_is_reported_and_the_worker_goes_on_l
     np.testing.assert_array_equal(result.value("z"), [-1, -1])
 
 
+@pytest.mark.long
 def test_a_worker_that_cannot_be_started_is_reported(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     session = sessions(parse(CHAIN))
     monkeypatch.setattr("onnx_workbench.exec.worker.process.serve", os._exit)  # what the process begins with
@@ -197,6 +206,7 @@ def _no_folder() -> SharedMemoryExchange:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+@pytest.mark.long
 def test_a_run_is_cancelled(sessions: Any) -> None:
     session = sessions(parse(ENDLESS))
     progress = Progress()
@@ -205,6 +215,7 @@ def test_a_run_is_cancelled(sessions: Any) -> None:
     np.testing.assert_array_equal(result.values["z"], -X)
 
 
+@pytest.mark.long
 def test_starting_the_worker_is_no_time_of_the_run(
     sessions: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -238,6 +249,7 @@ def _serve_late(*arguments: Any) -> None:
     serve(*arguments)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="no signal stops a process there")
 def test_a_worker_that_heeds_nothing_is_killed(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onnx_workbench.exec.worker.client.GRACE", 0.3)
@@ -254,6 +266,7 @@ def test_a_worker_that_heeds_nothing_is_killed(sessions: Any, monkeypatch: pytes
     assert session.run({"x": X}, values=["z"], until=node(session.model, "z")).ok
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="no signal stops a process there")
 def test_a_run_that_waited_for_one_that_was_killed_gets_a_worker_of_its_own(
     sessions: Any, monkeypatch: pytest.MonkeyPatch
@@ -277,6 +290,7 @@ def test_a_run_that_waited_for_one_that_was_killed_gets_a_worker_of_its_own(
     np.testing.assert_array_equal(results[1].values["y"], -x)
 
 
+@pytest.mark.long
 def test_what_was_computed_survives_the_killing(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel that never looks whether the run was cancelled: a product of integers too large for BLAS."""
     monkeypatch.setattr("onnx_workbench.exec.worker.client.GRACE", 0.1)
@@ -301,6 +315,7 @@ def test_what_was_computed_survives_the_killing(sessions: Any, monkeypatch: pyte
     assert states(result)["y"] in ("WAITING", "DONE")
 
 
+@pytest.mark.long
 def test_the_time_limit_holds(sessions: Any) -> None:
     session = sessions(parse(ENDLESS))
     assert session.run({"x": X + 1}, values=["z"], until=node(session.model, "z")).ok  # the worker is warm from here on
@@ -322,6 +337,7 @@ def test_a_crash_becomes_a_result_that_names_the_node(sessions: Any) -> None:
     assert session.run({"x": X}, values=["z"], until=node(session.model, "z")).ok
 
 
+@pytest.mark.long
 def test_a_crash_leaves_nodes_that_were_skipped_what_they_are(sessions: Any) -> None:
     failing = "{ bad = MatMul (x, two) after = Neg (bad)"
     session = sessions(
@@ -338,6 +354,7 @@ def test_a_crash_leaves_nodes_that_were_skipped_what_they_are(sessions: Any) -> 
     assert (skipped.operator, skipped.because.operator) == ("Neg", "MatMul")
 
 
+@pytest.mark.long
 def test_values_are_seen_while_the_run_goes_on_and_after_it_crashed(sessions: Any) -> None:
     session = sessions(parse(ENDLESS))
     process = session.start()
@@ -376,6 +393,7 @@ def test_values_are_seen_while_the_run_goes_on_and_after_it_crashed(sessions: An
     assert session.so_far() is None
 
 
+@pytest.mark.long
 def test_failures_and_missing_inputs_cross_over(sessions: Any) -> None:
     model = parse("g (float[3] x, float[2] q) => (float[3] y) { a = MatMul(x, q) y = Neg(a) }")
     session = sessions(model)
@@ -386,6 +404,7 @@ def test_failures_and_missing_inputs_cross_over(sessions: Any) -> None:
         session.run({"x": X})
 
 
+@pytest.mark.long
 def test_stepping_and_breakpoints(sessions: Any) -> None:
     model = parse(CHAIN)
     session = sessions(model)
@@ -401,6 +420,7 @@ def test_stepping_and_breakpoints(sessions: Any) -> None:
     np.testing.assert_allclose(stepper.result().values["y"], Session(model).run({"x": X}).values["y"])
 
 
+@pytest.mark.long
 def test_a_step_out_of_a_body_crosses_over(sessions: Any) -> None:
     model = parse("""g (float[3] x) => (float[3] y) <bool yes = {1}, int64 n = {3}> {
       y = Loop(n, yes, x) <body = b (int64 i, bool k, float[3] v) => (bool j, float[3] w) {
@@ -413,6 +433,7 @@ def test_a_step_out_of_a_body_crosses_over(sessions: Any) -> None:
     assert stepper.done
 
 
+@pytest.mark.long
 def test_observers_hear_of_nodes(sessions: Any) -> None:
     model = parse(CHAIN)
     received: list[Any] = []
@@ -421,6 +442,7 @@ def test_observers_hear_of_nodes(sessions: Any) -> None:
     assert [f.operator for f in received] == [node.op_type for node in model.graph.nodes]
 
 
+@pytest.mark.long
 def test_values_inside_bodies_are_reached(sessions: Any) -> None:
     text = """g (float[3] x, bool c) => (float[3] y) {
       y = If (c) < then_branch = t () => (float[3] a) { w = Exp(x) a = Neg(w) },
@@ -434,6 +456,7 @@ def test_values_inside_bodies_are_reached(sessions: Any) -> None:
     assert result.info(node(model, "b").outputs[0]) is None
 
 
+@pytest.mark.long
 def test_texts_sequences_and_small_types_cross_over(sessions: Any) -> None:
     text = """g (string[2] s, float[40000] f) => (string[2] t, seq(float[N]) q, bfloat16[40000] b) {
       t = Identity(s) q = SequenceConstruct(f, f) b = Cast <to = 16> (f) }"""
@@ -447,6 +470,7 @@ def test_texts_sequences_and_small_types_cross_over(sessions: Any) -> None:
     np.testing.assert_array_equal(theirs.values["b"].view(np.uint16), ours.values["b"].view(np.uint16))
 
 
+@pytest.mark.long
 def test_weights_in_a_file_are_read_by_the_worker(sessions: Any, tmp_path: Path) -> None:
     import onnx
     from onnx import helper, numpy_helper
@@ -475,6 +499,7 @@ def test_weights_in_a_file_are_read_by_the_worker(sessions: Any, tmp_path: Path)
     np.testing.assert_array_equal(result.values["y"], w)
 
 
+@pytest.mark.long
 def test_the_folder_goes_when_the_session_goes() -> None:
     session = WorkerSession(parse(CHAIN))
     session.run({"x": X})
@@ -510,6 +535,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="holds up how POSIX systems start a process")
 def test_a_program_that_ends_while_its_worker_starts_ends_quietly(tmp_path: Path) -> None:
     script = tmp_path / "program.py"
@@ -541,6 +567,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="kills as POSIX systems do")
 def test_a_worker_ends_with_a_killed_program_in_the_middle_of_a_run(tmp_path: Path) -> None:
     script = tmp_path / "program.py"

@@ -85,6 +85,7 @@ def test_what_arrives_is_what_was_sent_before_and_after_each_edit(exchange):
         arrives()
 
 
+@pytest.mark.long
 def test_of_a_long_graph_what_lies_around_an_edit_is_not_gone_through_again(exchange):
     document = builders.document(long_chain(3000))
     snapshots, sender, receiver = SnapshotCache(document.model), SnapshotSender(exchange), SnapshotReceiver(exchange)
@@ -170,6 +171,7 @@ def test_one_who_missed_a_message_takes_no_other_graph_for_the_right_one(exchang
         receiver.model(message)
 
 
+@pytest.mark.long
 def test_every_run_calls_nodes_as_they_were_called_then(sessions):
     document = builders.document(long_chain(1200))
     session = sessions(document)

@@ -165,6 +165,7 @@ def _random_graph(seed: int) -> tuple[list[Path], np.ndarray, np.ndarray]:
     return list(_random_paths(rng, count)), pairs[:, 0], pairs[:, 1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(300))
 def test_any_scopes_become_convex_on_every_level(seed):
     paths, sources, targets = _random_graph(seed)

@@ -162,6 +162,7 @@ def shape_of(occurrence: tuple[Node, ...]) -> list[object]:
     ]
 
 
+@pytest.mark.long
 @settings(max_examples=examples(150), deadline=None)
 @given(graphs())
 def test_occurrences_are_alike_disjoint_and_can_each_become_one_node(graph):

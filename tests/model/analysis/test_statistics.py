@@ -230,6 +230,7 @@ def test_a_size_that_nobody_would_read_is_not_known():
     assert (total.unknown, total.activations) == (1, 0)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_sums_over_thousands_of_names_cost_no_more_than_others():
     graph = Graph("g")

@@ -461,6 +461,7 @@ def test_sparse_constants_are_converted():
         np.testing.assert_allclose(outputs(document.model, feeds)["y"], before, rtol=0.02, atol=0.02)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", [HALF, BRAIN])
 def test_a_weight_too_large_to_be_held_is_converted_when_it_is_read(tmp_path, monkeypatch, target):
     """Its precision changes like that of others: in the model, in a run, in a file and in what is said."""

@@ -7,6 +7,7 @@ import contextlib
 from functools import partial
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -244,6 +245,7 @@ def _in_one_graph(chosen):
 
 
 TestAnyEdits = AnyEdits.TestCase
+TestAnyEdits = pytest.mark.long(TestAnyEdits)
 TestAnyEdits.settings = settings(stateful_step_count=30)
 
 

@@ -134,6 +134,7 @@ def test_whatever_can_be_removed_comes_back_with_undo(document):
     assert removed > 100
 
 
+@pytest.mark.long
 def test_whatever_can_be_added_is_in_the_file_and_goes_with_undo(document):
     texts = {"name of a value": "w", "name of a configuration": "pair", "op_type": "Relu", "key = value": "NEW = w"}
     before = to_bytes(document.model)

@@ -59,6 +59,7 @@ def edited(document, path, text):
             set_field(edit, path, text)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", ["ff 00", None])
 def test_each_is_changed_alone_and_comes_back(text):
     data = everything()

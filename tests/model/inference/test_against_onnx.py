@@ -81,6 +81,7 @@ def less_or_other(ours, kind):
     return ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS)
 def test_ours_is_as_good_over_all_cases(way):
     found = defaultdict(list)

@@ -58,6 +58,7 @@ def test_over_onnx_cases():
     assert not found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", [drawn_case, changed_case])
 def test_over_operators_with_other_attributes_and_versions(make):
     found = {}

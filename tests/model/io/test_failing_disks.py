@@ -47,6 +47,7 @@ class Failing:
         return wrapped
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("layout", [DataLayout.KEEP, DataLayout.ONE_FILE])
 @pytest.mark.parametrize("error", ["ENOSPC", "EIO", "EROFS", "EACCES", "EXDEV", "EINTR", "EDQUOT", "ENOENT"])
 def test_whichever_call_fails_the_old_file_or_the_new_one_is_there_whole(path, error, layout):

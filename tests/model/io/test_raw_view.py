@@ -185,6 +185,7 @@ RUNS = st.lists(
 )
 
 
+@pytest.mark.long
 @given(RUNS)
 def test_stretches_hold_every_field_once_and_in_order(runs):
     contents = RawContents([b"".join(bytes([number << 3 | 2, 0]) * count for number, count in runs)])

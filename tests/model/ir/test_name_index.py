@@ -36,6 +36,7 @@ def test_names_of_both_branches_are_known_and_a_renamed_one_is_free_again():
     assert_known(document.model)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_nodes_of_one_name_or_of_none_cost_no_more_than_others():
     graph = Graph("g")

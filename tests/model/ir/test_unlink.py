@@ -31,6 +31,7 @@ def without_collections():
             gc.enable()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", [builders.CHAIN, builders.BRANCHES])
 def test_an_unlinked_model_is_freed_by_reference_counts(text):
     model = builders.model(text, trained=True)
@@ -43,6 +44,7 @@ def test_an_unlinked_model_is_freed_by_reference_counts(text):
     assert steps >= len(ids) // 2  # so that the window is not held up
 
 
+@pytest.mark.long
 def test_a_closed_working_copy_is_freed_with_its_history():
     model = builders.model(builders.BRANCHES)
     before = set(map(id, alive(ids_in(model))))

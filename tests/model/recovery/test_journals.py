@@ -264,6 +264,7 @@ def test_a_model_that_was_piped_in_begins_with_its_bytes(tmp_path, dead):
     assert snapshot(again.model) == snapshot(document.model)
 
 
+@pytest.mark.long
 def test_a_killed_program_leaves_a_journal_that_is_offered(tmp_path):
     code = f"""
 import sys, os, signal
@@ -350,6 +351,7 @@ def rename_one(document):
         nodes.rename_node(edit, document.model.graph.nodes.first, "only")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("edits", [
     [rename_all, rename_one, type_all, delete_many, mark_all], [declare_all, delete_many, rename_one],
     [mark_all, rename_one, delete_many, type_all],
@@ -368,6 +370,7 @@ def test_edits_of_very_many_steps_are_on_file_as_soon_as_they_are_made(tmp_path,
     kept.close()
 
 
+@pytest.mark.long
 def test_what_was_done_to_very_many_nodes_while_it_was_saved_is_done_again_with_what_came_between(tmp_path, dead):
     """Nodes that come later were counted as if they had been there."""
     path = tmp_path / "m.onnx"
@@ -459,6 +462,7 @@ class RecordedEdits(AnyEdits):
 
 
 TestRecordedEdits = RecordedEdits.TestCase
+TestRecordedEdits = pytest.mark.long(TestRecordedEdits)
 TestRecordedEdits.settings = settings(stateful_step_count=25)
 
 
@@ -490,6 +494,7 @@ class LookedAt(RecordedEdits):
 
 
 TestLookedAt = LookedAt.TestCase
+TestLookedAt = pytest.mark.long(TestLookedAt)
 TestLookedAt.settings = settings(stateful_step_count=25)
 
 

@@ -62,6 +62,7 @@ def wait_for(journal, ahead):
     assert ahead.wait(0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("made", [0, 1, 2])
 def test_only_what_was_made_of_it_is_done_again(tmp_path, dead, made):
     """Written within the turn that it is made in, however much it is: nothing has to be waited for any more."""
@@ -80,6 +81,7 @@ def test_only_what_was_made_of_it_is_done_again(tmp_path, dead, made):
     kept.close()
 
 
+@pytest.mark.long
 def test_of_two_that_are_on_file_before_either_is_made_the_one_that_is_made_is_done_again(tmp_path, dead):
     """As where a person pastes twice while the first is on its way."""
     document = large_document()
@@ -95,6 +97,7 @@ def test_of_two_that_are_on_file_before_either_is_made_the_one_that_is_made_is_d
     kept.close()
 
 
+@pytest.mark.long
 def test_edits_between_and_behind_find_what_they_speak_of(tmp_path, dead):
     document = large_document()
     kept = Journal(document, tmp_path)
@@ -130,6 +133,7 @@ def test_weights_are_on_file_before_the_edit_that_brings_them(tmp_path, dead):
     kept.close()
 
 
+@pytest.mark.long
 def test_an_edit_that_cannot_wait_for_its_steps_has_them_written_first(tmp_path, dead):
     """As when a dialog is closed before all is on file."""
     document = large_document()
@@ -213,6 +217,7 @@ def test_what_cannot_be_recorded_is_written_as_it_is_made(tmp_path):
     kept.close()
 
 
+@pytest.mark.long
 def test_a_full_disk_lets_the_tool_go_on(tmp_path, monkeypatch):
     document = large_document()
     kept = Journal(document, tmp_path)

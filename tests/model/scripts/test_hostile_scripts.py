@@ -88,6 +88,7 @@ def assert_harmless(document, text):
     assert snapshot(document.model) == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(100))
 def test_a_script_with_anything_anywhere_is_applied_or_refused(seed):
     assert_harmless(builders.document(), hostile(seed))

@@ -335,6 +335,7 @@ def test_a_survey_finds_the_match_and_changes_nothing() -> None:
     assert left(document) == {"Identity": 1, "Relu": 1}
 
 
+@pytest.mark.long
 def test_a_survey_finds_every_match() -> None:
     """It ended at 10,000, of which the dialog said that they were all."""
     document = builders.document(text("y = Relu(x)"))

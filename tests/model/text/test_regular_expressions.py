@@ -14,6 +14,7 @@ from onnx_workbench.model.text.regular_expressions import RegularExpression
 ENDLESS, TEXT = "(a+)+b", "a" * 40
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal for it")
 @pytest.mark.parametrize("expression", [ENDLESS, "(a|aa)+$", "(?:a|a)*b", r"(.+)+\1x", "(?=(a+)+b)"])
 @pytest.mark.parametrize("look", ["is_in", "parts", "whole"])

@@ -55,6 +55,7 @@ def test_a_tall_graph_is_shown_from_its_beginning_in_a_readable_size(show):
     assert 0 <= x < view.width()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("crossed", "at_once"), [(5, True), (40, False)])
 def test_few_nodes_are_laid_out_in_a_task_if_very_many_edges_connect_them(show, qtbot, crossed, at_once):
     g = Graphs()

@@ -35,6 +35,7 @@ def check(graph, tmp_path) -> None:
         ET.parse(tmp_path / "graph.svg")
 
 
+@pytest.mark.long
 def test_models_of_the_onnx_package(onnx_models, tmp_path):
     for path in onnx_models[::4]:
         for graph in load(path).graphs():

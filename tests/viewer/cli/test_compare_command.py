@@ -82,6 +82,7 @@ def test_what_cannot_be_compared_is_reported(save, tmp_path: Path, capsys: pytes
     assert main(["compare", model, str(tmp_path / "nosuch.npz")]) == 2
 
 
+@pytest.mark.long
 def test_with_onnx_runtime(capsys: pytest.CaptureFixture[str]) -> None:
     if not available():
         pytest.skip("ONNX Runtime is not installed")

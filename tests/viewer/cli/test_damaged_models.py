@@ -145,6 +145,7 @@ def with_data(tmp_path):
     return path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "command",
     ["convert IN -o W", "simplify IN -o W --no-check", "infer IN -o W", "extract IN -o W --outputs y",

@@ -106,6 +106,7 @@ def repository(tmp_path):
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
 
+@pytest.mark.long
 @needs_git
 def test_git_shows_models_as_text_and_with_the_tool(pair, repository):
     shutil.copy(pair[0], repository / "m.onnx")
@@ -118,6 +119,7 @@ def test_git_shows_models_as_text_and_with_the_tool(pair, repository):
     assert "attribute axis: 1 → 0" in git(repository, "difftool", "-y", "-t", "onnx")
 
 
+@pytest.mark.long
 @needs_git
 def test_git_goes_on_behind_a_file_that_is_no_model(pair, repository):
     """It ended with the first of them, as it does where it is told no text."""

@@ -58,6 +58,7 @@ def test_some_nodes_are_simplified_alone(tmp_path, capsys):
     assert "two" in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("external", ["one-file", "file-per-tensor"])
 def test_a_file_with_external_data_is_loaded_after_it_was_written(tmp_path, capsys, external):
     source, target = tmp_path / "in.onnx", tmp_path / "out.onnx"

@@ -160,6 +160,7 @@ def test_what_was_found_and_coloured_before_it_is_shown_is_shown_too(merged, qtb
     assert view.workspace.highlights.overlay[0] is None
 
 
+@pytest.mark.long
 def test_what_is_found_in_either_document_is_marked_there(merged, qtbot):
     old, new = merged
     view = new.canvas
@@ -181,6 +182,7 @@ def test_what_is_found_in_either_document_is_marked_there(merged, qtbot):
     assert found() == set()
 
 
+@pytest.mark.long
 def test_going_through_the_list_goes_through_the_graph(merged, qtbot, window):
     old, new = merged
     comparing = comparison_of(new.workspace)
@@ -207,6 +209,7 @@ def _inner(tab):
     return [n for g in tab.workspace.model.graphs() if g.parent is not None for n in g.nodes]
 
 
+@pytest.mark.long
 def test_what_is_copied_and_edited_shows_where_it_was(merged, qtbot, window):
     _, new = merged
     view = new.canvas

@@ -64,6 +64,7 @@ def test_without_a_window_python_collects(collector):
     assert not gc.isenabled()
 
 
+@pytest.mark.long
 def test_the_cycles_of_a_closed_model_go_without_waiting_for_other_garbage(qtbot, collector, exempting):
     view, gone = Ring(), []
     weakref.finalize(view, lambda: gone.append(1))
@@ -136,6 +137,7 @@ def test_counting_old_objects_leaves_tuples_alone_that_another_thread_fills():
     assert kept
 
 
+@pytest.mark.long
 def test_memory_is_returned_after_a_model_was_closed(qtbot, collector, monkeypatch, exempting):
     returned = []
     monkeypatch.setattr(garbage_collection, "return_memory", lambda: returned.append(True))

@@ -99,6 +99,7 @@ def show_all(desk):
     desk.window.area.remove_tab(first)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("info", PANELS, ids=lambda info: info.id)
 def test_every_control_of_a_panel_has_a_name_and_can_be_reached(desk, info):
     show_all(desk)
@@ -132,6 +133,7 @@ def test_every_control_of_the_window_has_a_name(desk):
     assert {described(control) for control in controls(desk.window) if not name_of(control)} == set()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["node", "value", "graph"])
 def test_every_control_of_a_dialog_has_a_name_and_can_be_reached(desk, kind):
     show_all(desk)

@@ -1,5 +1,6 @@
 """Choosing by its name what feeds an input, in a graph too large to list every value."""
 
+import pytest
 from PySide6.QtCore import Qt
 
 from onnx_workbench.model.history.steps import InsertNode, SetGraphInputs, SetGraphOutputs
@@ -25,6 +26,7 @@ def titles(choices: list[Choice]) -> list[str]:
     return [choice.title for choice in choices]
 
 
+@pytest.mark.long
 def test_near_values_are_listed_and_far_ones_found_by_name(desk):
     desk.open(chain(2500))
     node = desk.node("n2000")
@@ -42,6 +44,7 @@ def test_near_values_are_listed_and_far_ones_found_by_name(desk):
     assert node.inputs[0].name == "v1000"
 
 
+@pytest.mark.long
 def test_far_ones_that_would_be_a_cycle_say_so(desk):
     desk.open(chain(2500))
     popup = choose_value(desk.window, desk.workspace, desk.node("n10"), 0)

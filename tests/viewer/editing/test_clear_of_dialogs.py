@@ -7,6 +7,7 @@ from PySide6.QtCore import QPoint, QRect
 from PySide6.QtWidgets import QDialog
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_right", [True, False])
 def test_what_is_brought_into_view_lies_beside_a_dialog(desk, is_right):
     desk.window.resize(1200, 800)

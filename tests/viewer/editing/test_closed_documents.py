@@ -18,6 +18,7 @@ def use(desk, action):
         desk.window.palette_popup.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action", ["edit.replace", "help.palette"])
 def test_closing_lets_go_of_the_document_after(desk, action):
     tab = desk.window.tab

@@ -25,6 +25,7 @@ def dialogs(desk):
     return [w for w in desk.window.findChildren(QDialog) if w.isVisible()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action", ABOUT_A_DOCUMENT)
 def test_a_dialog_closes_with_its_document(desk, qtbot, action):
     tab = desk.window.tab
@@ -37,6 +38,7 @@ def test_a_dialog_closes_with_its_document(desk, qtbot, action):
     qtbot.waitUntil(lambda: not isValid(tab))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action", ABOUT_A_DOCUMENT)
 def test_the_dialog_of_another_document_stays(desk, qtbot, action):
     other = desk.open(title="other")

@@ -60,6 +60,7 @@ def reset(desk, tab, kind):
     desk.select(*_selection(desk, kind))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", _KINDS)
 def test_no_action_fails(desk, kind):
     first = desk.window.tabs()[0]

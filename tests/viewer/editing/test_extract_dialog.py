@@ -143,6 +143,7 @@ def test_cutting_can_be_stopped_and_begun_again(desk):
     desk.qtbot.waitUntil(lambda: len(desk.window.tabs()) == 3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["reject", "close"])
 def test_closing_the_dialog_ends_cutting(desk, how):
     dialog, task = begun(desk)
@@ -167,6 +168,7 @@ UNKNOWN = """<ir_version: 8, opset_import: ["" : 17, "custom" : 1]>
     g (float[2] x) => (float[2] y) { a = custom.Strange (x) b = Relu (a) y = Identity (b) }"""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action", ["model.extract", "model.split"])
 def test_parts_whose_types_nobody_knows_are_refused(desk, action):
     desk.open(UNKNOWN)

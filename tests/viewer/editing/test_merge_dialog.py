@@ -54,6 +54,7 @@ def test_the_other_model_goes_where_its_types_fit(dialog):
     assert rows(dialog) == {"p": "", "q": ""}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("signature", "place", "fed"),
     [

@@ -255,6 +255,7 @@ def found(desk, model: Model, kinds: tuple[str, ...], *, most: int) -> list[str]
     return report
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", [builders.BRANCHES, OLD, LOOP], ids=["branches", "old", "loop"])
 def test_actions_on_small_models(desk, text: str) -> None:
     assert found(desk, builders.model(text), SELECTIONS, most=1) == []

@@ -371,6 +371,7 @@ def convert(desk, dialog):
     desk.settle()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("modifier", "wired"), [
     (NONE, ["Relu", "Gelu", "Neg"]), (SHIFT, ["Relu", "Neg"]),
 ])  # fmt: skip
@@ -395,6 +396,7 @@ def test_after_the_conversion_the_operator_is_added_where_it_was_asked_for(desk,
     assert desk.workspace.model.opset_imports[""] == 18
 
 
+@pytest.mark.long
 def test_after_the_conversion_the_operator_of_a_node_is_changed(desk):
     desk.open(AT_18)
     desk.select(desk.node("first"))
@@ -403,6 +405,7 @@ def test_after_the_conversion_the_operator_of_a_node_is_changed(desk):
     assert desk.node("first").op_type == "Gelu"
 
 
+@pytest.mark.long
 def test_an_operator_whose_place_is_gone_after_the_conversion_is_reported_of(desk):
     desk.open(AT_18)
     desk.select(desk.node("second"))
@@ -415,6 +418,7 @@ def test_an_operator_whose_place_is_gone_after_the_conversion_is_reported_of(des
     assert desk.messages()[-1] == "Gelu was not added"
 
 
+@pytest.mark.long
 def test_an_operator_that_is_converted_for_in_too_small_steps_is_reported_of(desk):
     desk.open(AT_18)
     dialog = choose_gelu(desk)
@@ -544,6 +548,7 @@ def test_disconnect_by_keyboard(desk):
     assert desk.node("third").inputs[0] is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("times", [1, 2])
 def test_outputs_come_and_go(desk, times):
     desk.open("""
@@ -594,6 +599,7 @@ def test_the_history_calls_one_node_by_its_name(desk):
     assert titles == ["Cut first", "Paste first", "Duplicate first"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("owner", ["body", "function"])
 def test_nodes_are_added_and_pasted_into_the_graph_that_is_selected(desk, owner):
     desk.open(builders.BRANCHES)

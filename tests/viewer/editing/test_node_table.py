@@ -396,6 +396,7 @@ def test_what_a_function_gives_is_written_as_it_is_shown(desk):
     assert [node.attributes["value_float"].reference for node in panel.model.rows] == ["alpha", ""]
 
 
+@pytest.mark.long
 def test_selecting_every_cell_asks_only_for_those_in_view(desk, monkeypatch):
     asked = []
     flags = NodeTableModel.flags

@@ -42,6 +42,7 @@ def answer(desk, text):
     desk.qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
 
 
+@pytest.mark.long
 def test_nodes_with_another_meaning_are_named_and_a_conversion_is_offered(desk):
     desk.open(SOFTMAX_9)
     write_opset(desk, "13")
@@ -83,6 +84,7 @@ def test_cancel_changes_nothing(desk):
     assert panel.tree.rows.row(panel.tree.rows.find("opsets", "opset ")).text == "9"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", [10, 9])
 def test_no_question_where_no_node_changes_meaning(desk, version):
     desk.open(SOFTMAX_9)
@@ -128,6 +130,7 @@ def test_the_question_goes_with_its_document(desk):
     desk.qtbot.waitUntil(lambda: questions(desk) == [])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", [(("opset_import", 0),), (("functions", 0), ("opset_import", 0))])
 def test_the_raw_messages_ask_too(desk, path):
     desk.open(FUNCTION)

@@ -130,6 +130,7 @@ def elements(desk):
     return desk.value("bytes").initializer.numpy().tolist()
 
 
+@pytest.mark.long
 def test_saving_takes_the_element_that_is_being_typed(desk, cell, file):
     retype(desk, cell, "7")
     QTest.keyClick(cell, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier)

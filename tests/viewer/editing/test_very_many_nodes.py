@@ -154,6 +154,7 @@ def wait_for_end(desk):
     desk.qtbot.waitUntil(lambda: not desk.workspace.tasks.making("edit"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("do", "title"),
     [
@@ -257,6 +258,7 @@ def test_what_the_table_refuses_stands_below_it(at_work):
     assert at_work.document.undo_title is None
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("large")
 def test_deleting_twice_deletes_once_and_refuses_nothing(at_work):
     at_work.select(at_work.node("second"), at_work.node("third"))
@@ -269,6 +271,7 @@ def test_deleting_twice_deletes_once_and_refuses_nothing(at_work):
     assert at_work.messages() == []
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("large")
 @pytest.mark.parametrize(
     ("do", "again", "title"),
@@ -289,6 +292,7 @@ def test_what_is_asked_for_twice_is_made_once_and_refuses_nothing(at_work, do, a
     assert at_work.messages() == []
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("large")
 def test_the_pointer_shows_that_much_is_done_undone_and_done_again(at_work, monkeypatch):
     """The window stands still meanwhile; with little nobody could see the pointer change."""
@@ -315,6 +319,7 @@ def test_the_pointer_shows_that_much_is_done_undone_and_done_again(at_work, monk
     assert shown() == [Qt.CursorShape.WaitCursor] * 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action", ["edit.copy", "edit.cut"])
 def test_very_many_are_copied_in_a_task(at_work, monkeypatch, action):
     monkeypatch.setattr("onnx_workbench.viewer.actions.edit._MANY", 1)
@@ -334,6 +339,7 @@ def test_very_many_are_copied_in_a_task(at_work, monkeypatch, action):
     assert at_work.document.undo_title == ("Cut 2 nodes" if action == "edit.cut" else None)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action", ["edit.duplicate", "edit.delete", "edit.copy"])
 def test_a_node_of_very_many_outputs_is_like_many_nodes(desk, monkeypatch, action):
     """Duplicating one of 99,000 held the window for 1.7 s."""

@@ -64,6 +64,7 @@ def done(desk):
     desk.qtbot.waitUntil(lambda: not [task for task in desk.workspace.tasks.running if task.title])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action_id", TOOLS)
 def test_a_tool_is_one_edit_and_says_what_it_did(tools, action_id):
     title, said = TOOLS[action_id]
@@ -78,6 +79,7 @@ def test_a_tool_is_one_edit_and_says_what_it_did(tools, action_id):
     assert tools.document.undo_title is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action_id", TOOLS)
 def test_a_tool_that_finds_nothing_leaves_no_edit(tools, action_id):
     tools.run(action_id)

@@ -67,6 +67,7 @@ def test_what_is_reported_is_not_below_the_overview(desk):
         desk.view.input_handler.cancel()
 
 
+@pytest.mark.long
 def test_what_is_refused_moves_nothing_under_the_pointer(desk):
     desk.view.pan_by(10, 10)
     desk.settle()
@@ -79,6 +80,7 @@ def test_what_is_refused_moves_nothing_under_the_pointer(desk):
     desk.qtbot.waitUntil(lambda: desk.view.mapTo(desk.window, body(desk, desk.node("first"))) == first)
 
 
+@pytest.mark.long
 def test_from_an_output_to_an_input(desk):
     shown = drag(desk, output(desk, desk.node("first")), input_(desk, desk.node("fourth")))
     assert shown.text == "Connect to fourth · input"
@@ -86,6 +88,7 @@ def test_from_an_output_to_an_input(desk):
     assert desk.document.undo_title == "Connect a to fourth"
 
 
+@pytest.mark.long
 def test_a_cycle_is_shown_and_refused(desk, texts):
     before = texts()
     shown = drag(desk, output(desk, desk.node("third")), input_(desk, desk.node("second")))
@@ -109,6 +112,7 @@ def test_a_click_on_a_port_selects_the_value(desk):
     assert desk.workspace.selection.items == (desk.value("a"),)
 
 
+@pytest.mark.long
 def test_an_end_moved_to_another_input(desk):
     shown = drag(desk, input_(desk, desk.node("fourth")), input_(desk, desk.node("third")))
     assert shown.refused, "c is what the third node makes"
@@ -117,18 +121,21 @@ def test_an_end_moved_to_another_input(desk):
     assert desk.node("third").inputs == (None, desk.value("b"))
 
 
+@pytest.mark.long
 def test_an_end_given_another_source(desk):
     shown = drag(desk, input_(desk, desk.node("third")), output(desk, desk.node("first")))
     assert shown.text == "Use a instead"
     assert desk.node("third").inputs == (desk.value("a"), desk.value("b"))
 
 
+@pytest.mark.long
 def test_an_end_dropped_in_the_open_is_disconnected(desk):
     shown = drag(desk, input_(desk, desk.node("third")), QPoint(4, desk.view.height() // 2))
     assert shown.text == "Disconnect"
     assert desk.node("third").inputs == (None, desk.value("b"))
 
 
+@pytest.mark.long
 def test_from_the_pill_of_an_input(desk):
     box = desk.box(desk.value("x"))
     left, top, width, height = desk.view.scene.rect(box)
@@ -138,6 +145,7 @@ def test_from_the_pill_of_an_input(desk):
     assert desk.node("second").inputs == (desk.value("x"),)
 
 
+@pytest.mark.long
 def test_dropped_in_the_open_the_palette_offers_what_fits(desk):
     desk.qtbot.waitUntil(lambda: desk.workspace.types.inferred is not None)
     desk.settle()
@@ -153,6 +161,7 @@ def test_dropped_in_the_open_the_palette_offers_what_fits(desk):
     assert (node.op_type, node.inputs) == ("Tanh", (desk.value("r"),))
 
 
+@pytest.mark.long
 def test_dropped_in_the_open_an_operator_of_a_newer_opset_is_added_after_the_conversion(desk):
     desk.open("""<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y) {
         [first] a = Relu (x)
@@ -181,6 +190,7 @@ g (float[2] x, int64[2] i) => (float[4] y, float[2] z)
 """
 
 
+@pytest.mark.long
 def test_a_list_grows(desk):
     desk.open(VARIADIC)
     shown = drag(desk, output(desk, desk.node("relu")), body(desk, desk.node("join")))
@@ -188,6 +198,7 @@ def test_a_list_grows(desk):
     assert [v.name for v in desk.node("join").inputs] == ["x", "r", "r"]
 
 
+@pytest.mark.long
 def test_of_several_free_inputs_one_is_chosen(desk):
     desk.open(VARIADIC)
     drag(desk, output(desk, desk.node("relu")), body(desk, desk.node("clip")))
@@ -198,6 +209,7 @@ def test_of_several_free_inputs_one_is_chosen(desk):
     assert [v and v.name for v in desk.node("clip").inputs] == ["x", None, "r"]
 
 
+@pytest.mark.long
 def test_a_wrong_type_is_doubted_but_done(desk):
     desk.open(VARIADIC)
     box = desk.box(desk.value("i"))
@@ -211,6 +223,7 @@ def test_a_wrong_type_is_doubted_but_done(desk):
     desk.qtbot.keyClick(desk.view, Qt.Key.Key_Escape)
 
 
+@pytest.mark.long
 def test_onto_an_output(desk):
     desk.open(VARIADIC)
     pill = next(
@@ -246,6 +259,7 @@ turns (int64 n, bool go, float x) => (float y)
 """
 
 
+@pytest.mark.long
 def test_onto_an_output_of_a_body_and_its_ground(desk):
     desk.open(TURNS)
     loop = desk.workspace.graph.nodes.first
@@ -267,6 +281,7 @@ def test_onto_an_output_of_a_body_and_its_ground(desk):
     assert desk.workspace.graph is desk.workspace.model.graph
 
 
+@pytest.mark.long
 def test_an_outer_value_dropped_on_the_ground_of_a_body_feeds_a_node_there(desk):
     desk.open(TURNS.replace("y = Loop (n, go, x)", "[before] c = Neg (x) y = Loop (n, go, c)"))
     loop = desk.workspace.graph.nodes.last
@@ -294,6 +309,7 @@ turns (int64 n, bool go, float x) => (float y)
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("on_wire", [False, True])
 def test_onto_the_ground_of_a_body_in_a_body_also_where_a_wire_runs(desk, on_wire):
     desk.open(NESTED)
@@ -313,6 +329,7 @@ def test_onto_the_ground_of_a_body_in_a_body_also_where_a_wire_runs(desk, on_wir
     assert added(desk).graph is inner.graph
 
 
+@pytest.mark.long
 def test_into_a_body_but_not_out_of_it(desk):
     desk.open(builders.BRANCHES)
     box = desk.box(desk.node("choose"))

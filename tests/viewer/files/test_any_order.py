@@ -73,6 +73,7 @@ def is_closed(qtbot, window):
     return not window.tabs()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_no_edit_is_lost_and_files_hold_what_shows(qtbot, window, write_model, delayed, monkeypatch, seed):
     monkeypatch.setattr(apply_edits, "_LARGE", 1 << 10)

@@ -376,6 +376,7 @@ def test_a_save_that_fails_offers_another_place(window, qtbot, tab, tmp_path, mo
     assert titles(tab) == []
 
 
+@pytest.mark.long
 def test_what_a_save_left_out_is_reported_until_the_next_one(window, qtbot, tab, tmp_path):
     with tab.workspace.document.edit("Describe") as edit:
         edit.do(SetField(node(tab), "doc_string", "why it is here"))
@@ -507,6 +508,7 @@ def test_a_tab_may_close_while_its_file_is_read_again_in_vain(window, qtbot, tab
     assert window.tabs() == []
 
 
+@pytest.mark.long
 def test_a_file_that_is_removed_and_comes_back_much_later_is_read_again(window, qtbot, tab, write):
     tab.path.unlink()
     qtbot.waitUntil(lambda: tab.path in window.files.watcher.missing)
@@ -516,6 +518,7 @@ def test_a_file_that_is_removed_and_comes_back_much_later_is_read_again(window, 
     qtbot.waitUntil(lambda: node(window.tab).name == "again")
 
 
+@pytest.mark.long
 def test_a_file_that_is_replaced_again_and_again_is_read_each_time(window, qtbot, tab, write):
     path = tab.path
     for name in ("one", "two", "three"):
@@ -531,6 +534,7 @@ def test_a_change_after_a_save_of_ones_own_is_noticed(window, qtbot, tab, write)
     qtbot.waitUntil(lambda: node(window.tab).name == "theirs")
 
 
+@pytest.mark.long
 def test_of_two_tabs_of_a_file_the_one_that_stays_is_still_read_again(window, qtbot, tab, write):
     with qtbot.waitSignal(window.files.opened):
         window.files.open_tab(tab.path)

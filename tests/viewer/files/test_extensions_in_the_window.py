@@ -69,6 +69,7 @@ def test_rules_show_in_open_models_once_they_are_ticked(window, qtbot, tmp_path)
     qtbot.waitUntil(lambda: found() == [])
 
 
+@pytest.mark.long
 def test_a_file_is_listed_and_loaded_once_it_is_ticked(window, qtbot, tmp_path):
     path = tmp_path / "net.onnx"
     path.write_bytes(onnx.parser.parse_model(MODEL).SerializeToString())
@@ -159,6 +160,7 @@ def test_a_mistake_in_an_action_is_reported_and_changes_nothing(window, qtbot, t
     assert report.detail == "wrong & broken.py, line 4: ZeroDivisionError: division by zero"
 
 
+@pytest.mark.long
 def test_its_files_open_as_new_documents_whose_values_have_its_view(window, qtbot, tmp_path):
     path = tmp_path / "two.twice"
     path.write_text("2", encoding="utf-8")
@@ -183,6 +185,7 @@ def test_its_files_open_as_new_documents_whose_values_have_its_view(window, qtbo
     qtbot.waitUntil(lambda: "The view no longer exists" in pane.notice.text())
 
 
+@pytest.mark.long
 def test_its_pass_is_listed_and_runs_in_the_dialog(window, qtbot, tmp_path):
     path = tmp_path / "net.onnx"
     path.write_bytes(onnx.parser.parse_model(MODEL.replace(" <plus = 1.0>", "")).SerializeToString())

@@ -31,6 +31,7 @@ def test_the_start_page_offers_the_sample_and_opens_it(window, qtbot):
     assert window.windowTitle().startswith("digits")
 
 
+@pytest.mark.long
 def test_a_run_asked_for_while_a_model_is_read_begins_when_it_is_open(window, qtbot, write_model):
     window.actions_binding.refresh()
     key = window.actions_binding.qaction("run.run")
@@ -145,6 +146,7 @@ def test_a_file_that_is_no_model_becomes_a_message_and_the_window_stays_usable(w
     assert not window.area.message_bar.messages
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
 @pytest.mark.parametrize("name", ["pipe.onnx", "loop.onnx", "n" * 5000, "a/" * 2100, "\udcff.onnx"], ids=len)
 def test_what_cannot_be_a_file_becomes_a_message_and_the_next_file_opens(window, qtbot, tmp_path, write_model, name):
@@ -275,6 +277,7 @@ def answer(qtbot, window, button):
     qtbot.mouseClick(box.button(button), Qt.MouseButton.LeftButton)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("button", "is_open", "name"), [("Cancel", True, "relu_0"), ("Discard", False, "relu_0"), ("Save", False, "new")]
 )
@@ -335,6 +338,7 @@ def test_a_file_changed_by_another_program_is_read_again(window, qtbot, write_mo
     assert [m.severity for m in window.tab.message_bar.messages] == ["info"]
 
 
+@pytest.mark.long
 def test_a_modified_document_is_not_reloaded_without_asking(window, qtbot, write_model):
     path = write_model(nodes=3)
     tab = opened(window, qtbot, path)
@@ -351,6 +355,7 @@ def test_a_modified_document_is_not_reloaded_without_asking(window, qtbot, write
     qtbot.waitUntil(lambda: window.status.extent.text() == "5 nodes")
 
 
+@pytest.mark.long
 def test_saving_does_not_count_as_another_programs_change(window, qtbot, write_model):
     other = opened(window, qtbot, write_model("other.onnx"))
     tab = opened(window, qtbot, write_model())

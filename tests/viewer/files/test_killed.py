@@ -39,6 +39,7 @@ class Killed:
         self.states.append(leftover.titles)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("dead")
 def test_values_of_a_file_and_what_is_done_behind_them(qtbot, window, large_file, tmp_path):
     workspace = opened(window, qtbot, large_file).workspace
@@ -61,6 +62,7 @@ def rename_last(document):
         rename_node(edit, document.model.graph.nodes.last, "renamed")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("dead")
 def test_what_is_edited_while_bytes_are_written_is_on_file_and_the_bytes_come_after_it(qtbot, being_written, delayed):
     workspace, _ = being_written
@@ -85,6 +87,7 @@ def test_what_is_stopped_while_its_bytes_are_written_is_not_done(qtbot, being_wr
     assert builders.value(workspace.document, "w").initializer.numpy()[1] == 1
 
 
+@pytest.mark.long
 def test_bytes_that_find_no_room_are_no_trouble_for_the_edit(qtbot, window, large_file, monkeypatch):
     workspace = opened(window, qtbot, large_file).workspace
     monkeypatch.setattr(
@@ -125,6 +128,7 @@ def called_often():
     """)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("dead")
 def test_what_changes_very_many_calls(qtbot, window, tmp_path):
     path = tmp_path / "calls.onnx"
@@ -139,6 +143,7 @@ def test_what_changes_very_many_calls(qtbot, window, tmp_path):
     assert killed.states == [("Swap",), ("Swap", "Rename the function"), ("Swap",)]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("dead")
 def test_very_many_differences_that_are_copied(qtbot, window, tmp_path):
     old, new = called_often(), called_often()

@@ -130,6 +130,7 @@ def test_both_parts_of_a_model_that_is_split_come_up_in_their_order(qtbot, windo
     assert len(list(find_journals(journal_folder()))) == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("source", ["standard input", "sample", "copy"])
 def test_what_is_read_but_belongs_to_no_file(qtbot, window, large_file, monkeypatch, source):
     """Nobody is asked about it at the next start until it is edited: closing would not have asked either."""

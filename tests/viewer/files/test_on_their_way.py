@@ -59,6 +59,7 @@ def buttons(window):
 # -- saving ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_save_waits_for_the_edit_and_has_it(qtbot, window, being_written, delayed):
     path = window.tab.path
     assert window.tab.modified
@@ -75,6 +76,7 @@ def test_a_save_waits_for_the_edit_and_has_it(qtbot, window, being_written, dela
     assert window.tab.workspace.document.undo_title == "Import v.npy into w"
 
 
+@pytest.mark.long
 def test_the_edit_shows_before_what_is_read_by_itself(qtbot, window, being_written):
     workspace, _ = being_written
     gate = Event()
@@ -84,6 +86,7 @@ def test_the_edit_shows_before_what_is_read_by_itself(qtbot, window, being_writt
     gate.set()
 
 
+@pytest.mark.long
 def test_a_save_goes_on_without_an_edit_that_is_stopped(qtbot, window, being_written):
     workspace, _ = being_written
     rename(window.tab, "renamed")
@@ -96,6 +99,7 @@ def test_a_save_goes_on_without_an_edit_that_is_stopped(qtbot, window, being_wri
     assert workspace.document.undo_title == "Rename node"
 
 
+@pytest.mark.long
 def test_a_save_goes_on_without_an_edit_that_is_refused(qtbot, window, being_written, delayed):
     workspace, _ = being_written
     run(window, "file.save")
@@ -108,6 +112,7 @@ def test_a_save_goes_on_without_an_edit_that_is_refused(qtbot, window, being_wri
     assert not window.tab.modified
 
 
+@pytest.mark.long
 def test_a_save_that_waits_can_be_stopped_and_the_edit_is_made(qtbot, window, being_written, delayed):
     workspace, task = being_written
     run(window, "file.save")
@@ -129,6 +134,7 @@ def export(qtbot, window, monkeypatch, path):
     window.docks.panel("tensor").pane.menu.ask_export()
 
 
+@pytest.mark.long
 def test_an_export_waits_for_the_edit_and_has_it(qtbot, window, being_written, delayed, monkeypatch, tmp_path):
     path = tmp_path / "values.npy"
     export(qtbot, window, monkeypatch, path)
@@ -139,6 +145,7 @@ def test_an_export_waits_for_the_edit_and_has_it(qtbot, window, being_written, d
     assert titles(window.tab) == ["values.npy was written"]
 
 
+@pytest.mark.long
 def test_an_export_that_waits_can_be_stopped(qtbot, window, being_written, delayed, monkeypatch, tmp_path):
     _, task = being_written
     path = tmp_path / "values.npy"
@@ -182,6 +189,7 @@ def test_closing_asks_about_an_edit_that_is_on_its_way_alone(qtbot, window, bein
     assert window.tab.workspace.document.undo_title == "Import v.npy into w"
 
 
+@pytest.mark.long
 def test_what_closing_saves_has_the_edit(qtbot, window, being_written, delayed):
     path = window.tab.path
     run(window, "file.close")
@@ -192,6 +200,7 @@ def test_what_closing_saves_has_the_edit(qtbot, window, being_written, delayed):
     assert weights_in(path)[1] == 7
 
 
+@pytest.mark.long
 def test_closing_waits_for_a_save_that_waits_until_that_is_stopped(qtbot, window, being_written, delayed):
     _, task = being_written
     path = window.tab.path
@@ -208,6 +217,7 @@ def test_closing_waits_for_a_save_that_waits_until_that_is_stopped(qtbot, window
     assert window.tab.modified
 
 
+@pytest.mark.long
 def test_closing_waits_for_an_export_that_waits(qtbot, window, being_written, delayed, monkeypatch, tmp_path):
     """It was dropped without a word when the edit was discarded."""
     path = tmp_path / "values.npy"
@@ -220,6 +230,7 @@ def test_closing_waits_for_an_export_that_waits(qtbot, window, being_written, de
     assert np.load(path).ravel()[1] == 7
 
 
+@pytest.mark.long
 def test_closing_goes_on_once_an_export_that_waits_is_stopped(
     qtbot, window, being_written, delayed, monkeypatch, tmp_path
 ):
@@ -235,6 +246,7 @@ def test_closing_goes_on_once_an_export_that_waits_is_stopped(
     assert not path.exists()
 
 
+@pytest.mark.long
 def test_closing_goes_on_once_an_export_that_waits_is_not_wanted(
     qtbot, window, being_written, delayed, monkeypatch, tmp_path
 ):
@@ -260,6 +272,7 @@ def test_what_closing_discards_is_stopped(qtbot, window, being_written):
     assert weights_in(path)[1] == 1
 
 
+@pytest.mark.long
 def test_the_window_asks_about_each_document_and_closes_when_all_is_saved(
     qtbot, window, being_written, delayed, large_file, tmp_path
 ):
@@ -321,6 +334,7 @@ def test_a_tab_stays_open_with_what_was_refused_while_closing_saved(qtbot, windo
     qtbot.waitUntil(lambda: not isValid(window))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stopped", [False, True])
 def test_a_file_that_is_being_written_is_finished_before_the_window_closes(
     qtbot, window, large_file, monkeypatch, tmp_path, stopped
@@ -343,6 +357,7 @@ def test_a_file_that_is_being_written_is_finished_before_the_window_closes(
 # -- reading again ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_an_edit_that_begins_while_the_file_is_read_again_is_not_lost(qtbot, window, large_file, monkeypatch, delayed):
     gate, read = Event(), read_model.read
     tab = opened(window, qtbot, large_file)

@@ -166,6 +166,7 @@ def test_an_edit_while_very_many_steps_are_done_again_has_them_offered_anew(qtbo
     assert document.undo_title == "Rename"
 
 
+@pytest.mark.long
 def test_what_was_done_can_be_looked_at_and_discarded(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     offer_recovery(qtbot, window)
@@ -181,6 +182,7 @@ def offered_after_restart(qtbot, window):
     return [message.title for message in window.area.message_bar.messages]
 
 
+@pytest.mark.long
 def test_discarded_edits_come_back_by_undo(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     offer_recovery(qtbot, window)

@@ -267,6 +267,7 @@ def test_what_is_saved_in_its_place_leaves_nothing(window, qtbot, tab, another_p
     assert has_all(tab).titles == ("Rename",)
 
 
+@pytest.mark.long
 def test_a_model_of_which_its_own_file_does_not_hold_all(window, qtbot, tmp_path):
     path = tmp_path / "m.onnxtxt"
     save(builders.document().model, path)
@@ -284,6 +285,7 @@ def test_a_model_of_which_its_own_file_does_not_hold_all(window, qtbot, tmp_path
     assert has_all(tab).titles == ("Rename",)
 
 
+@pytest.mark.long
 def test_an_edit_that_is_on_its_way_when_a_file_is_replaced(window, qtbot, being_written, delayed, another_program):
     workspace, _ = being_written
     tab = window.tab

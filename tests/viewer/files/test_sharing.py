@@ -91,6 +91,7 @@ def exported(window, qtbot, monkeypatch, path):
     return json.loads(re.search(r'id="graph">(.*?)</script>', path.read_text(encoding="utf-8"), re.DOTALL)[1])
 
 
+@pytest.mark.long
 def test_the_window_writes_a_web_page_with_the_values_of_the_last_run(window, qtbot, tmp_path, monkeypatch, branches):
     tab = opened(window, qtbot, branches)
     data = exported(window, qtbot, monkeypatch, tmp_path / "before.html")
@@ -104,6 +105,7 @@ def test_the_window_writes_a_web_page_with_the_values_of_the_last_run(window, qt
     assert {"Minimum", "Maximum"} <= dict(double["run"]).keys()
 
 
+@pytest.mark.long
 def test_the_page_of_compared_models_has_both_as_one_graph(window, qtbot, tmp_path, monkeypatch):
     document = builders.document()
     old, new = tmp_path / "old.onnx", tmp_path / "new.onnx"

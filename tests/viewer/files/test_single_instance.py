@@ -168,6 +168,7 @@ def test_nonsense_is_hung_up_on_and_the_next_sender_is_received(listener, qtbot,
     assert start(qtbot, "a.onnx")
 
 
+@pytest.mark.long
 def test_who_says_nothing_is_hung_up_on(listener, qtbot):
     assert send(qtbot, b"", then_close=False) == b""
     assert listener.requests == []

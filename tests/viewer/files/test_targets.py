@@ -69,6 +69,7 @@ def test_nor_the_file_of_another_document_while_it_is_open(window, qtbot, path):
     assert path.read_bytes() != before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "said"), [("m.onnx", "name for a model"), ("w.bin", "holds weights")])
 def test_exports_replace_neither_models_nor_their_weights(window, qtbot, path, monkeypatch, name, said):
     tab = opened(window, qtbot, path)
@@ -108,6 +109,7 @@ def exports(window, qtbot, path):
     return tab, [*of_actions, *of_buttons]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "link"), reason="no links here")
 def test_no_export_replaces_what_a_document_reads_from_nor_another_kind_of_file(exports, qtbot, path, monkeypatch):
     tab, all_of_them = exports
@@ -140,6 +142,7 @@ def test_no_export_replaces_what_a_document_reads_from_nor_another_kind_of_file(
             assert reason in shown[0].title
 
 
+@pytest.mark.long
 def test_a_plot_is_not_written_under_a_name_of_another_kind(exports, path, monkeypatch):
     tab, all_of_them = exports
     _, (save_picture, _), *_ = [one for one in all_of_them if one[1] in (".npy", ".png")][1:]

@@ -271,6 +271,7 @@ def test_a_value_typed_over_a_reference_takes_its_place(qtbot, inside):
     assert "no attribute 2" in panel.tree.fields.error_text
 
 
+@pytest.mark.long
 def test_a_long_list_opens_in_a_window_of_its_own(qtbot, workspace):
     node = relu(workspace)
     SetAttribute(node, "long", Attribute("long", AttributeKind.INTS, tuple(range(100_000)))).apply()

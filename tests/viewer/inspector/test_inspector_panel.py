@@ -3,6 +3,7 @@
 from collections import Counter
 
 import numpy as np
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractItemView
@@ -165,6 +166,7 @@ def test_ten_thousand_inputs_are_rows_made_when_looked_at(qtbot):
     workspace.close()
 
 
+@pytest.mark.long
 def test_of_ten_thousand_inputs_of_a_node_only_those_in_view_are_made_anew(qtbot, monkeypatch):
     graph = Graph("wide")
     values = tuple(Value(f"i{n}", TensorType(ElementType.FLOAT)) for n in range(10_000))
@@ -193,6 +195,7 @@ def test_of_ten_thousand_inputs_of_a_node_only_those_in_view_are_made_anew(qtbot
     workspace.close()
 
 
+@pytest.mark.long
 def test_a_megabyte_of_text_is_elided(qtbot, panel, workspace):
     node = relu(workspace)
     with workspace.document.edit("Long") as edit:

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLineEdit
 
@@ -27,6 +28,7 @@ def opened(window, qtbot, tmp_path):
     return window.area.tab.workspace
 
 
+@pytest.mark.long
 def test_the_action_bookmarks_what_is_selected_and_then_removes_the_bookmark(window, qtbot, tmp_path):
     workspace = opened(window, qtbot, tmp_path)
     panel = window.docks.open("bookmarks")
@@ -54,6 +56,7 @@ def test_a_note_is_typed_into_the_table_and_a_click_goes_to_the_node(window, qtb
     assert panel.model.index(1, 2).data() == "look <b>here</b>"
 
 
+@pytest.mark.long
 def test_a_bookmark_of_a_deleted_node_comes_back_with_undo(window, qtbot, tmp_path):
     workspace = opened(window, qtbot, tmp_path)
     panel = window.docks.open("bookmarks")
@@ -76,6 +79,7 @@ def test_bookmarks_are_there_when_the_file_is_opened_again(window, qtbot, tmp_pa
     assert list(again.bookmarks.notes.items()) == [(again.graph.nodes[1], "here"), (again.graph.outputs[0], "")]
 
 
+@pytest.mark.long
 def test_bookmarks_can_be_stored_in_the_model(window, qtbot, tmp_path):
     workspace = opened(window, qtbot, tmp_path)
     workspace.bookmarks.set_note(workspace.graph.nodes[0], "begins")

@@ -337,6 +337,7 @@ def test_a_node_in_a_stretch_that_nobody_opened_is_shown_when_it_is_selected(str
     assert stretched.tree.isExpanded(stretched.tree.currentIndex().parent())
 
 
+@pytest.mark.long
 def test_stretches_follow_edits(stretched, received):
     document, model = stretched.workspace.document, stretched.model
     top = model.index(0, 0)
@@ -360,6 +361,7 @@ def test_stretches_follow_edits(stretched, received):
     assert_right(stretched)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(6))
 def test_any_edits_leave_stretches_right(stretched, seed):
     test_any_edits_leave_the_outline_right(stretched, seed)
@@ -386,6 +388,7 @@ def test_only_what_is_opened_is_built_of_very_many_rows(qtbot, monkeypatch):
     workspace.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(6))
 def test_any_edits_leave_the_outline_right(blocks, seed):
     chance = random.Random(seed)
@@ -416,6 +419,7 @@ def test_any_edits_leave_the_outline_right(blocks, seed):
     assert_right(blocks)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_any_edits_leave_a_stack_right(stacked, seed):
     assert "b ×10" in [index.data() for index in rows(stacked.model)]

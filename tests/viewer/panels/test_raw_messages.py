@@ -113,6 +113,7 @@ def test_what_is_refused_stays_in_its_field(qtbot, panel):
     assert not panel.error.isVisible()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", ["x" * 500, "two\nlines", "tab\tand \u202e", "bytes \udcff"])
 def test_a_text_is_edited_as_a_whole(qtbot, panel, text):
     model = panel.workspace.model

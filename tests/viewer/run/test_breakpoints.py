@@ -67,6 +67,7 @@ def test_f9_puts_a_dot_on_the_node_and_takes_it_away(window, qtbot, workspace):
     assert color_left_of_header(workspace, relu) == before
 
 
+@pytest.mark.long
 def test_a_run_cannot_stop_at_a_constant(window, qtbot, real_models):
     workspace = opened(window, qtbot, real_models / "onnx__light_squeezenet" / "model.onnx")
     workspace.selection.set([next(v for v in workspace.model.graph.values() if v.initializer is not None)])
@@ -85,6 +86,7 @@ def test_the_context_menu_of_an_edge_sets_a_breakpoint_on_its_value(window, work
     assert value(workspace, "l") in marked(workspace, "breakpoints")
 
 
+@pytest.mark.long
 def test_the_node_that_comes_next_is_pointed_at_while_a_run_waits(qtbot, workspace):
     workspace.runs.breakpoints.set([Breakpoint(node=node(workspace, "relu"))])
     run(qtbot, workspace)
@@ -93,6 +95,7 @@ def test_the_node_that_comes_next_is_pointed_at_while_a_run_waits(qtbot, workspa
     assert marked(workspace, "next") == set()
 
 
+@pytest.mark.long
 def test_a_value_can_stop_a_run_on_a_condition_only(window, qtbot, workspace):
     log = value(workspace, "l")
     workspace.runs.breakpoints.toggle(log)
@@ -115,6 +118,7 @@ def test_a_value_can_stop_a_run_on_a_condition_only(window, qtbot, workspace):
     idle(qtbot, workspace)
 
 
+@pytest.mark.long
 def test_a_breakpoint_that_is_not_ticked_is_kept_but_stops_nothing(window, qtbot, workspace):
     relu = node(workspace, "relu")
     workspace.runs.breakpoints.toggle(relu)
@@ -148,6 +152,7 @@ def test_a_breakpoint_set_anew_stops_whatever_the_one_before_did(qtbot, workspac
     assert breakpoints.enabled == breakpoints.all == (Breakpoint(value=log),)
 
 
+@pytest.mark.long
 def test_a_failure_stays_marked_while_problems_are_looked_for(qtbot, workspace):
     edit(workspace, "mean", "axes", [7])
     run(qtbot, workspace)
@@ -156,6 +161,7 @@ def test_a_failure_stays_marked_while_problems_are_looked_for(qtbot, workspace):
     assert node(workspace, "mean") in marked(workspace, "failures")
 
 
+@pytest.mark.long
 def test_a_breakpoint_inside_a_body_is_set_and_shown(window, qtbot, tmp_path):
     path = tmp_path / "loop.onnx"
     onnx.save(onnx.parser.parse_model(LOOP), path)
@@ -184,6 +190,7 @@ def test_a_breakpoint_inside_a_body_is_set_and_shown(window, qtbot, tmp_path):
     assert workspace.results.is_current
 
 
+@pytest.mark.long
 def test_a_step_out_leaves_the_loop(window, qtbot, tmp_path):
     path = tmp_path / "loop.onnx"
     onnx.save(onnx.parser.parse_model(LOOP), path)
@@ -198,6 +205,7 @@ def test_a_step_out_leaves_the_loop(window, qtbot, tmp_path):
     assert workspace.results.value_of(node(workspace, "loop").outputs[0]) is not None
 
 
+@pytest.mark.long
 def test_a_breakpoint_inside_a_loop_stops_in_the_chosen_iteration(window, qtbot, tmp_path):
     path = tmp_path / "loop.onnx"
     onnx.save(onnx.parser.parse_model(LOOP), path)
@@ -222,6 +230,7 @@ def test_a_breakpoint_inside_a_loop_stops_in_the_chosen_iteration(window, qtbot,
     assert not workspace.runs.is_paused
 
 
+@pytest.mark.long
 def test_steps_from_a_breakpoint_inside_a_body_point_at_each_node_inside(qtbot, window, tmp_path):
     path = tmp_path / "loop.onnx"
     onnx.save(onnx.parser.parse_model(LOOP), path)
@@ -243,6 +252,7 @@ def test_steps_from_a_breakpoint_inside_a_body_point_at_each_node_inside(qtbot, 
     assert workspace.results.is_current
 
 
+@pytest.mark.long
 def test_steps_show_what_goes_into_the_node_that_is_next_then_what_it_gave(qtbot, window, net):
     workspace = opened(window, qtbot, net)
     tensor = window.docks.open("tensor")
@@ -276,6 +286,7 @@ constants (float[2] x) => (float[2] y)
 """
 
 
+@pytest.mark.long
 def test_a_condition_stops_for_what_constants_alone_make(window, qtbot, tmp_path):
     path = tmp_path / "constants.onnx"
     onnx.save(onnx.parser.parse_model(CONSTANTS), path)
@@ -303,6 +314,7 @@ loops (float[2] x) => (float[2] y) <int64 three = {3}, bool yes = {1}>
 """
 
 
+@pytest.mark.long
 def test_steps_from_where_a_hunt_stands_point_at_each_node(qtbot, window, tmp_path):
     path = tmp_path / "hidden.onnx"
     onnx.save(onnx.parser.parse_model(HIDDEN), path)
@@ -320,6 +332,7 @@ def test_steps_from_where_a_hunt_stands_point_at_each_node(qtbot, window, tmp_pa
         assert workspace.selection.current is waits_at
 
 
+@pytest.mark.long
 def test_the_element_panel_shows_nothing_that_a_waiting_run_has_not_reached(window, qtbot, workspace):
     run(qtbot, workspace)
     panel = window.docks.open("element")
@@ -351,6 +364,7 @@ Twice (x) => (y)
 """
 
 
+@pytest.mark.long
 def test_a_stop_in_a_function_says_in_which_call_and_shows_its_values(qtbot, window, tmp_path):
     path = tmp_path / "calls.onnx"
     onnx.save(onnx.parser.parse_model(CALLS), path)
@@ -383,6 +397,7 @@ net (float[2] x, bool c) => (float[2] y)
 """
 
 
+@pytest.mark.long
 def test_the_branch_that_was_not_taken_is_dim(window, qtbot, tmp_path):
     path = tmp_path / "if.onnx"
     onnx.save(onnx.parser.parse_model(BRANCHES), path)
@@ -400,6 +415,7 @@ def test_the_branch_that_was_not_taken_is_dim(window, qtbot, tmp_path):
         qtbot.waitUntil(lambda pane=pane: pane.notice.text() == "Not computed: the other branch was taken.")
 
 
+@pytest.mark.long
 def test_a_step_after_a_run_to_a_node_goes_on_from_there(qtbot, workspace):
     workspace.selection.set([node(workspace, "log")])
     run(qtbot, workspace, "run.to")
@@ -415,6 +431,7 @@ def test_a_step_after_a_run_to_a_node_goes_on_from_there(qtbot, workspace):
     assert workspace.runs.last_node is None, "the model is another one: it begins anew"
 
 
+@pytest.mark.long
 def test_a_step_into_a_loop_waits_in_its_body(window, qtbot, tmp_path):
     path = tmp_path / "loop.onnx"
     onnx.save(onnx.parser.parse_model(LOOP), path)

@@ -36,6 +36,7 @@ def made_and_run(window, qtbot, path):
     return workspace
 
 
+@pytest.mark.long
 def test_a_comparison_that_fails_is_over(window, qtbot, net, tmp_path):
     workspace = opened(window, qtbot, net)
     make_finite(workspace)
@@ -49,6 +50,7 @@ def test_a_comparison_that_fails_is_over(window, qtbot, net, tmp_path):
     assert panel.summary.text() == invitation
 
 
+@pytest.mark.long
 def test_the_run_before_an_edit_differs_from_where_the_edit_was(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     make_finite(workspace)
@@ -66,6 +68,7 @@ def test_the_run_before_an_edit_differs_from_where_the_edit_was(window, qtbot, n
     assert node(workspace, "conv") not in workspace.runs.overlays.numbers, "what agrees has no colour"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("precision", ["float16", "bfloat16", "int8"])
 def test_fewer_bits_show_in_what_is_rounded_and_after_it(window, qtbot, net, precision):
     workspace = opened(window, qtbot, net)
@@ -81,6 +84,7 @@ def test_fewer_bits_show_in_what_is_rounded_and_after_it(window, qtbot, net, pre
     assert 0 < found["r"].max_abs <= step * span
 
 
+@pytest.mark.long
 def test_another_open_model_and_a_file_are_matched_by_name(window, qtbot, net, tmp_path):
     first = opened(window, qtbot, net)
     make_finite(first)
@@ -99,6 +103,7 @@ def test_another_open_model_and_a_file_are_matched_by_name(window, qtbot, net, t
     assert compared(qtbot, panel, compare.with_npz(second, archive))["c"].max_abs == pytest.approx(1)
 
 
+@pytest.mark.long
 def test_another_open_model_that_was_not_run_gets_the_same_inputs(window, qtbot, net, tmp_path):
     first = opened(window, qtbot, net)
     first.runs.inputs.set_source("x", Constant(3.0))
@@ -115,6 +120,7 @@ def test_another_open_model_that_was_not_run_gets_the_same_inputs(window, qtbot,
     assert first.results.current is None, "what it shows itself stays"
 
 
+@pytest.mark.long
 def test_of_another_open_model_that_fails_midway_what_it_computed_is_compared(window, qtbot, net, tmp_path):
     other_file = tmp_path / "other.onnx"
     other_file.write_bytes(net.read_bytes())
@@ -138,6 +144,7 @@ def test_of_another_open_model_that_fails_midway_what_it_computed_is_compared(wi
     assert bar.messages == []
 
 
+@pytest.mark.long
 def test_fewer_bits_show_as_far_as_a_model_runs_that_fails(window, qtbot, net):
     workspace, report = opened(window, qtbot, net), []
     make_finite(workspace)
@@ -151,6 +158,7 @@ def test_fewer_bits_show_as_far_as_a_model_runs_that_fails(window, qtbot, net):
     assert report[0].detail.startswith("The run in float16 did not finish. ReduceMean failed")
 
 
+@pytest.mark.long
 def test_colours_that_are_not_of_a_comparison_stay_when_nothing_differs(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     make_finite(workspace)
@@ -168,6 +176,7 @@ def test_colours_that_are_not_of_a_comparison_stay_when_nothing_differs(window, 
     assert overlays.kind == ""
 
 
+@pytest.mark.long
 def test_another_open_model_that_lacks_inputs_is_named(window, qtbot, net, tmp_path):
     path = tmp_path / "other.onnx"
     text = '<ir_version: 9, opset_import: ["": 17]> g (float[2] image) => (float[2] y) { y = Neg (image) }'
@@ -183,6 +192,7 @@ def test_another_open_model_that_lacks_inputs_is_named(window, qtbot, net, tmp_p
     assert "image" in report[0].detail
 
 
+@pytest.mark.long
 def test_every_other_open_model_is_offered_until_it_is_closed(window, qtbot, net, tmp_path):
     other_file = tmp_path / "other.onnx"
     other_file.write_bytes(net.read_bytes())
@@ -205,6 +215,7 @@ def test_every_other_open_model_is_offered_until_it_is_closed(window, qtbot, net
     assert "The open model other.onnx" not in offered()
 
 
+@pytest.mark.long
 def test_another_open_model_that_had_other_inputs_gets_the_same(window, qtbot, net, tmp_path):
     first = opened(window, qtbot, net)
     make_finite(first)
@@ -225,6 +236,7 @@ def test_another_open_model_that_had_other_inputs_gets_the_same(window, qtbot, n
     assert panel.first.name == "r", "compared with the model as it is"
 
 
+@pytest.mark.long
 def test_partners_in_another_open_model_get_the_same_inputs_whatever_it_ran_with(window, qtbot, net, tmp_path):
     first = opened(window, qtbot, net)
     make_finite(first)
@@ -245,6 +257,7 @@ def test_partners_in_another_open_model_get_the_same_inputs_whatever_it_ran_with
     assert first.results.current is theirs, "what it shows itself stays"
 
 
+@pytest.mark.long
 def test_onnx_runtime_agrees(window, qtbot, net):
     pytest.importorskip("onnxruntime")
     workspace = opened(window, qtbot, net)
@@ -296,6 +309,7 @@ def pick(qtbot, panel, text):
     return {(bool(row.key[0]), row.name): row.difference.max_abs for row in panel.rows}
 
 
+@pytest.mark.long
 def test_a_comparison_before_the_first_run_runs_the_model(window, qtbot, net, tmp_path):
     workspace = opened(window, qtbot, net)
     panel = window.docks.open("compare")
@@ -320,6 +334,7 @@ def test_a_comparison_before_the_first_run_runs_the_model(window, qtbot, net, tm
     assert QGuiApplication.clipboard().text().split("\t")[1] == panel.table.targets()[0].name
 
 
+@pytest.mark.long
 @needs_onnx_runtime
 def test_names_of_the_graph_are_not_looked_for_in_functions(window, qtbot, tmp_path):
     workspace = opened(window, qtbot, of_function(tmp_path / "f.onnx"))
@@ -332,6 +347,7 @@ def test_names_of_the_graph_are_not_looked_for_in_functions(window, qtbot, tmp_p
     assert compared(qtbot, panel, compare.with_npz(workspace, archive))["h"].max_abs == 0
 
 
+@pytest.mark.long
 def test_another_open_model_is_compared_in_its_functions_too(window, qtbot, tmp_path):
     opened(window, qtbot, of_function(tmp_path / "other.onnx", "Neg"))
     workspace = opened(window, qtbot, of_function(tmp_path / "f.onnx"))
@@ -341,6 +357,7 @@ def test_another_open_model_is_compared_in_its_functions_too(window, qtbot, tmp_
     assert found == {(False, "x"): 0, (True, "h"): 0, (False, "a"): 4, (False, "h"): 4, (False, "y"): 4}
 
 
+@pytest.mark.long
 def test_what_an_edit_did_is_no_error_of_fewer_bits(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     make_finite(workspace)
@@ -357,6 +374,7 @@ def test_what_an_edit_did_is_no_error_of_fewer_bits(window, qtbot, net):
     assert 0 < pick(qtbot, panel, "All nodes in float16")[False, "renamed"] < 0.01
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("choice", ["All nodes in float16", ONNX_RUNTIME])
 def test_a_run_does_not_know_an_input_by_a_name_it_got_since(window, qtbot, net, choice):
     workspace = made_and_run(window, qtbot, net)
@@ -371,6 +389,7 @@ def test_a_run_does_not_know_an_input_by_a_name_it_got_since(window, qtbot, net,
     assert pick(qtbot, panel, choice)[False, "y"] < 0.01
 
 
+@pytest.mark.long
 def test_a_document_that_was_closed_is_not_run_again(window, qtbot, net, tmp_path):
     workspace, other = run_beside_another(window, qtbot, net, tmp_path)
     panel, report = window.docks.open("compare"), []
@@ -398,6 +417,7 @@ square (v) => (w) { [mul] h = Mul (v, v)
 """
 
 
+@pytest.mark.long
 def test_values_of_several_calls_are_reported_apart(window, qtbot, tmp_path):
     path = tmp_path / "twice.onnx"
     onnx.save(onnx.parser.parse_model(TWICE), path)
@@ -431,6 +451,7 @@ def test_values_of_several_calls_are_reported_apart(window, qtbot, tmp_path):
     assert {name for name in alive if "h" in name} == {"one › h", "two › h"}
 
 
+@pytest.mark.long
 def test_controls_and_what_came_out_lie_beside_each_other_in_a_small_window(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     make_finite(workspace)
@@ -451,6 +472,7 @@ def test_controls_and_what_came_out_lie_beside_each_other_in_a_small_window(wind
     qtbot.waitUntil(is_legible)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("choice", ["All nodes in float16", "The open model other.onnx"])
 def test_what_is_computed_for_a_comparison_comes_between_runs(window, qtbot, net, tmp_path, monkeypatch, choice):
     """In this process a session is used by one thread at a time."""
@@ -480,6 +502,7 @@ def test_what_is_computed_for_a_comparison_comes_between_runs(window, qtbot, net
     assert all(has_turn)
 
 
+@pytest.mark.long
 def test_values_of_another_model_are_not_brought_for_a_comparison_that_was_stopped(window, qtbot, net, tmp_path):
     other_file = tmp_path / "other.onnx"
     other_file.write_bytes(net.read_bytes())
@@ -529,6 +552,7 @@ def pair(window, qtbot, tmp_path):
     return precise, quantized
 
 
+@pytest.mark.long
 def test_quantized_values_are_matched_with_what_replaces_them(window, qtbot, pair):
     precise, quantized = pair
     panel = window.docks.open("compare")
@@ -561,6 +585,7 @@ def shown(qtbot, pane, mode):
     return pane.reader.flat(0, pane.reader.size)
 
 
+@pytest.mark.long
 def test_the_tensor_panel_shows_what_a_value_was_compared_with(window, qtbot, pair):
     precise, quantized = pair
     panel, pane = window.docks.open("compare"), window.docks.open("tensor").pane
@@ -577,6 +602,7 @@ def test_the_tensor_panel_shows_what_a_value_was_compared_with(window, qtbot, pa
     assert panel.rows == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", ["file", "float16", pytest.param("onnxruntime", marks=needs_onnx_runtime)])
 def test_this_other_and_difference_are_offered_for_any_comparison(window, qtbot, pair, tmp_path, what):
     precise, _ = pair
@@ -601,6 +627,7 @@ def test_this_other_and_difference_are_offered_for_any_comparison(window, qtbot,
     qtbot.waitUntil(lambda: modes(pane) == ["Value", "Before", "Difference"])
 
 
+@pytest.mark.long
 def test_where_nothing_matches_both_sides_are_named(window, qtbot, pair, tmp_path):
     precise, _ = pair
     np.savez(tmp_path / "other.npz", scores=np.zeros(5), boxes=np.zeros((7, 4)))
@@ -609,6 +636,7 @@ def test_where_nothing_matches_both_sides_are_named(window, qtbot, pair, tmp_pat
     qtbot.waitUntil(lambda: "This model has y; the other has scores, boxes" in panel.summary.text())
 
 
+@pytest.mark.long
 def test_nodes_of_selected_rows_are_kept_in_float(window, qtbot, pair):
     precise, _ = pair
     panel = window.docks.open("compare")
@@ -623,6 +651,7 @@ def test_nodes_of_selected_rows_are_kept_in_float(window, qtbot, pair):
     dialog.reject()
 
 
+@pytest.mark.long
 def test_a_typed_tolerance_takes_the_place_of_those_by_type(window, qtbot, pair, tmp_path):
     precise, _ = pair
     exact = precise.results.value_of(value(precise, "b"))

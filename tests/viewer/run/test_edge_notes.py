@@ -45,6 +45,7 @@ def test_nothing_is_said_before_a_run(workspace):
     assert all(label.note is None for label in view.labels.in_rect(*view.scene.bounds))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("own_process", [False, True])
 def test_an_edge_shows_the_range_of_its_value(window, qtbot, net, own_process):
     window.settings.set(RUN_IN_PROCESS, own_process)
@@ -61,6 +62,7 @@ def test_an_edge_shows_the_range_of_its_value(window, qtbot, net, own_process):
     assert note.type_text == "1×4×8×8", "what it was, not N×4×7×7 as declared"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["magnitude", "mean", "zeros", "histogram"])
 def test_what_edges_show_can_be_chosen(window, qtbot, workspace, kind):
     run(qtbot, workspace)
@@ -72,6 +74,7 @@ def test_what_edges_show_can_be_chosen(window, qtbot, workspace, kind):
     assert bool(note.bars) == (kind == "histogram")
 
 
+@pytest.mark.long
 def test_no_notes_when_they_are_not_wanted(qtbot, workspace):
     run(qtbot, workspace)
     shown(qtbot, workspace, "c")
@@ -81,6 +84,7 @@ def test_no_notes_when_they_are_not_wanted(qtbot, workspace):
     assert all(label.note is None for label in view.labels.in_rect(*view.scene.bounds))
 
 
+@pytest.mark.long
 def test_what_is_not_finite_is_a_warning(qtbot, workspace):
     make_bad(workspace)
     run(qtbot, workspace)
@@ -88,6 +92,7 @@ def test_what_is_not_finite_is_a_warning(qtbot, workspace):
     assert (note.warning, note.text) == ("256 NaN", ""), "nothing is as important"
 
 
+@pytest.mark.long
 def test_an_edit_makes_notes_stale_and_a_run_brings_new_ones(qtbot, workspace):
     run(qtbot, workspace)
     before = shown(qtbot, workspace, "r")
@@ -100,6 +105,7 @@ def test_an_edit_makes_notes_stale_and_a_run_brings_new_ones(qtbot, workspace):
     assert shown(qtbot, workspace, "r").text != before.text
 
 
+@pytest.mark.long
 def test_news_of_a_note_reach_the_edge_though_it_was_asked_for_before_they_are_reported(qtbot, workspace):
     run(qtbot, workspace)
     before = shown(qtbot, workspace, "r")
@@ -110,6 +116,7 @@ def test_news_of_a_note_reach_the_edge_though_it_was_asked_for_before_they_are_r
     qtbot.waitUntil(lambda: shown(qtbot, workspace, "r").stale)
 
 
+@pytest.mark.long
 def test_undo_brings_the_old_notes_back_without_looking_again(qtbot, workspace, monkeypatch):
     run(qtbot, workspace)
     before = shown(qtbot, workspace, "r")
@@ -133,6 +140,7 @@ def test_undo_brings_the_old_notes_back_without_looking_again(qtbot, workspace, 
 # -- words -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_graph_that_is_painted_before_it_is_reported_to_be_shown_has_its_notes_asked_for_again(qtbot, workspace):
     """Edges in the bodies of nodes had no values."""
     run(qtbot, workspace)

@@ -1,5 +1,6 @@
 """After a run, without the mouse: walk along the graph and see the numbers of each node."""
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
@@ -12,6 +13,7 @@ def shown(panel):
     return None if panel.pane.target is None else panel.pane.target.value
 
 
+@pytest.mark.long
 def test_arrow_keys_walk_the_nodes_and_the_tensor_panel_follows(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     make_finite(workspace)
@@ -34,6 +36,7 @@ def test_arrow_keys_walk_the_nodes_and_the_tensor_panel_follows(window, qtbot, n
     assert workspace.selection.items == (node(workspace, "mean"),)
 
 
+@pytest.mark.long
 def test_declarations_are_corrected_without_the_mouse(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     make_finite(workspace)
@@ -49,6 +52,7 @@ def test_declarations_are_corrected_without_the_mouse(window, qtbot, net):
     assert [message.title for message in report] == ["There is nothing to correct"]
 
 
+@pytest.mark.long
 def test_what_a_run_is_compared_with_is_chosen_without_the_mouse(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     make_finite(workspace)

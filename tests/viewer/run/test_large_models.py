@@ -34,6 +34,7 @@ def workspace(window, qtbot, tmp_path):
     return opened(window, qtbot, path)
 
 
+@pytest.mark.long
 def test_the_model_is_read_while_the_window_goes_on(qtbot, workspace, monkeypatch):
     began, free = hold_reader(monkeypatch, workspace.runs.session, "prepare")
     workspace.runs.run()
@@ -55,6 +56,7 @@ def free(qtbot, workspace, monkeypatch):
     return free
 
 
+@pytest.mark.long
 def test_an_edit_while_the_model_is_read_is_in_the_run(qtbot, workspace, free):
     edit(workspace, f"v{COUNT - 1}", "alpha", 3.0)
     free.set()
@@ -64,6 +66,7 @@ def test_an_edit_while_the_model_is_read_is_in_the_run(qtbot, workspace, free):
     assert workspace.results.has(value(workspace, "v5"))
 
 
+@pytest.mark.long
 def test_a_run_can_be_stopped_while_the_model_is_read(qtbot, workspace, free):
     workspace.runs.stop()
     free.set()
@@ -81,6 +84,7 @@ def numbers_matching(workspace, path):
     return overlays
 
 
+@pytest.mark.long
 def test_numbers_from_a_file_are_matched_while_the_window_goes_on_and_edits_are_heeded(qtbot, workspace, tmp_path):
     overlays = numbers_matching(workspace, tmp_path / "numbers.json")
     with workspace.document.edit("Rename") as transaction:
@@ -90,6 +94,7 @@ def test_numbers_from_a_file_are_matched_while_the_window_goes_on_and_edits_are_
     assert len(overlays.numbers) == COUNT
 
 
+@pytest.mark.long
 def test_another_choice_ends_the_matching_of_numbers(qtbot, workspace, tmp_path):
     overlays = numbers_matching(workspace, tmp_path / "numbers.json")
     overlays.choose("")
@@ -97,6 +102,7 @@ def test_another_choice_ends_the_matching_of_numbers(qtbot, workspace, tmp_path)
     assert not overlays.numbers
 
 
+@pytest.mark.long
 def test_nodes_that_finish_light_up_and_the_others_wait(workspace):
     marks = workspace.parent().canvas.marks
     nodes = list(workspace.model.graph.nodes)
@@ -108,6 +114,7 @@ def test_nodes_that_finish_light_up_and_the_others_wait(workspace):
     assert not len(marks.boxes["stale"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["time", "size", "magnitude"])
 def test_what_nodes_are_coloured_by_is_worked_out_while_the_window_goes_on(qtbot, ran, kind):
     overlays = ran.runs.overlays
@@ -118,6 +125,7 @@ def test_what_nodes_are_coloured_by_is_worked_out_while_the_window_goes_on(qtbot
     assert len(overlays.numbers) == COUNT
 
 
+@pytest.mark.long
 def test_a_file_without_a_name_of_a_node_leaves_the_colours(qtbot, ran, tmp_path):
     overlays = ran.runs.overlays
     overlays.choose("size")
@@ -139,6 +147,7 @@ def ran(qtbot, workspace, monkeypatch):
     return workspace
 
 
+@pytest.mark.long
 def test_what_an_edit_makes_stale_is_found_while_the_window_goes_on(qtbot, ran):
     edit(ran, "v100", "alpha", 3.0)
     assert not ran.results.is_current
@@ -150,6 +159,7 @@ def test_what_an_edit_makes_stale_is_found_while_the_window_goes_on(qtbot, ran):
     assert len(ran.parent().canvas.marks.boxes["stale"]) == COUNT - 100
 
 
+@pytest.mark.long
 def test_edits_while_it_is_looked_for_what_is_stale_add_to_it_and_undo_ends_it(qtbot, ran):
     edit(ran, "v3000", "alpha", 3.0)
     edit(ran, "v2000", "alpha", 3.0)
@@ -168,6 +178,7 @@ def test_edits_while_it_is_looked_for_what_is_stale_add_to_it_and_undo_ends_it(q
     assert ran.results.is_current
 
 
+@pytest.mark.long
 def test_a_comparison_of_very_many_values_is_shown_over_several_turns(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     run(qtbot, workspace)
@@ -188,6 +199,7 @@ def choose(panel, text):
     next(action for action in panel.menu.actions() if action.text() == text).trigger()
 
 
+@pytest.mark.long
 def test_a_model_is_read_for_a_comparison_while_the_window_goes_on(window, qtbot, tmp_path, workspace, monkeypatch):
     (tmp_path / "long2.onnx").write_bytes((tmp_path / "long.onnx").read_bytes())
     other = opened(window, qtbot, tmp_path / "long2.onnx")
@@ -207,6 +219,7 @@ def test_a_model_is_read_for_a_comparison_while_the_window_goes_on(window, qtbot
     assert panel.first.name == "v3", "the edit counts"
 
 
+@pytest.mark.long
 def test_a_model_is_read_twice_side_by_side(window, qtbot, tmp_path, workspace):
     (tmp_path / "long2.onnx").write_bytes((tmp_path / "long.onnx").read_bytes())
     other = opened(window, qtbot, tmp_path / "long2.onnx")
@@ -223,6 +236,7 @@ def test_a_model_is_read_twice_side_by_side(window, qtbot, tmp_path, workspace):
     assert other.results.is_current
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("choice", ["All nodes in float16", ONNX_RUNTIME])
 def test_a_comparison_can_be_stopped_while_a_model_is_read(qtbot, window, workspace, choice):
     run(qtbot, workspace)
@@ -239,6 +253,7 @@ def test_a_comparison_can_be_stopped_while_a_model_is_read(qtbot, window, worksp
     assert not panel.rows
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("which", ["workspace", "other"])
 def test_a_document_may_be_closed_while_it_is_read_for_a_comparison(
     window, qtbot, tmp_path, workspace, monkeypatch, which

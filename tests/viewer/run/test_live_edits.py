@@ -59,6 +59,7 @@ def settled(qtbot, workspace):
     idle(qtbot, workspace)
 
 
+@pytest.mark.long
 def test_another_type_of_an_input_is_run_and_undo_brings_the_values_back(qtbot, work):
     before = work.results.current
     with work.document.edit("Set type") as transaction:
@@ -72,6 +73,7 @@ def test_another_type_of_an_input_is_run_and_undo_brings_the_values_back(qtbot, 
     assert work.results.current is before
 
 
+@pytest.mark.long
 def test_an_input_that_is_added_has_a_value(qtbot, work):
     with work.document.edit("Add input") as transaction:
         added = interface.add_input(transaction, work.model.graph, "more", TensorType(ElementType.FLOAT, Shape((2,))))
@@ -79,6 +81,7 @@ def test_an_input_that_is_added_has_a_value(qtbot, work):
     assert work.results.has(added)
 
 
+@pytest.mark.long
 def test_inputs_that_change_places_get_the_random_values_of_their_places(qtbot, work):
     work.runs.inputs.set_source("x", Random())
     settled(qtbot, work)
@@ -88,6 +91,7 @@ def test_inputs_that_change_places_get_the_random_values_of_their_places(qtbot, 
     assert faults(work) == []
 
 
+@pytest.mark.long
 def test_another_source_is_run_though_an_edit_of_a_name_follows_at_once(qtbot, work):
     work.runs.inputs.set_source("x", Constant(-2.0))
     with work.document.edit("Rename") as transaction:
@@ -96,6 +100,7 @@ def test_another_source_is_run_though_an_edit_of_a_name_follows_at_once(qtbot, w
     np.testing.assert_array_equal(work.results.value_of(value(work, "x")), np.full((1, 4), -2, np.float32))
 
 
+@pytest.mark.long
 def test_a_source_that_is_chosen_back_while_the_other_is_run_keeps_its_values(qtbot, work):
     with qtbot.waitSignal(work.results.run_started):
         work.runs.inputs.set_source("x", Constant(2.0))
@@ -119,6 +124,7 @@ def test_a_model_that_could_not_be_run_is_run_once_its_inputs_are_mended(window,
     np.testing.assert_array_equal(workspace.results.value_of(value(workspace, "y")), [-1, -2, -3])
 
 
+@pytest.mark.long
 def test_what_a_limit_was_in_the_way_of_is_run_once_it_is_raised(qtbot, work):
     work.runs.inputs.set_limits(memory=10)
     with work.document.edit("Set alpha") as transaction:
@@ -130,6 +136,7 @@ def test_what_a_limit_was_in_the_way_of_is_run_once_it_is_raised(qtbot, work):
     assert faults(work) == []
 
 
+@pytest.mark.long
 def test_an_input_that_is_renamed_keeps_its_source(qtbot, work):
     with work.document.edit("Rename") as transaction:
         values.rename_value(transaction, value(work, "x"), "image")
@@ -139,6 +146,7 @@ def test_an_input_that_is_renamed_keeps_its_source(qtbot, work):
     assert work.runs.inputs.source("x") == Constant(4.0)
 
 
+@pytest.mark.long
 def test_an_input_that_is_renamed_and_goes_on_one_way_through_history_keeps_its_source(qtbot, work):
     spare = value(work, "spare")
     with work.document.edit("Rename") as transaction:
@@ -154,6 +162,7 @@ def test_an_input_that_is_renamed_and_goes_on_one_way_through_history_keeps_its_
     assert work.runs.inputs.source("other") == Constant(4.0)
 
 
+@pytest.mark.long
 def test_another_result_of_a_function_is_run_where_it_is_called(qtbot, work):
     body = work.model.functions[0].body
     inner = next(v for v in body.values() if v.name == "t")
@@ -164,6 +173,7 @@ def test_another_result_of_a_function_is_run_where_it_is_called(qtbot, work):
     assert faults(work) == []
 
 
+@pytest.mark.long
 def test_calls_of_functions_whose_values_differ_from_the_run_before_are_marked(window, qtbot, work):
     """Nodes inside a function are on no graph that is shown with the call."""
     work.runs.inputs.set_source("x", Constant(-0.5))
@@ -236,6 +246,7 @@ def any_edit(edit, pick):
     ))()  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_any_edits_undone_and_redone_in_quick_succession_leave_what_a_fresh_run_gives(qtbot, work, seed):
     rng = random.Random(seed)

@@ -26,6 +26,7 @@ def live_run(qtbot, workspace, name, attribute, to):
     idle(qtbot, workspace)
 
 
+@pytest.mark.long
 def test_failures_of_live_runs_take_each_others_place_and_go_with_the_last(qtbot, workspace):
     run(qtbot, workspace)
     workspace.runs.set_live(True)
@@ -40,6 +41,7 @@ def test_failures_of_live_runs_take_each_others_place_and_go_with_the_last(qtbot
     assert bars(workspace) == []
 
 
+@pytest.mark.long
 def test_a_failure_that_was_closed_is_reported_again_when_one_asks_again(qtbot, workspace):
     edit(workspace, "mean", "axes", [7])
     run(qtbot, workspace)
@@ -49,6 +51,7 @@ def test_a_failure_that_was_closed_is_reported_again_when_one_asks_again(qtbot, 
     assert bars(workspace) == ["Failed: mean"]
 
 
+@pytest.mark.long
 def test_what_lacks_a_value_that_nothing_defines_is_reported(window, qtbot, workspace):
     run(qtbot, workspace)
     pane = window.docks.open("tensor").pane
@@ -71,6 +74,7 @@ def test_what_lacks_a_value_that_nothing_defines_is_reported(window, qtbot, work
     qtbot.waitUntil(lambda: workspace.run_state == back)
 
 
+@pytest.mark.long
 def test_other_messages_stay(qtbot, workspace):
     workspace.messages.show("warning", "Something else")
     edit(workspace, "mean", "axes", [7])
@@ -80,6 +84,7 @@ def test_other_messages_stay(qtbot, workspace):
     assert bars(workspace) == ["Something else"]
 
 
+@pytest.mark.long
 def test_the_first_value_that_is_not_finite_is_reported_once_and_shown(window, qtbot, workspace):
     make_bad(workspace)
     run(qtbot, workspace)
@@ -97,6 +102,7 @@ def test_the_first_value_that_is_not_finite_is_reported_once_and_shown(window, q
     assert bars(workspace) == []
 
 
+@pytest.mark.long
 def test_what_was_not_looked_at_is_reported_until_a_search_looks(window, qtbot, tmp_path):
     path = tmp_path / "branches.onnx"
     text = """<ir_version: 9, opset_import: ["" : 17]>
@@ -118,6 +124,7 @@ def test_what_was_not_looked_at_is_reported_until_a_search_looks(window, qtbot, 
     assert alarm.detail.endswith("Every value before it is finite, but values inside bodies were not searched.")
 
 
+@pytest.mark.long
 def test_values_that_are_finite_again_take_the_warning_back(qtbot, workspace):
     make_bad(workspace)
     run(qtbot, workspace)
@@ -162,6 +169,7 @@ def test_an_undo_in_live_says_that_the_values_of_before_are_back(qtbot, workspac
     assert workspace.run_state == ran
 
 
+@pytest.mark.long
 def test_an_undo_in_live_takes_back_the_failure_that_the_edit_made(qtbot, workspace):
     run(qtbot, workspace)
     workspace.runs.set_live(True)
@@ -176,6 +184,7 @@ def test_an_undo_in_live_takes_back_the_failure_that_the_edit_made(qtbot, worksp
     assert bars(workspace) == ["Failed: mean"]
 
 
+@pytest.mark.long
 def test_inputs_of_before_in_live_bring_their_values_back_without_a_run(qtbot, workspace):
     run(qtbot, workspace)
     workspace.runs.set_live(True)
@@ -209,6 +218,7 @@ def shown_instead(window, qtbot, workspace, name):
     return panel.pane.notice.text()
 
 
+@pytest.mark.long
 def test_a_value_that_a_run_could_not_compute_says_why(window, qtbot, workspace):
     window.docks.open("tensor")
     assert "press Run" in shown_instead(window, qtbot, workspace, "m")
@@ -269,6 +279,7 @@ def slow(window, qtbot, tmp_path):
     return workspace
 
 
+@pytest.mark.long
 def test_a_time_limit_is_reported_as_long_as_it_is_what_ended_the_last_run(qtbot, slow):
     places = []
     slow.messages.shown.connect(lambda message: places.append(message.place))
@@ -288,6 +299,7 @@ def test_a_time_limit_is_reported_as_long_as_it_is_what_ended_the_last_run(qtbot
     assert bars(slow) == []
 
 
+@pytest.mark.long
 def test_a_run_that_waits_names_the_node_it_waits_for(qtbot, workspace):
     run(qtbot, workspace, "run.step")
     assert workspace.run_state == "Paused before 'conv'"
@@ -295,6 +307,7 @@ def test_a_run_that_waits_names_the_node_it_waits_for(qtbot, workspace):
     assert workspace.run_state == "Paused before 'log'"
 
 
+@pytest.mark.long
 def test_where_values_stop_being_finite_is_reported_of_the_values_that_are_shown(qtbot, workspace):
     """Undo and redo bring back what was computed before without a run."""
     run(qtbot, workspace)

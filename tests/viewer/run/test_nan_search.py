@@ -77,6 +77,7 @@ def causes(window, qtbot, trace_of):
     return [(panel.workspace.results.value_by_number(o.key[1]).name, o.suspect_value) for o in panel.trace.origins]
 
 
+@pytest.mark.long
 def test_a_turn_of_a_body_that_nothing_outside_shows(window, qtbot, open_text):
     workspace = open_text(LOOP, 1.5)
     run(qtbot, workspace)
@@ -90,6 +91,7 @@ def test_a_turn_of_a_body_that_nothing_outside_shows(window, qtbot, open_text):
     assert not workspace.runs.is_paused
 
 
+@pytest.mark.long
 def test_the_second_call_of_a_function(window, qtbot, open_text):
     workspace = open_text(CALLS, 1.0)
     run(qtbot, workspace)
@@ -97,6 +99,7 @@ def test_the_second_call_of_a_function(window, qtbot, open_text):
     assert causes(window, qtbot, "l") == [("p", -1.0)]
 
 
+@pytest.mark.long
 def test_a_value_that_was_let_go(window, qtbot, open_text):
     workspace = open_text(MASKED, 1.0)
     workspace.runs.run_session._session = type(workspace.runs.session)(workspace.document, budget=8)
@@ -105,6 +108,7 @@ def test_a_value_that_was_let_go(window, qtbot, open_text):
     assert causes(window, qtbot, "l") == [("n", -1.0)]
 
 
+@pytest.mark.long
 def test_a_branch_that_constants_alone_decide(window, qtbot, open_text):
     workspace = open_text(FOLDED, 1.0)
     for _ in range(2):  # computed in the first run, known in the second
@@ -114,6 +118,7 @@ def test_a_branch_that_constants_alone_decide(window, qtbot, open_text):
     assert workspace.runs.is_paused
 
 
+@pytest.mark.long
 def test_no_run_that_waits_is_ended_for_it(window, qtbot, open_text):
     workspace = open_text(LOOP, 9.0)
     workspace.runs.breakpoints.toggle(next(n for n in workspace.model.graph.nodes if n.name == "after"))
@@ -127,6 +132,7 @@ def test_no_run_that_waits_is_ended_for_it(window, qtbot, open_text):
     assert "values inside bodies were not searched" in messages[0].detail
 
 
+@pytest.mark.long
 def test_where_all_is_finite_every_turn_was_looked_at(window, qtbot, open_text):
     workspace = open_text(LOOP, 9.0)
     run(qtbot, workspace)
@@ -152,6 +158,7 @@ def way(window, qtbot, steps):
     return names
 
 
+@pytest.mark.long
 def test_the_way_of_an_element_leads_into_the_call_of_a_function_and_out_of_it(window, qtbot, open_text):
     workspace = open_text(CALLS, 1.0)
     run(qtbot, workspace)
@@ -159,6 +166,7 @@ def test_the_way_of_an_element_leads_into_the_call_of_a_function_and_out_of_it(w
     assert way(window, qtbot, 6) == ["t", "bad", "l", "p", "s", "b"]  # b is what the second call was given
 
 
+@pytest.mark.long
 def test_the_way_of_an_element_leads_into_bodies_and_out_of_them(window, qtbot, open_text):
     workspace = open_text(LOOP, 9.0)
     run(qtbot, workspace)
@@ -200,6 +208,7 @@ def report(qtbot, workspace, action):
     return signal.args[0].title
 
 
+@pytest.mark.long
 def test_a_mask_of_infinities_does_not_end_the_hunt_and_next_goes_on(window, qtbot, masked):
     run(qtbot, masked)
     assert hunt(qtbot, masked) == ("weights", (1, 0))
@@ -209,6 +218,7 @@ def test_a_mask_of_infinities_does_not_end_the_hunt_and_next_goes_on(window, qtb
     assert hunt(qtbot, masked, "run.next_non_finite") == ("weights", (1, 0))  # from the beginning
 
 
+@pytest.mark.long
 def test_nan_alone_is_a_choice_that_is_remembered(window, qtbot, masked):
     window.docks.open("element").nan_alone.click()
     assert window.settings.get(NAN_ALONE)
@@ -220,6 +230,7 @@ def test_nan_alone_is_a_choice_that_is_remembered(window, qtbot, masked):
     assert not window.settings.get(NAN_ALONE)
 
 
+@pytest.mark.long
 def test_next_goes_through_the_turns_of_a_body(window, qtbot, open_text):
     workspace = open_text(LOOP, 2.5)
     run(qtbot, workspace)
@@ -231,6 +242,7 @@ def test_next_goes_through_the_turns_of_a_body(window, qtbot, open_text):
     assert not workspace.runs.is_paused
 
 
+@pytest.mark.long
 def test_infinities_that_are_given_are_reported_where_nothing_begins(qtbot, open_text):
     workspace = open_text(
         """<ir_version: 9, opset_import: ["" : 17]>
@@ -245,6 +257,7 @@ def test_infinities_that_are_given_are_reported_where_nothing_begins(qtbot, open
     assert "that has an infinity is x." in messages[0].detail
 
 
+@pytest.mark.long
 def test_a_nan_in_a_sequence_that_is_given_is_found(window, qtbot, open_text):
     workspace = open_text(
         """<ir_version: 9, opset_import: ["" : 17]>

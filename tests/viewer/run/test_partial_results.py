@@ -72,6 +72,7 @@ def select(workspace, name):
     workspace.selection.set([value(workspace, name)])
 
 
+@pytest.mark.long
 def test_what_was_quickly_computed_is_lit_while_a_long_node_goes_on(window, qtbot, workspace, monkeypatch):
     """Nothing else finishes that could bring it to light."""
     monkeypatch.setattr(run_marks, "_AT_ONCE", 1)
@@ -89,6 +90,7 @@ def test_what_was_quickly_computed_is_lit_while_a_long_node_goes_on(window, qtbo
     assert workspace.runs.is_running
 
 
+@pytest.mark.long
 def test_values_are_seen_while_the_run_goes_on_and_come_as_they_are_computed(window, qtbot, workspace):
     select(workspace, "y")
     workspace.trigger("run.run")
@@ -121,6 +123,7 @@ def see_part(qtbot, workspace):
     return part()
 
 
+@pytest.mark.long
 def test_the_end_of_a_run_takes_the_place_of_what_was_seen_before(window, qtbot, workspace):
     select(workspace, "q")
     for turns in MORE_AND_MORE:
@@ -139,6 +142,7 @@ def test_the_end_of_a_run_takes_the_place_of_what_was_seen_before(window, qtbot,
     qtbot.waitUntil(lambda: shown(window) == [0.5, -2.0, 1.5, -4.0])
 
 
+@pytest.mark.long
 def test_a_run_that_a_newer_one_replaces_is_no_run_to_compare_with(window, qtbot, workspace):
     set_turns(workspace, 1)
     run(qtbot, workspace)
@@ -159,6 +163,7 @@ def test_a_run_that_a_newer_one_replaces_is_no_run_to_compare_with(window, qtbot
     qtbot.waitUntil(lambda: shown(window) == [0.125, -2.0, 0.375, -4.0])
 
 
+@pytest.mark.long
 def test_undo_during_a_run_shows_the_values_from_before_and_keeps_them(window, qtbot, workspace):
     for turns in MORE_AND_MORE:
         set_turns(workspace, turns)
@@ -181,6 +186,7 @@ def test_undo_during_a_run_shows_the_values_from_before_and_keeps_them(window, q
     qtbot.waitUntil(lambda: shown(window) == [0.25, -2.0, 0.75, -4.0])
 
 
+@pytest.mark.long
 def test_a_value_of_the_run_before_is_not_shown_as_one_of_the_run_that_goes_on(window, qtbot, workspace):
     set_turns(workspace, 1)
     run(qtbot, workspace)
@@ -192,6 +198,7 @@ def test_a_value_of_the_run_before_is_not_shown_as_one_of_the_run_that_goes_on(w
     qtbot.waitUntil(lambda: "Not computed yet" in str(shown(window)))
 
 
+@pytest.mark.long
 def test_a_run_that_waits_shows_the_rest_while_it_goes_on(window, qtbot, workspace):
     workspace.runs.breakpoints.toggle(node(workspace, "first"))
     run(qtbot, workspace)
@@ -205,6 +212,7 @@ def test_a_run_that_waits_shows_the_rest_while_it_goes_on(window, qtbot, workspa
     qtbot.waitUntil(lambda: [one.name for one in finished] == ["first", "between"])
 
 
+@pytest.mark.long
 def test_an_edit_during_the_first_run_makes_what_it_gave_stale(qtbot, workspace):
     workspace.trigger("run.run")
     assert see_part(qtbot, workspace)
@@ -223,6 +231,7 @@ def bars():
     return lambda workspace: [message.title for message in workspace.parent().message_bar.messages]
 
 
+@pytest.mark.long
 def test_where_no_process_can_be_started_models_run_in_the_program(window, qtbot, net, monkeypatch, bars):
     def refuse(*_):
         raise OSError(11, "Resource temporarily unavailable")
@@ -248,6 +257,7 @@ def test_where_no_process_can_be_started_models_run_in_the_program(window, qtbot
 # -- the panel -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_first_run_opens_the_tensor_panel_without_taking_the_focus(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     window.tab.view.setFocus()
@@ -257,6 +267,7 @@ def test_the_first_run_opens_the_tensor_panel_without_taking_the_focus(window, q
     assert window.tab.view.hasFocus()
 
 
+@pytest.mark.long
 def test_a_tensor_panel_that_was_closed_stays_closed_also_in_the_next_window(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     run(qtbot, workspace)
@@ -274,6 +285,7 @@ def test_a_tensor_panel_that_was_closed_stays_closed_also_in_the_next_window(win
         other.area.remove_tab(tab)
 
 
+@pytest.mark.long
 def test_values_of_a_loop_follow_its_turns(qtbot, workspace):
     counter = next(v for g in workspace.model.graphs() for v in g.inputs if v.name == "i2")
     turns = []

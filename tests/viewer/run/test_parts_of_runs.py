@@ -35,6 +35,7 @@ def is_told_missing(window, qtbot, workspace, name):
     return notice.isVisible()
 
 
+@pytest.mark.long
 def test_undo_brings_back_what_a_run_to_a_node_gave(window, qtbot, workspace):
     run_to(qtbot, workspace, "relu")
     part, known = workspace.results.current, names_with_values(workspace)
@@ -54,6 +55,7 @@ def test_undo_brings_back_what_a_run_to_a_node_gave(window, qtbot, workspace):
     assert not workspace.runs.is_running
 
 
+@pytest.mark.long
 def test_a_whole_run_comes_back_rather_than_a_later_part_of_it(qtbot, workspace):
     run(qtbot, workspace)
     whole = workspace.results.current
@@ -63,6 +65,7 @@ def test_a_whole_run_comes_back_rather_than_a_later_part_of_it(qtbot, workspace)
     assert workspace.results.current is whole
 
 
+@pytest.mark.long
 def test_live_computes_the_rest_of_what_an_undo_brings_back_and_compares_with_the_run_before(qtbot, workspace):
     run_to(qtbot, workspace, "relu")
     edit(workspace, "relu", "alpha", 0.25)
@@ -77,6 +80,7 @@ def test_live_computes_the_rest_of_what_an_undo_brings_back_and_compares_with_th
     assert workspace.results.previous is after
 
 
+@pytest.mark.long
 def test_parts_do_not_push_out_whole_runs(qtbot, workspace, monkeypatch):
     monkeypatch.setattr(results_of_runs, "_MOST_RECORDS", 2)
     run(qtbot, workspace)
@@ -104,6 +108,7 @@ def slow(request, window, qtbot, tmp_path):
     idle(qtbot, workspace)
 
 
+@pytest.mark.long
 def test_undo_brings_back_what_a_stopped_run_had_computed(window, qtbot, slow):
     slow.trigger("run.run")
     qtbot.waitUntil(lambda: slow.results.has(value(slow, "m")))
@@ -120,6 +125,7 @@ def test_undo_brings_back_what_a_stopped_run_had_computed(window, qtbot, slow):
     assert is_told_missing(window, qtbot, slow, "y")
 
 
+@pytest.mark.long
 def test_undo_brings_back_what_a_run_had_computed_that_another_took_the_place_of(window, qtbot, slow):
     slow.runs.set_live(True)
     edit(slow, "leaky", "alpha", 0.25)

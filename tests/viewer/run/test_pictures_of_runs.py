@@ -32,6 +32,7 @@ def colour_by_size(qtbot, workspace):
     qtbot.waitUntil(lambda: bool(workspace.runs.overlays.numbers))
 
 
+@pytest.mark.long
 def test_statistics_colours_and_legend_are_in_a_scalable_picture(window, qtbot, workspace, export):
     window.settings.set(EDGE_NOTES, "range")
     make_finite(workspace)
@@ -43,6 +44,7 @@ def test_statistics_colours_and_legend_are_in_a_scalable_picture(window, qtbot, 
     assert "url(#heat)" in text
 
 
+@pytest.mark.long
 def test_outlines_and_alarms_are_in_it(window, qtbot, workspace, export):
     window.settings.set(EDGE_NOTES, "histogram")
     make_bad(workspace)
@@ -52,6 +54,7 @@ def test_outlines_and_alarms_are_in_it(window, qtbot, workspace, export):
     assert "NaN</text>" in text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", ["png", "pdf"])
 def test_a_legend_makes_the_picture_larger_and_covers_nothing(qtbot, workspace, export, suffix):
     make_finite(workspace)

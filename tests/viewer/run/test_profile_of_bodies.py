@@ -31,6 +31,7 @@ def loop(tmp_path):
     return path
 
 
+@pytest.mark.long
 def test_nodes_in_a_loop_have_rows_with_their_place_and_turns(window, qtbot, loop):
     workspace = opened(window, qtbot, loop)
     workspace.runs.inputs.set_source("x", Constant([4.0, 8.0]))
@@ -65,6 +66,7 @@ Twice (x) => (y)
 """
 
 
+@pytest.mark.long
 def test_nodes_without_names_are_reported_apart_and_those_of_functions_stand_after_theirs(window, qtbot, tmp_path):
     path = tmp_path / "calls.onnx"
     onnx.save(onnx.parser.parse_model(CALLS), path)
@@ -78,6 +80,7 @@ def test_nodes_without_names_are_reported_apart_and_those_of_functions_stand_aft
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_nodes_of_a_function_have_what_they_took_in_all_its_calls(window, qtbot, tmp_path):
     path = tmp_path / "calls.onnx"
     twice = CALLS.replace("b = Relu (a)", "b = my.Twice (a)")
@@ -98,6 +101,7 @@ def test_nodes_of_a_function_have_what_they_took_in_all_its_calls(window, qtbot,
     assert adds.cells[2].number == pytest.approx(sum(took))
 
 
+@pytest.mark.long
 def test_constants_that_a_run_computes_are_reported_once(window, qtbot, loop):
     workspace = opened(window, qtbot, loop)
     run(qtbot, workspace)

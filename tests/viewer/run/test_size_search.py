@@ -49,6 +49,7 @@ def offers(window, qtbot, tmp_path):
     return of
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", [MATMUL, IN_BRANCH])
 def test_a_size_with_which_the_model_runs_is_offered_and_used(offers, window, qtbot, text):
     workspace, found = offers(text)
@@ -60,6 +61,7 @@ def test_a_size_with_which_the_model_runs_is_offered_and_used(offers, window, qt
     assert workspace.results.value_of(value(workspace, "y")).shape == (1, 5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", [NO_SIZE, NO_OUTPUT])
 def test_nothing_is_offered_where_no_size_helps(offers, text):
     _, found = offers(text)

@@ -50,6 +50,7 @@ def test_what_is_stopped_while_its_inputs_are_made_leaves_nothing_running(qtbot,
     assert workspace.results.is_current
 
 
+@pytest.mark.long
 def test_a_value_on_its_way_can_be_stopped_and_asked_for_again(window, qtbot, net):
     window.settings.set(RUN_IN_PROCESS, True)
     workspace = opened(window, qtbot, net)
@@ -127,6 +128,7 @@ def test_no_run_waits_for_values_that_are_brought(qtbot, elsewhere):
     idle(qtbot, elsewhere)
 
 
+@pytest.mark.long
 def test_progress_and_stop_are_those_of_the_run_that_comes_before_a_value(window, qtbot, elsewhere):
     work = window.status.work
     assert elsewhere.results.fetch(value(elsewhere, "y"))
@@ -140,6 +142,7 @@ def test_progress_and_stop_are_those_of_the_run_that_comes_before_a_value(window
     assert len(bringing(elsewhere)) == 1
 
 
+@pytest.mark.long
 def test_inputs_of_a_tiny_model_are_made_outside_the_window(window, qtbot, tmp_path):
     rows = MOST_SENT // 4096 + 1
     path = tmp_path / "tiny.onnx"

@@ -38,6 +38,7 @@ def problems_of(qtbot, workspace):
     return [verdict.problem for verdict in workspace.runs.test_data.verdicts]
 
 
+@pytest.mark.long
 def test_a_set_may_give_inputs_that_have_a_default(window, qtbot, folder):
     put(folder, input_0=X, input_1=W, output_0=X + W)
     workspace = opened(window, qtbot, folder.parent / "model.onnx")

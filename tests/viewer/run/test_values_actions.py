@@ -39,6 +39,7 @@ def tensor(window, qtbot, workspace, name):
     return panel
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("view", ["Table", "Heat map", "Feature maps", "Attention", "Image", "Lines", "Text"])
 def test_every_view_is_in_the_palette(window, qtbot, workspace, view):
     panel = tensor(window, qtbot, workspace, "c")
@@ -57,6 +58,7 @@ def test_a_view_of_nothing_says_that_nothing_is_selected(window, qtbot, workspac
     assert [message.title for message in report] == ["No tensor is selected"]
 
 
+@pytest.mark.long
 def test_a_view_that_does_not_fit_is_not_forced(window, qtbot, workspace):
     panel = tensor(window, qtbot, workspace, "y")
     before = panel.pane.view
@@ -70,6 +72,7 @@ def test_a_view_that_does_not_fit_is_not_forced(window, qtbot, workspace):
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_before_and_difference_and_pinning(window, qtbot, workspace):
     edit(workspace, "relu", "alpha", 0.25)
     run(qtbot, workspace)
@@ -87,6 +90,7 @@ def test_before_and_difference_and_pinning(window, qtbot, workspace):
     assert len(panel.panes) == 2
 
 
+@pytest.mark.long
 def test_exporting_what_a_run_gave(window, qtbot, workspace, monkeypatch, tmp_path):
     tensor(window, qtbot, workspace, "c")
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "c.npy"), ""))
@@ -94,6 +98,7 @@ def test_exporting_what_a_run_gave(window, qtbot, workspace, monkeypatch, tmp_pa
     np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), workspace.results.value_of(value(workspace, "c")))
 
 
+@pytest.mark.long
 def test_comparing_with_the_run_before_and_fewer_bits(window, qtbot, workspace):
     edit(workspace, "relu", "alpha", 0.25)
     edit(workspace, "conv", "pads", [0, 0, 0, 0])
@@ -108,6 +113,7 @@ def test_comparing_with_the_run_before_and_fewer_bits(window, qtbot, workspace):
     assert {row.name for row in panel.rows if row.difference.max_abs} <= {"r", "m", "y"}
 
 
+@pytest.mark.long
 def test_nothing_is_coloured_where_nothing_differs(window, qtbot, workspace):
     run(qtbot, workspace, "run.fresh")
     do(qtbot, window, workspace, "Compare With the Previous Run")
@@ -120,6 +126,7 @@ def test_there_is_no_run_before_the_first(window, qtbot, workspace):
     assert [m.title for m in workspace.parent().message_bar.messages] == ["There is no previous run"]
 
 
+@pytest.mark.long
 def test_conditions_are_switches(window, qtbot, workspace):
     do(qtbot, window, workspace, "Break When a Value Is Not Finite")
     assert workspace.runs.breakpoints.all == (Breakpoint(condition="non-finite"),)
@@ -163,6 +170,7 @@ def test_a_watched_value_that_the_run_did_not_reach_says_so(window, qtbot, works
 # -- where an element comes from -------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_clicking_a_number_shows_what_reaches_it(window, qtbot, workspace):
     panel = tensor(window, qtbot, workspace, "c")
     do(qtbot, window, workspace, "Values as Table")
@@ -178,6 +186,7 @@ def test_clicking_a_number_shows_what_reaches_it(window, qtbot, workspace):
     assert rows["x"] == 3 * 3 * 3, "the window of the convolution"
 
 
+@pytest.mark.long
 def test_a_node_that_was_edited_since_does_not_say_what_reached_an_element_of_the_run(window, qtbot, workspace):
     element = window.docks.open("element")
 
@@ -210,6 +219,7 @@ def test_an_element_follows_a_new_name_and_reports_where_nothing_is_upstream(win
     assert element.name.text() == "image"
 
 
+@pytest.mark.long
 def test_clicking_a_cell_of_a_picture_shows_what_reaches_it(window, qtbot, workspace):
     panel = tensor(window, qtbot, workspace, "c")
     do(qtbot, window, workspace, "Values as Feature maps")
@@ -256,6 +266,7 @@ def remote(make_window, qtbot, net):
     return window, workspace
 
 
+@pytest.mark.long
 def test_the_difference_is_shown_once_the_values_have_come(remote, qtbot):
     window, workspace = remote
     edit(workspace, "relu", "alpha", 0.25)
@@ -268,6 +279,7 @@ def test_the_difference_is_shown_once_the_values_have_come(remote, qtbot):
     qtbot.waitUntil(lambda: panel.pane.mode_box.currentIndex() == 2 and panel.pane.reader is not None)
 
 
+@pytest.mark.long
 def test_the_difference_stays_chosen_from_run_to_run(remote, qtbot):
     window, workspace = remote
     panel = window.docks.open("tensor")

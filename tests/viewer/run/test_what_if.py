@@ -51,6 +51,7 @@ def off(panel):
     return {row.name for row in panel.rows if row.difference.max_abs}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "differ"),
     [("cube", {*"haiepy"}), ("exp", {*"epy"}), ("if", {*"epy"}), ("call", {*"aiepy"})],

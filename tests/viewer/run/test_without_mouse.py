@@ -84,6 +84,7 @@ def answer(monkeypatch, dialog, path):
     monkeypatch.setattr(QFileDialog, dialog, lambda *_: reply)
 
 
+@pytest.mark.long
 def test_an_edit_runs_live_and_before_and_after_are_seen(window, workspace, keys):
     make_finite(workspace)
     run(keys, workspace)
@@ -114,6 +115,7 @@ def test_an_edit_runs_live_and_before_and_after_are_seen(window, workspace, keys
     assert workspace.results.current is first
 
 
+@pytest.mark.long
 def test_a_folder_is_tested_and_a_run_is_kept_and_taken_up(window, workspace, keys, net, monkeypatch, tmp_path):
     x = np.full((1, 3, 8, 8), 0.5, np.float32)
     folder = net.parent / "test_data_set_0"

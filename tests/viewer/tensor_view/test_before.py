@@ -62,6 +62,7 @@ def numbers(pane):
     return pane.reader.flat(0, pane.reader.size).reshape(pane.reader.shape).tolist()
 
 
+@pytest.mark.long
 def test_what_had_another_shape_before_is_shown_as_it_was(qtbot, panel, workspace):
     edit(workspace, "flat", "axis", 0)
     run(qtbot, workspace)
@@ -78,6 +79,7 @@ def test_what_had_another_shape_before_is_shown_as_it_was(qtbot, panel, workspac
     assert "1×6" in pane.type_line.text()
 
 
+@pytest.mark.long
 def test_there_is_no_difference_of_other_shapes_until_they_are_the_same_again(qtbot, panel, workspace):
     edit(workspace, "flat", "axis", 0)
     run(qtbot, workspace)
@@ -94,6 +96,7 @@ def test_there_is_no_difference_of_other_shapes_until_they_are_the_same_again(qt
     assert numbers(panel.pane) == [[0, 0, 0, 0, 0, 0]]
 
 
+@pytest.mark.long
 def test_what_had_another_type_before_says_so(qtbot, panel, workspace):
     edit(workspace, "cast", "to", ElementType.FLOAT.value)
     run(qtbot, workspace)
@@ -105,6 +108,7 @@ def test_what_had_another_type_before_says_so(qtbot, panel, workspace):
     assert panel.pane.table.cells.slice is not None
 
 
+@pytest.mark.long
 def test_sequences_are_shown_as_they_were(qtbot, panel, workspace):
     edit(workspace, "split", "axis", 1)
     run(qtbot, workspace)
@@ -116,12 +120,14 @@ def test_sequences_are_shown_as_they_were(qtbot, panel, workspace):
     assert len(pane.subject.held) == pane.tree.model().rowCount() == 2
 
 
+@pytest.mark.long
 def test_texts_have_no_difference(qtbot, panel, workspace):
     run(qtbot, workspace, "run.fresh")
     look_at(qtbot, panel, "t")
     assert modes(panel.pane) == ["Value", "Before"]
 
 
+@pytest.mark.long
 def test_what_is_seen_is_what_is_exported(qtbot, panel, workspace, monkeypatch, tmp_path):
     edit(workspace, "flat", "axis", 0)
     run(qtbot, workspace)
@@ -133,6 +139,7 @@ def test_what_is_seen_is_what_is_exported(qtbot, panel, workspace, monkeypatch, 
     assert np.load(tmp_path / "y.npy").tolist() == [[1, 2, 3], [4, 5, 6]]
 
 
+@pytest.mark.long
 def test_elements_of_another_shape_are_not_those_of_the_run_that_can_be_traced(qtbot, panel, workspace):
     edit(workspace, "flat", "axis", 0)
     run(qtbot, workspace)

@@ -24,6 +24,7 @@ def maps():
     return np.random.default_rng(0).standard_normal((1, 16, 1300, 1250), dtype=np.float32)
 
 
+@pytest.mark.long
 def test_a_part_is_seen_element_by_element():
     whole = mosaic(ArrayReader(maps()), WHICH, PictureRequest())
     assert whole.step > 1

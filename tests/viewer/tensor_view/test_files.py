@@ -50,6 +50,7 @@ def answer(monkeypatch, method, path, chosen=""):
     return asked
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", ["npy", "npz", "pb", "raw", "csv", "png"])
 def test_what_was_exported_can_be_imported(qtbot, panel, value, messages, monkeypatch, tmp_path, suffix):
     path = tmp_path / f"values.{suffix}"
@@ -103,6 +104,7 @@ def test_a_file_with_the_same_values_changes_nothing(qtbot, panel, chain, messag
     assert value.initializer.numpy()[-1] == -1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("columns", [0, 2])
 @pytest.mark.parametrize("suffix", ["npy", "pb", "raw", "csv"])
 def test_sparse_tensors_are_exported_with_their_zeros_and_imported_without(
@@ -264,6 +266,7 @@ def test_a_picture_is_saved_and_copied_as_it_is_shown(qtbot, panel, maps, messag
     assert QGuiApplication.clipboard().image().convertToFormat(maps.format()) == maps
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("view", ["Heat map", "Lines"])
 def test_a_view_is_saved_as_it_is_seen_and_finer(qtbot, panel, maps, messages, monkeypatch, tmp_path, view):
     panel.pane.choose_view(view)

@@ -17,6 +17,7 @@ from onnx_workbench.viewer.tensor_view.readers import TensorReader, first_slice
 from tests.viewer.tensor_view.tensor_actions import facts, opened
 
 
+@pytest.mark.long
 def test_a_tensor_of_a_hundred_million_elements_opens_without_being_read_as_a_whole(qtbot, tmp_path):
     count = 100_000_000
     with (tmp_path / "w.data").open("wb") as file:

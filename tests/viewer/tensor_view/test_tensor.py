@@ -102,6 +102,7 @@ def test_number_formats(qtbot, panel, chain):
     assert found["hexadecimal"][0] == "0x3eaaaaab"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [k for k in E if k.bits], ids=lambda k: k.text)
 def test_every_element_type_has_cells_and_statistics(qtbot, panel, chain, kind):
     select(qtbot, panel, put(chain, np.array([[1, 1], [1, 1]], kind.numpy_dtype), kind))
@@ -111,6 +112,7 @@ def test_every_element_type_has_cells_and_statistics(qtbot, panel, chain, kind):
     qtbot.waitUntil(lambda: panel.pane.stack.currentWidget() is panel.pane.picture)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "shape", [(), (0,), (1,), (3, 0), (0, 3), (1,) * 8, (2, 3, 2, 1, 2, 1, 2, 2), (1, 1), (50_000,), (2, 40_000)]
 )

@@ -238,6 +238,7 @@ def test_another_tensor_takes_the_detail_away(qtbot, panel, chain, huge):
 # -- narrow panes ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [1100, 500, 330])
 def test_nothing_of_a_pane_is_cut_off(qtbot, panel, chain, width):
     select(qtbot, panel, put(chain, np.zeros((2, 3, 8, 9, 4), np.float32)))

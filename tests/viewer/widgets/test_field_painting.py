@@ -65,6 +65,7 @@ def painted(qapp, tree):
     return tree.grab().toImage()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("before", ["plain", "long", "button", "histogram"])
 @pytest.mark.parametrize("after", LOOKS)
 def test_what_looks_different_is_painted_again(qapp, tree, before, after):

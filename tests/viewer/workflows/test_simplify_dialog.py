@@ -265,6 +265,7 @@ def test_only_the_selection_is_simplified(opened, qtbot):
     assert names(dialog) == ["one", "three", "abs", "neg"]
 
 
+@pytest.mark.long
 def test_many_matches_have_one_line_for_the_rest(opened, qtbot):
     count = 250
     nodes = " ".join(f"n{i} = Neg(x)" for i in range(count)) + " y = Sum(" + ", ".join(f"n{i}" for i in range(count))

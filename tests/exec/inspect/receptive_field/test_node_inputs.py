@@ -258,6 +258,7 @@ def test_what_changes_an_element_of_a_resized_tensor_is_what_reaches_it(
         assert _positions(found, 0) == those
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("op_type", "gates", "attributes", "output"),
     [("LSTM", 4, {}, 0), ("GRU", 3, {"direction": "reverse"}, 0), ("RNN", 1, {"direction": "bidirectional"}, 0),
@@ -407,6 +408,7 @@ _ONE, _PER_ROW, _PER_COLUMN = F(0.1), numbers(3) / F(10), numbers(2) / F(10)
 _NO, _NONE_ROW, _NONE_COLUMN = np.uint8(50), np.array([50, 51, 52], np.uint8), np.array([50, 51], np.uint8)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("op_type", "inputs"),
     [

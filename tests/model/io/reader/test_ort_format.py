@@ -85,6 +85,7 @@ def test_changed_bytes_give_a_model_or_a_message(data):
         load(part)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("offset", [0x7FFF_FFFF, 0xFFFF_FFFF, 0])
 def test_any_offset_that_leads_elsewhere_gives_a_model_or_a_message(offset):
     data = SMALL.read_bytes()
@@ -115,6 +116,7 @@ def test_texts_that_are_repeated_without_end_are_refused():
         load(data)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("file", RealModels().files(), ids=lambda file: file.parent.name)
 def test_real_models_open_in_ort_format(file, tmp_path):
     runtime = pytest.importorskip("onnxruntime")

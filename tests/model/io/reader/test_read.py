@@ -461,6 +461,7 @@ def test_a_model_with_too_many_parts_is_refused(monkeypatch):
         opened(model_of([onnx.NodeProto()] * 101))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", [b"\x0a\x00", b"\x2a\x00", b"\x6a\x00", b"\x82\x01\x00"])
 def test_millions_of_empty_parts_are_refused_before_there_are_objects_for_them(part):
     with pytest.raises(ModelError, match="too many parts"):

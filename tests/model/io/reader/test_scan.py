@@ -53,6 +53,7 @@ def test_scan_reads_exactly_what_the_runtime_reads(data, threshold):
     assert not skeleton.truncation
 
 
+@pytest.mark.long
 @given(models(), st.data())
 def test_what_the_runtime_refuses_is_reported_with_a_place_or_opened_as_far_as_it_goes(data, draws):
     at = draws.draw(st.integers(0, max(len(data) - 1, 0)))

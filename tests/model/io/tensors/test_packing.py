@@ -36,6 +36,7 @@ def same_bits(first, second):
     return first.dtype == second.dtype and first.shape == second.shape and first.tobytes() == second.tobytes()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("element_type", NUMBERS, ids=lambda e: e.text)
 @given(st.data())
 def test_bytes_and_back_for_every_type(element_type, data):
@@ -45,6 +46,7 @@ def test_bytes_and_back_for_every_type(element_type, data):
     assert same_bits(unpack(packed, element_type, array.size), array)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("element_type", NUMBERS, ids=lambda e: e.text)
 @given(st.data())
 def test_raw_data_means_what_onnx_says(element_type, data):
@@ -67,6 +69,7 @@ def test_typed_fields_mean_what_onnx_says(element_type):
     assert same_bits(ProtoTensor(lazy, NO_FILES).numpy(), np.asarray(numpy_helper.to_array(proto)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("element_type", NUMBERS, ids=lambda e: e.text)
 @given(st.data())
 def test_a_part_of_a_tensor_is_that_part(element_type, data):

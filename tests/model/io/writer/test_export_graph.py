@@ -99,6 +99,7 @@ def with_unknown_fields(data, schema, counter):
     return out + encode_tag(1000, 2) + encode_varint(len(mark)) + mark
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("looked_at", [False, True])
 @pytest.mark.parametrize("whole", [1 << 30, 0])
 def test_every_test_model_is_written_as_it_was_read(onnx_models, looked_at, whole, monkeypatch):
@@ -118,6 +119,7 @@ def test_every_real_model_is_written_as_it_was_read(real_models, monkeypatch):
         assert to_bytes(model) == path.read_bytes(), path
 
 
+@pytest.mark.long
 @given(models(), st.booleans())
 @example(b"\xa2\x01\x06\n\x04*\x00j\x00", False)  # an initializer and a declaration without a name
 def test_any_message_is_written_as_the_runtime_would(data, looked_at):

@@ -51,6 +51,7 @@ def long_graphs(draw: st.DrawFn) -> LayoutRequest:
     return request(n + len(aside), edges, direction=draw(st.sampled_from(["down", "right"])), columns=LEAST)
 
 
+@pytest.mark.long
 @given(long_graphs())
 @settings(max_examples=examples(100), deadline=None)
 def test_boxes_do_not_overlap_and_edges_run_past_them(asked: LayoutRequest) -> None:
@@ -91,6 +92,7 @@ def nested(draw: st.DrawFn) -> LayoutRequest:
     return request(n, edges, parents=parents, titles=titles, columns=LEAST)
 
 
+@pytest.mark.long
 @given(nested())
 @settings(max_examples=examples(60), deadline=None)
 def test_a_long_chain_in_a_container_is_folded_inside_it(asked: LayoutRequest) -> None:
@@ -104,6 +106,7 @@ def test_a_long_chain_in_a_container_is_folded_inside_it(asked: LayoutRequest) -
     assert len(columns_of(result, asked, np.flatnonzero(asked.parents == box))) > 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", [graphs.transformer, graphs.unet, graphs.skips])
 def test_deep_models_become_about_as_wide_as_high(make: Callable[[int], graphs.Sketch]) -> None:
     asked = of_sketch(make(600), columns=1200.0)

@@ -133,6 +133,7 @@ def nested(draw: st.DrawFn) -> LayoutRequest:
     return request(n, edges, parents=moved, direction=draw(st.sampled_from(["down", "right"])))
 
 
+@pytest.mark.long
 @given(nested())
 @settings(max_examples=examples(80), deadline=None)
 def test_children_lie_in_their_container_and_edges_pass_only_its_border(asked: LayoutRequest) -> None:
@@ -180,6 +181,7 @@ def under_titles(result: Layout, asked: LayoutRequest) -> list[tuple[int, int]]:
     return found
 
 
+@pytest.mark.long
 @given(nested(), st.lists(st.tuples(st.integers(1, 250), st.integers(0, 40)), min_size=18, max_size=18))
 @settings(max_examples=examples(120), deadline=None)
 def test_what_enters_a_container_keeps_off_its_title(asked: LayoutRequest, titles: list[tuple[int, int]]) -> None:
@@ -217,6 +219,7 @@ def test_ports_of_an_opened_container_stay_apart_beside_what_goes_into_it(direct
     assert starts == pytest.approx([47 / 140, 93 / 140], abs=0.01)
 
 
+@pytest.mark.long
 @given(nested(), st.integers(0, 17))
 @settings(max_examples=examples(40), deadline=None)
 def test_after_an_edit_too_what_enters_keeps_off_the_title(asked: LayoutRequest, grown: int) -> None:
@@ -234,6 +237,7 @@ def test_after_an_edit_too_what_enters_keeps_off_the_title(asked: LayoutRequest,
         assert under_titles(result, changed) == []
 
 
+@pytest.mark.long
 def test_a_hundred_and_fifty_containers_deep() -> None:
     depth = 150
     parents = np.array([-1, *range(depth - 1), depth - 1, -1], np.int32)
@@ -339,6 +343,7 @@ def chain_with_skips(nodes: int, skips: set[tuple[int, int]]) -> tuple[graphs.Sk
     return s, chain
 
 
+@pytest.mark.long
 def test_skips_along_a_long_chain_do_not_push_it_aside() -> None:
     s, chain = chain_with_skips(600, {(node - 25, node) for node in range(30, 600, 10)})
     for with_ports in (False, True):
@@ -348,6 +353,7 @@ def test_skips_along_a_long_chain_do_not_push_it_aside() -> None:
         assert result.bounds[2] < 400
 
 
+@pytest.mark.long
 @given(st.sets(st.tuples(st.integers(0, 110), st.integers(2, 40)), max_size=40))
 @settings(max_examples=examples(25), deadline=None)
 def test_a_chain_stays_near_a_line_whatever_skips_there_are(skips: set[tuple[int, int]]) -> None:
@@ -393,6 +399,7 @@ def test_separate_parts_are_packed() -> None:
     assert 0.3 < width / height < 5
 
 
+@pytest.mark.long
 def test_a_star_is_no_mile_wide() -> None:
     n = 5_000
     asked = request(n, [(0, i) for i in range(1, n)])
@@ -431,6 +438,7 @@ def test_a_long_chain_needs_no_recursion() -> None:
     assert np.ptp(result.positions[:, 0] + result.sizes[:, 0] / 2) < 1
 
 
+@pytest.mark.long
 def test_the_same_request_gives_the_same_layout() -> None:
     asked = of_sketch(graphs.mixed(600), ports=True)
     first, second = layout(asked), layout(asked)
@@ -438,6 +446,7 @@ def test_the_same_request_gives_the_same_layout() -> None:
     assert np.array_equal(first.route_points, second.route_points)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", [graphs.transformer, graphs.inception, graphs.unet, graphs.mixed])
 def test_model_like_graphs(make: Callable[[int], graphs.Sketch]) -> None:
     asked = of_sketch(make(700), ports=True)
@@ -459,6 +468,7 @@ def test_real_models(name: str, constants: bool) -> None:
     assert result.bounds[2] < 8_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["resnet50", "shufflenet", "inception_v2", "densenet121"])
 def test_real_models_with_given_ports_are_drawn_without_crossings(name: str) -> None:
     import onnx
@@ -492,6 +502,7 @@ def test_cancel_stops_it() -> None:
         layout(of_sketch(graphs.mixed(2_000)), progress)
 
 
+@pytest.mark.long
 def test_a_layout_loads_no_qt() -> None:
     name = "onnx_workbench.viewer.canvas.layout"
     looked_for = ("PySide6", "onnx", name)
@@ -504,6 +515,7 @@ def test_a_layout_loads_no_qt() -> None:
     assert found.stdout.strip() == f"['{name}']"
 
 
+@pytest.mark.long
 def test_models_from_the_field(real_models: RealModels) -> None:
     for path in real_models.files():
         asked = of_sketch(graphs.model(path), ports=True, direction="right")

@@ -106,6 +106,7 @@ def moved(before: Layout, old: LayoutRequest, after: Layout, new: LayoutRequest,
     return float((np.abs(before.positions[i, axis] - after.positions[j, axis]) > 0.5).mean())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("direction", ["down", "right"])
 def test_an_inserted_node_leaves_the_rest_in_place(direction: str) -> None:
     edit = edited(graphs.mixed(900), direction=direction)
@@ -252,6 +253,7 @@ def assert_sound_inside(result: Layout, asked: LayoutRequest) -> None:
     assert (far[inner] <= far[home] + 0.1).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("direction", ["down", "right"])
 @pytest.mark.parametrize("make", [graphs.transformer, graphs.unet, graphs.inception])
 def test_in_containers_too_an_inserted_node_leaves_the_rest_in_place(
@@ -273,6 +275,7 @@ def test_in_containers_too_an_inserted_node_leaves_the_rest_in_place(
     assert max(shares) <= 0.5
 
 
+@pytest.mark.long
 @given(st.integers(0, 50), st.lists(st.tuples(st.booleans(), st.integers(0, 10**6)), min_size=1, max_size=6))
 @settings(max_examples=examples(15), deadline=None)
 def test_any_edits_in_containers_keep_the_drawing_sound(seed: int, edits: list[tuple[bool, int]]) -> None:

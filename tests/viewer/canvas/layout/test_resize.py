@@ -56,6 +56,7 @@ def assert_sound(result: Layout, asked: LayoutRequest) -> None:
 STEPS = st.lists(st.tuples(st.integers(0, 10**6), st.integers(-40, 40), st.integers(-30, 30)), min_size=1, max_size=8)
 
 
+@pytest.mark.long
 @given(st.integers(0, 50), st.sampled_from(["down", "right"]), STEPS)
 @example(4, "down", [(1, 0, -1)])  # an edge that starts higher than its band ends, which then grows
 @settings(max_examples=examples(60), deadline=None)
@@ -76,6 +77,7 @@ def test_any_sequence_of_sizes_keeps_the_drawing_sound(
     assert_sound(relayout(result, after), after)  # the layout can still be gone on from
 
 
+@pytest.mark.long
 @given(st.integers(0, 50), STEPS)
 @settings(max_examples=examples(40), deadline=None)
 def test_nodes_in_containers_grow_within_them(seed: int, steps: list[tuple[int, int, int]]) -> None:
@@ -96,6 +98,7 @@ def test_nodes_in_containers_grow_within_them(seed: int, steps: list[tuple[int, 
         assert (far[inner] <= far[home] + 0.1).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", [graphs.transformer, graphs.unet, graphs.inception])
 def test_most_nodes_have_room_for_a_row(make: Callable[[int], graphs.Sketch]) -> None:
     asked = asked_for(make(400))
@@ -113,6 +116,7 @@ def test_a_node_without_room_is_left_to_the_layout() -> None:
     assert resized(before, asked, inner, (0, 3000))[0] is before
 
 
+@pytest.mark.long
 def test_back_in_its_old_size_a_node_is_where_it_was() -> None:
     asked = asked_for(graphs.transformer(200))
     before = layout(asked)

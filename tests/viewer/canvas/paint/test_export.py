@@ -320,6 +320,7 @@ def test_the_whole_of_a_slender_graph_is_exported_in_columns():
     assert in_columns(across).width < across.width / 3
 
 
+@pytest.mark.long
 def test_a_picture_of_a_slender_graph_can_be_read_and_has_every_box(tmp_path):
     graph = long_chain(200).model().graph
     for suffix in ("png", "pdf"):

@@ -30,6 +30,7 @@ from tests.viewer.canvas.graphs import Graphs, long_chain, settle
 from tests.viewer.canvas.painting import finish_painting, is_painted, wait
 
 
+@pytest.mark.long
 def test_lines_stay_on_their_curves_and_of_long_ones_there_are_only_those_in_view():
     short = np.array([[0.0, 0.0], [0.0, 50.0], [80.0, 50.0], [80.0, 100.0]])
     long = np.array([[0.0, 0.0], [0.0, 150.0], [9000.0, 150.0], [9000.0, 300.0]])
@@ -64,6 +65,7 @@ def difference(a: QImage, b: QImage, least: int = 1) -> int:
     return int((np.abs(array(a) - array(b)).max(2) >= least).sum())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scale", [0.05, 0.15, 0.27, 0.45, 1.0])
 def test_panning_step_by_step_shows_what_jumping_there_does(show, scale):
     view = show(long_chain(160).model())
@@ -81,6 +83,7 @@ def test_panning_step_by_step_shows_what_jumping_there_does(show, scale):
     assert difference(moved, image(view)) <= 20  # antialiasing may round differently at a strip's border
 
 
+@pytest.mark.long
 def test_frames_end_with_a_complete_picture(show, qtbot):
     view = show(long_chain(2500).model(), 900, 700)
     view.fit()
@@ -190,6 +193,7 @@ def test_strips_are_thinner_where_they_take_long(monkeypatch):
     assert sum(heights) == 1000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", [(23, 37), (-23, -37), (400, 3), (-3, 300)])
 @pytest.mark.parametrize("scale", [0.15, 0.35, 0.6, 1.0])
 def test_panning_along_a_fan_shows_what_jumping_there_does(show, scale, step):

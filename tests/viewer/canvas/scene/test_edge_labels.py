@@ -98,6 +98,7 @@ def test_where_there_is_no_room_for_both_the_note_stays():
     assert not all(label.text for label in found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("note", [None, NOTE, EdgeNote("0 … 1")])
 def test_labels_are_the_same_tile_by_tile(note):
     scene = scene_of(fan().model().graph)
@@ -180,6 +181,7 @@ def arriving() -> Graphs:
     return g
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("note", [None, NOTE], ids=["types", "notes"])
 @pytest.mark.parametrize("direction", ["down", "right"])
 @pytest.mark.parametrize("graphs", [lambda: fan(8), skipping, arriving], ids=["fan", "skipping", "arriving"])
@@ -218,6 +220,7 @@ def crossing() -> Graphs:
     return g
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("note", [None, NOTE], ids=["types", "notes"])
 @pytest.mark.parametrize("direction", ["down", "right"])
 @pytest.mark.parametrize("graphs", [crossing, skipping, arriving], ids=["crossing", "skipping", "arriving"])
@@ -255,6 +258,7 @@ def test_labels_of_edges_from_column_to_column_stand_at_their_ends():
         assert (np.maximum(low - end, end - low - label.rect[2:]) < 60).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("direction", ["down", "right"])
 def test_few_labels_are_tried_where_edges_crowd_together(monkeypatch, direction):
     g, count = Graphs(), 60

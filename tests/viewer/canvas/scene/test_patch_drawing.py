@@ -54,6 +54,7 @@ def differ(a, b):
     return max(abs(a.red() - b.red()), abs(a.green() - b.green()), abs(a.blue() - b.blue())) > 2
 
 
+@pytest.mark.long
 def test_an_attribute_of_the_same_width_keeps_the_scene_and_paints_the_box_only(show, small):
     view = show(small.model())
     conv = next(iter(view.workspace.graph.nodes))
@@ -82,6 +83,7 @@ def test_an_attribute_of_the_same_width_keeps_the_scene_and_paints_the_box_only(
     assert texts(view, conv)["group"] == "2"
 
 
+@pytest.mark.long
 def test_what_an_edit_changed_is_painted_complete_in_a_frame_that_shows_nothing_else(show, small):
     view = show(small.model())
     conv = next(iter(view.workspace.graph.nodes))
@@ -273,6 +275,7 @@ def caught_up(qtbot, view, name, text):
     qtbot.waitUntil(lambda: not view.scenes.is_busy and all(texts(view, node).get(name) == text for node in nodes))
 
 
+@pytest.mark.long
 def test_an_edit_of_very_many_nodes_is_drawn_bit_by_bit_and_moves_nothing(show, qtbot):
     view = show(long_chain(2500).model())
     document, nodes = view.workspace.document, list(view.workspace.graph.nodes)
@@ -295,6 +298,7 @@ def test_an_edit_of_very_many_nodes_is_drawn_bit_by_bit_and_moves_nothing(show, 
     caught_up(qtbot, view, "note", None)
 
 
+@pytest.mark.long
 def test_very_many_nodes_changed_and_then_others_gone_are_drawn_as_they_are(show, qtbot):
     view = show(long_chain(2500).model())
     document, nodes = view.workspace.document, list(view.workspace.graph.nodes)
