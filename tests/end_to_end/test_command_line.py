@@ -31,6 +31,7 @@ def workbench(
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_info_reports_what_is_in_a_model():
     result = workbench("info", SAMPLE)
     text = result.stdout.decode()
@@ -40,6 +41,7 @@ def test_info_reports_what_is_in_a_model():
     assert "sample.images::Normalize" in text
 
 
+@pytest.mark.long
 def test_info_as_json_from_standard_input():
     result = workbench("info", "-", "--json", stdin=SAMPLE.read_bytes())
     facts = json.loads(result.stdout)
@@ -67,6 +69,7 @@ def test_what_cannot_be_read_is_said_and_exits_with_2(tmp_path, content, said):
     assert said in json.loads(as_json.stdout)["error"]["title"] + json.loads(as_json.stdout)["error"]["detail"]
 
 
+@pytest.mark.long
 def test_texts_from_a_file_cannot_steer_the_terminal(tmp_path):
     import onnx
 
@@ -146,6 +149,7 @@ def test_readme_shows_commands_that_exist():
     assert shown <= set(COMMANDS)
 
 
+@pytest.mark.long
 def test_a_model_py_of_the_persons_own_does_not_get_in_the_way(tmp_path):
     for name in ("model", "exec", "viewer", "resources"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('the wrong module')\n")
@@ -162,6 +166,7 @@ process.wait()
 """
 
 
+@pytest.mark.long
 def test_a_reader_that_leaves_early_is_no_error_message():
     environment = {**os.environ}
     command = [sys.executable, "-c", LEAVE_EARLY, "-m", "onnx_workbench", "info", str(SAMPLE)]
@@ -188,6 +193,7 @@ print([name for name in sys.modules if name.startswith(("numpy", "PySide6", "onn
 """
 
 
+@pytest.mark.long
 def test_info_imports_little():
     environment = {**os.environ}
     command = [sys.executable, "-c", IMPORTED, "info", str(SAMPLE)]

@@ -305,6 +305,7 @@ def test_its_pass_runs_with_the_others_and_only_where_it_is_wanted():
     assert ow.simplify(model).report.applied == {}
 
 
+@pytest.mark.long
 def test_its_pass_runs_on_the_command_line(tmp_path, capsys):
     path, out = tmp_path / "net.onnx", tmp_path / "out.onnx"
     path.write_bytes(onnx.parser.parse_model(PLAIN).SerializeToString())

@@ -140,6 +140,7 @@ UNKNOWN = """
 g (float[2] x) => (float[2] y) { a = custom.Strange (x) b = Relu (a) y = Identity (b) }"""
 
 
+@pytest.mark.long
 def test_parts_whose_types_nobody_knows_are_refused() -> None:
     model = ow.load(onnx.parser.parse_model(UNKNOWN).SerializeToString())
     with pytest.raises(ow.ModelError, match="type or shape of a is not known"):

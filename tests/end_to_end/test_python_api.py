@@ -104,6 +104,7 @@ def test_the_example_of_the_trainer_holds():
     assert doctest.DocTestRunner().run(test).failed == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", DECORATORS)
 def test_each_decorator_says_what_it_does_and_its_example_holds(name, tmp_path):
     decorator = getattr(ow, name)

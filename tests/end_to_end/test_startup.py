@@ -90,6 +90,7 @@ print(json.dumps(sorted(sys.modules)))
     assert [name for name in heavy if name in loaded] == []
 
 
+@pytest.mark.long
 def test_qt_does_not_read_the_source_of_what_is_imported(tmp_path):
     code = """
 from importlib import import_module
@@ -121,6 +122,7 @@ print(sys.getrefcount(None) - before)
 """
 
 
+@pytest.mark.long
 def test_qt_calls_do_not_use_up_references_to_none(tmp_path):
     """Some pairs of Python and PySide6 drop one per void call, and the process dies after a few thousand."""
     result = run(NONE_COUNT, tmp_path)

@@ -166,6 +166,7 @@ def test_weights_do_not_count_against_the_budget() -> None:
     assert result.peak_bytes == 3 * 4 * size
 
 
+@pytest.mark.long
 def test_constants_that_edits_replaced_are_let_go_of() -> None:
     document = Document(
         parse("""g (float[1] x) => (float[1, n] y) {
@@ -273,6 +274,7 @@ def _random_model() -> Document:
     )
 
 
+@pytest.mark.long
 @settings(max_examples=examples(15), deadline=None)
 @given(st.data(), st.sampled_from([1 << 20, 150, 60]))
 def test_whatever_is_done_values_are_those_of_a_fresh_session(data: st.DataObject, budget: int) -> None:

@@ -18,6 +18,7 @@ LEAST, TIMES = 5e-5, 4
 ELSEWHERE = "onnx__light_"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("entry", [e for e in MANIFEST if not e["name"].startswith(ELSEWHERE)], ids=lambda e: e["name"])
 def test_outputs_are_as_expected(entry: dict[str, Any], real_models: RealModels) -> None:
     folder = real_models / entry["name"]

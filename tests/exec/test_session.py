@@ -147,6 +147,7 @@ def test_another_feed_runs_only_what_depends_on_it() -> None:
 EDITS = st.lists(st.tuples(st.sampled_from(["a", "d"]), st.sampled_from([0.1, 0.25, 0.5])), max_size=6)
 
 
+@pytest.mark.long
 @given(EDITS)
 def test_reuse_never_changes_a_value(edits: list[tuple[str, float]]) -> None:
     document = Document(parse(CHAIN))
@@ -510,6 +511,7 @@ LONG = "g (float[3] v0) => (float[3] v12) {{ {} }}".format(
 )
 
 
+@pytest.mark.long
 @given(
     st.lists(
         st.one_of(

@@ -243,6 +243,7 @@ def test_names_that_come_while_a_body_is_first_checked_are_known():
     assert_known(document.model)
 
 
+@pytest.mark.long
 def test_a_body_that_goes_while_it_is_checked_is_forgotten():
     document = builders.document(builders.BRANCHES)
     graph, checker = document.model.graph, Checker(document)

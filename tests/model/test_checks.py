@@ -59,6 +59,7 @@ def test_legal_models_raise_no_false_alarm(onnx_models):
         assert errors(load(path)) == [], path
 
 
+@pytest.mark.long
 def test_real_models_raise_no_false_alarm(real_models):
     for path in real_models.files():
         found = errors(load(path))

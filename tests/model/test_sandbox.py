@@ -158,6 +158,7 @@ def test_a_child_ends_with_a_program_that_is_killed(tmp_path, function):
         time.sleep(0.01)
 
 
+@pytest.mark.long
 def test_a_frozen_program_starts_itself_as_the_child(monkeypatch, tmp_path):
     program = tmp_path / "program"
     program.write_text(

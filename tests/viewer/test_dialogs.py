@@ -78,6 +78,7 @@ def test_shortcuts_can_be_searched_by_action_and_by_key(qtbot):
     close(dialog)
 
 
+@pytest.mark.long
 def test_about_copies_versions(qtbot):
     dialog = AboutDialog()
     qtbot.waitUntil(lambda: f"8-bit products by {numkong().text}\n" in dialog.text.text(), timeout=60_000)

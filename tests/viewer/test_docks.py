@@ -98,6 +98,7 @@ def test_each_document_has_panels_of_its_own(window, qtbot, tmp_path):
     assert window.docks.open(panel_id) is second
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not PANELS, reason="there are no panels")
 def test_what_was_open_is_remembered_between_starts(qtbot, tmp_path):
     panel_id = PANEL_IDS[0]
@@ -162,6 +163,7 @@ def test_a_panel_asks_for_another_one_and_never_closes_it(window, qtbot, tmp_pat
     assert not window.docks.is_open("history")
 
 
+@pytest.mark.long
 def test_the_palette_goes_to_a_panel_and_never_closes_it(window, qtbot, tmp_path):
     open_copies(window, qtbot, tmp_path, "a.onnx")
     assert window.docks.is_open("outline")

@@ -196,6 +196,7 @@ def test_the_program_works_alike_in_another_language(package, tmp_path, monkeypa
     assert done == ["[]", "[]", "None", "Exp", "True"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("locale", "expected"), [("zh_SG.UTF-8", "zh_CN"), ("zh_TW.UTF-8", "en"), ("xx_YY.UTF-8", "en")]
 )

@@ -39,6 +39,7 @@ def test_the_breadcrumb_leads_in_and_out(window, qtbot, tmp_path):
     assert workspace.graph is workspace.model.graph
 
 
+@pytest.mark.long
 def test_the_breadcrumb_names_the_groups_and_bodies_around_the_selection(window, qtbot):
     tab = opened(window, qtbot, sample_model())
     workspace = tab.workspace
@@ -65,6 +66,7 @@ def test_the_breadcrumb_names_the_groups_and_bodies_around_the_selection(window,
     qtbot.waitUntil(lambda: not [b for b in tab.breadcrumb.findChildren(QToolButton) if b.text() == "block"])
 
 
+@pytest.mark.long
 def test_the_beginning_stays_in_view_when_a_message_takes_room(window, qtbot, write_model):
     tab = opened(window, qtbot, write_model(nodes=600))
 
@@ -88,6 +90,7 @@ def test_the_beginning_stays_in_view_when_a_message_takes_room(window, qtbot, wr
     assert at_place() == pytest.approx(moved, abs=2), "what is pointed at stays there"
 
 
+@pytest.mark.long
 def test_the_status_line_follows_the_document_in_front(window, qtbot, write_model):
     first = opened(window, qtbot, write_model("a.onnx", nodes=2))
     opened(window, qtbot, write_model("b.onnx", nodes=4))
@@ -102,6 +105,7 @@ def test_the_status_line_follows_the_document_in_front(window, qtbot, write_mode
     assert window.status.run_state.text() == "ran in 3 ms"
 
 
+@pytest.mark.long
 def test_the_type_of_what_is_selected_follows_what_an_edit_makes_of_it(window, qtbot, write_model):
     tab = opened(window, qtbot, write_model(nodes=3))
     workspace, graph = tab.workspace, tab.workspace.graph
@@ -128,6 +132,7 @@ class Requests(QObject):
         return False
 
 
+@pytest.mark.long
 def test_what_a_run_or_a_zoom_says_next_does_not_lay_the_window_out_anew(window, qtbot, write_model):
     tab, status = opened(window, qtbot, write_model()), window.status
 
@@ -153,6 +158,7 @@ def test_what_a_run_or_a_zoom_says_next_does_not_lay_the_window_out_anew(window,
     assert status.zoom.width() < places[3].width() / 4
 
 
+@pytest.mark.long
 def test_a_long_task_shows_progress_with_stop_and_a_short_one_nothing(window, qtbot, write_model):
     tab = opened(window, qtbot, write_model())
 
@@ -180,6 +186,7 @@ def test_switches_reach_settings_and_back(window, qtbot, write_model):
     settled(window, qtbot)
 
 
+@pytest.mark.long
 def test_the_theme_can_be_switched(window, qtbot, write_model):
     opened(window, qtbot, write_model())
     run(window, "view.theme.dark")
@@ -280,6 +287,7 @@ def test_the_palette_finds_and_runs_an_action(window, qtbot, write_model):
     palette.close()
 
 
+@pytest.mark.long
 def test_an_action_is_clicked_in_the_palette(window, qtbot, write_model):
     tab = opened(window, qtbot, write_model())
     tab.view.zoom_to(0.25)
@@ -329,6 +337,7 @@ def test_the_context_menu_has_what_fits(window, qtbot, write_model):
     popup.close()
 
 
+@pytest.mark.long
 def test_shift_f10_opens_the_context_menu_of_what_has_the_focus(window, qtbot, write_model):
     tab = opened(window, qtbot, write_model())
     tab.workspace.selection.set([next(iter(tab.workspace.graph.nodes))])
@@ -513,6 +522,7 @@ def test_errors_are_counted_in_the_status_line_and_lead_to_the_list(window, qtbo
     qtbot.waitUntil(lambda: not button.isVisible())
 
 
+@pytest.mark.long
 def test_the_marks_of_a_search_go_with_it(window, qtbot, write_model):
     tab = opened(window, qtbot, write_model(nodes=6))
     marks = tab.workspace.highlights.marks
@@ -527,6 +537,7 @@ def test_the_marks_of_a_search_go_with_it(window, qtbot, write_model):
     qtbot.waitUntil(lambda: not marks["matches"])
 
 
+@pytest.mark.long
 def test_a_click_on_a_group_in_the_outline_goes_there_and_leaves_it_closed(window, qtbot, tmp_path):
     chain, count = Graphs(), 0
     chain.input("x", 1)

@@ -77,6 +77,7 @@ def test_no_turn_reports_of_no_nodes() -> None:
     assert Session(parse(NESTED)).run(feeds(0)).inner[:] == []
 
 
+@pytest.mark.long
 def test_many_turns_are_counted_and_the_last_bytes_reported() -> None:
     text = """g (float[1] x, int64 n) => (float[m] y) {
       t = Constant <value = bool {1}> ()

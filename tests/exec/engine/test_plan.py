@@ -47,6 +47,7 @@ def shuffled(order: list[int]) -> Model:
     return load(helper.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString())
 
 
+@pytest.mark.long
 @given(st.permutations(list(range(8))))
 def test_nodes_run_in_an_order_in_which_they_can_whatever_the_file_says(order: list[int]) -> None:
     result = Session(shuffled(list(order))).run({"v0": X})
@@ -104,6 +105,7 @@ EDITED = """g (float[3] x, bool t) => (float[3] y) <float[3] w = {1, 2, 3}, floa
 }"""
 
 
+@pytest.mark.long
 @given(st.data())
 def test_a_plan_after_edits_is_that_of_the_model_as_it_is(data: st.DataObject) -> None:
     document = Document(parse(EDITED + FUNCTIONS, header=HEADER))

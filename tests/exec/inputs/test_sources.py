@@ -154,6 +154,7 @@ def test_pickles_are_refused(tmp_path: Path) -> None:
     assert refused.value.detail == "it holds Python objects; expected numbers, truth values or text"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.pb", "a.csv", "a.png", "a.xyz"])
 def test_broken_files_are_refused_by_name(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"\xff\x00garbage")
@@ -508,6 +509,7 @@ def test_pixels_and_quantized_numbers_use_their_whole_range(kind: str, least: in
     assert feeds["mask"].tolist() == [1] * 9
 
 
+@pytest.mark.long
 def test_an_archive_is_refused_that_unpacks_to_much_more_than_it_has(tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "bomb.npz", x=np.zeros(70 << 20, np.int8))
     np.savez(tmp_path / "plain.npz", x=np.zeros(70 << 20, np.int8))

@@ -199,6 +199,7 @@ def test_onnx_runtime_has_a_memory_limit(tmp_path: Path, monkeypatch: pytest.Mon
         run_onnxruntime(path, feeds | {"n": np.array([reference.OVERHEAD])})
 
 
+@pytest.mark.long
 def test_onnx_runtime_gives_types_that_numpy_lacks(tmp_path: Path) -> None:
     if not available():
         pytest.skip("ONNX Runtime is not installed")

@@ -86,12 +86,14 @@ def test_what_takes_too_long_is_not_compared():
         assert (found.agrees, str(found)) == (None, "not compared: running the models takes longer than 1 s")
 
 
+@pytest.mark.long
 def test_a_model_that_does_not_end_any_more_differs():
     text = '<ir_version: 10, opset_import: ["" : 22]> g (float[2] x) => (float[2] y) { y = Neg (x) }'
     found = compare_models(builders.model(text), builders.model(ENDLESS.replace("OP", "Neg")), time_limit=1)
     assert (found.agrees, found.reason) == (False, "the model no longer runs (time limit)")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("factor", [1.0, 1.5])
 def test_a_process_of_its_own_finds_what_this_one_does(factor):
     models = scaled("float", 1.0), scaled("float", factor)

@@ -100,6 +100,7 @@ def test_a_file_that_is_not_accepted_any_more_is_refused():
     assert "does not accept the result (" in str(found)
 
 
+@pytest.mark.long
 def test_a_file_that_never_was_accepted_is_reported():
     found = check_transformed(UNSORTED, UNSORTED)
     assert found.agrees

@@ -55,6 +55,7 @@ def test_borders_of_outlines(numbers, bars):
     assert {bar: count for bar, count in enumerate(found.counts) if count} == bars
 
 
+@pytest.mark.long
 def test_an_array_is_looked_at_once_and_forgotten_with_it(result, monkeypatch):
     key = result.key("y")
     first = make_thumbnails(result, [key])

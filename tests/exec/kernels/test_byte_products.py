@@ -70,6 +70,7 @@ def codes(draw: st.DrawFn, shape: tuple[int, ...], dtype: Any) -> Any:
 TYPES = st.sampled_from([np.uint8, np.int8])
 
 
+@pytest.mark.long
 @settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_products_less_their_zero_points(data: st.DataObject) -> None:

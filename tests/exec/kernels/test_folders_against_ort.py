@@ -171,6 +171,7 @@ NUMBERS = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("source", NUMBERS)
 @pytest.mark.parametrize("target", NUMBERS)
 @pytest.mark.parametrize("opset", [6, 13])

@@ -22,6 +22,7 @@ def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sorting, "PART", 16)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("length", LENGTHS)
 def test_transforms_are_those_of_numpy(length: int) -> None:
     x = RNG.standard_normal((3, length, 2)) + 1j * RNG.standard_normal((3, length, 2))

@@ -93,6 +93,7 @@ def test_result(op_type: str, inputs: list[Any], opset: int, attributes: dict[st
     assert_same(first, run_by_ort(op_type, inputs, opset, attributes, 1), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["MaxPool", "AveragePool", "LpPool"])
 @pytest.mark.parametrize("ceil_mode", [0, 1])
 @pytest.mark.parametrize("opset", [14, 22])

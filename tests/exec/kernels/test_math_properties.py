@@ -84,6 +84,7 @@ def test_pieces_join_without_gaps(size: int, dtype: str) -> None:
     close(call("Swish", [x], opset=24, alpha=-0.5), x.astype(float) * sigmoid(-0.5 * x.astype(float)), x.dtype, 4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("op_type", ["Abs", "Relu", "Sigmoid", "Sqrt", "Tanh"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_long_arrays_of_16_bits_give_what_short_ones_do(op_type: str, dtype: str) -> None:
@@ -125,6 +126,7 @@ def broadcastable(draw: st.DrawFn) -> Any:
     return [rng.uniform(0.5, 4, s) for s in shapes]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("op_type", "function"), [
     ("Add", np.add), ("Sub", np.subtract), ("Mul", np.multiply), ("Div", np.divide), ("Pow", np.power),
     ("Max", np.maximum), ("Min", np.minimum),
@@ -268,6 +270,7 @@ def test_prepared_integer_weights_give_the_same() -> None:
     assert_same(run(a, b, *zeros), call("MatMulInteger", [a, b, *zeros], opset=10), rtol=0, atol=0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("rows", "depth", "columns"), [(1, 700, 600), (20, 768, 512), (60, 768, 512), (20, 4000, 80)])
 @pytest.mark.parametrize("kind", ["int8", "uint8"])
 def test_prepared_integer_weights_give_the_same_in_any_size(rows: int, depth: int, columns: int, kind: str) -> None:

@@ -198,6 +198,7 @@ def label(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("op_type", "inputs", "types", "attributes"), CASES, ids=label)
 def test_agrees_with_onnxruntime(op_type: str, inputs: list[Any], types: list[int], attributes: Any) -> None:
     inputs = [None if v is None else np.asarray(v) for v in inputs]
@@ -327,6 +328,7 @@ def test_quantized_lstm_agrees_with_onnxruntime(direction: str, count: int, per_
         assert_same(result, want, rtol=5e-3, atol=5e-3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize(("batch", "hidden", "columns"), [(1, 3, 1), (1, 200, 800), (8, 256, 1), (8, 256, 1024)])
 @pytest.mark.parametrize("input_forget", [0, 1])

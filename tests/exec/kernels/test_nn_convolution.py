@@ -90,6 +90,7 @@ def test_conv_is_its_definition(case: Any) -> None:
     np.testing.assert_allclose(result, expected, atol=2e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", strategies.MAKERS)
 @settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
@@ -111,6 +112,7 @@ def test_every_dense_way_gives_the_same(name: str, data: Any) -> None:
     np.testing.assert_allclose(out, naive(x, w, b, view, 1), atol=2e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", depthwise.MAKERS)
 @settings(max_examples=examples(60), deadline=None)
 @given(case=convolutions(2, "depthwise", "bands"))
@@ -330,6 +332,7 @@ def test_the_number_of_threads_changes_no_bit_of_a_convolution(
         np.testing.assert_array_equal(other, results[0])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("opset", [7, 11, 13])
 @pytest.mark.parametrize("auto_pad", ["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"])
 @pytest.mark.parametrize("stride", [1, 2, 3])
@@ -551,6 +554,7 @@ def test_prepared_weights_of_16_bits_give_what_plain_ones_do(group: int) -> None
         run(x.astype(np.float32), w, b)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pads", [0, 1])
 @pytest.mark.parametrize("case", ["infinite weight", "NaN weight", "weight near the limit", "infinite pixel"])
 def test_what_is_not_finite_comes_from_what_it_is_multiplied_by(case, pads):

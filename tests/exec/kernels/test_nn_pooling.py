@@ -64,6 +64,7 @@ def naive(x: Any, view: Window) -> tuple[Any, Any, Any]:
     return values, counts, places
 
 
+@pytest.mark.long
 @settings(max_examples=examples(120), deadline=None)
 @given(pools())
 def test_max_pool_is_its_definition(case: Any) -> None:
@@ -80,6 +81,7 @@ def test_max_pool_is_its_definition(case: Any) -> None:
             np.testing.assert_array_equal(x.reshape(-1)[indices[at]], result[at])
 
 
+@pytest.mark.long
 @settings(max_examples=examples(100), deadline=None)
 @given(pools(), st.integers(0, 1))
 def test_average_pool_is_its_definition(case: Any, include: int) -> None:
@@ -105,6 +107,7 @@ def test_lp_pool_is_its_definition(case: Any, p: int) -> None:
         np.testing.assert_allclose(result[(slice(None), slice(None), *place)], expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dilation", [1, 2, 3, 5])
 @pytest.mark.parametrize("kernel", [2, 3])
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 6])
@@ -120,6 +123,7 @@ def test_windows_about_as_wide_as_the_rows_they_keep(size: int, kernel: int, dil
             np.testing.assert_array_equal(result[:, :, column], seen.max(axis=2, initial=-np.inf))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("op_type", ["MaxPool", "AveragePool", "LpPool"])
 @pytest.mark.parametrize("opset", [7, 8, 10, 11, 13])
 @pytest.mark.parametrize(

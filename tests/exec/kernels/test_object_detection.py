@@ -22,6 +22,7 @@ def boxes(count: int, *, centered: bool) -> Any:
     return result.astype(np.float32)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("opset", [10, 11])
 @pytest.mark.parametrize("centered", [0, 1])
 @pytest.mark.parametrize("most", [0, 3, 100])

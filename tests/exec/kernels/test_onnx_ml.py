@@ -114,6 +114,7 @@ def test_linear_models_agree_with_onnxruntime(transform: str, targets: int) -> N
         against_ort("LinearClassifier", [X], outputs=2, classlabels_ints=labels, **shared)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("transform", TRANSFORMS[:4])
 @pytest.mark.parametrize("kind", ["LINEAR", "POLY", "RBF", "SIGMOID"])
 def test_support_vector_machines_agree_with_onnxruntime(transform: str, kind: str) -> None:
@@ -185,6 +186,7 @@ def forest(prefix: str, ids: list[int], *, modes: list[str], every: bool, positi
     return {name: tuple(values) for name, values in found.items()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE", "MIN", "MAX"])
 @pytest.mark.parametrize(("targets", "every"), [(1, False), (3, False), (3, True)])
 @pytest.mark.parametrize("modes", [COMPARISONS[:1], COMPARISONS])
@@ -199,6 +201,7 @@ def test_tree_regressor_agrees_with_onnxruntime(aggregate: str, targets: int, ev
         )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("transform", TRANSFORMS[:4])
 @pytest.mark.parametrize("positive", [True, False])
 def test_tree_classifier_agrees_with_onnxruntime(transform: str, positive: bool) -> None:

@@ -90,6 +90,7 @@ ZERO_POINTS = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("dtype", "zero"), [(d, z) for d, zeros in ZERO_POINTS.items() for z in zeros])
 @pytest.mark.parametrize("shape", [(), (3000,)])
 def test_ties_and_ends_for_every_zero_point(dtype: str, zero: int, shape: Any) -> None:

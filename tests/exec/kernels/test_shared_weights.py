@@ -75,6 +75,7 @@ def test_a_layout_pays_for_a_few_rows(shape: tuple[int, ...], *, expected: bool)
     assert not pays(np.zeros(shape), weight)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("transposed", [0, 1])
 def test_a_weight_in_the_graph_is_multiplied_whatever_it_is_given(transposed: int) -> None:
     rng = np.random.default_rng(0)

@@ -78,6 +78,7 @@ def test_results_do_not_depend_on_what_was_in_memory(module: str) -> None:
             assert first == second, f"{case.name} with {shapes}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("op_type", "inputs", "attributes"),
     [(name, inputs, more) for name, inputs, _, more in CASES],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -32,6 +33,7 @@ rows = st.lists(
 )
 
 
+@pytest.mark.long
 @given(rows)
 @settings(deadline=None)
 def test_a_table_is_its_rows(known):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 from onnx import TensorProto, helper
 
 from onnx_workbench.exec.results.node_table import State
@@ -45,6 +46,7 @@ def test_a_result_arrives_as_it_was() -> None:
     }
 
 
+@pytest.mark.long
 def test_the_result_of_many_nodes_is_compact() -> None:
     count = 5000
     nodes = [helper.make_node("Neg", [f"v{n}"], [f"v{n + 1}"]) for n in range(count)]

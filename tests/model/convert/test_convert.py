@@ -119,6 +119,7 @@ def test_older_operator_sets_compute_the_same(old, new, text):
         np.testing.assert_allclose(after[name], array, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("op_type", ["Softmax", "LogSoftmax", "Hardmax"])
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("sizes", [(0, 3, 2, 4), (2, 0, 3, 4), (2, 3, 0, 4), (2, 3, 4, 0), (0, 3, 0, 4), (2, 3, 1, 4)])
@@ -175,6 +176,7 @@ WRITTEN_OUT = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("old", "new", "text"), WRITTEN_OUT)
 def test_operators_that_an_older_set_lacks_are_written_out(old, new, text):
     document = made(old, text)
@@ -319,6 +321,7 @@ def test_bodies_and_functions_are_converted_too():
     np.testing.assert_allclose(outputs(document.model, feeds)["y"], before["y"], rtol=1e-6)
 
 
+@pytest.mark.long
 def test_real_models_in_a_newer_operator_set(real_models):
     """Every model that runs computes the same in operator set 21, or a named node says why it cannot be said."""
     refused, converted = [], 0

@@ -388,6 +388,7 @@ UNKNOWN = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", [HALF, BRAIN])
 @pytest.mark.parametrize("case", UNKNOWN)
 def test_an_unknown_operator_keeps_its_precision_whatever_is_behind_it(target, case):

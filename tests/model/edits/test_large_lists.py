@@ -131,6 +131,7 @@ def test_twice_as_many_cost_about_twice_as_much(change):
     assert cost(256, change) < 2.6 * cost(128, change)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", EDITS.values(), ids=EDITS)
 def test_links_stay_whole(change):
     document = wide(32)

@@ -114,6 +114,7 @@ def test_every_scalar_of_a_model_with_everything_is_edited_in_place(document):
             assert can_set(document.model, steps), steps
 
 
+@pytest.mark.long
 def test_whatever_can_be_removed_comes_back_with_undo(document):
     before = to_bytes(document.model)
     removed = 0

@@ -171,6 +171,7 @@ def test_a_script_with_bytes_that_are_no_fields_is_refused():
         edit_script.replay(Document(load(small())), text)
 
 
+@pytest.mark.long
 def test_one_is_added_to_any_message():
     document = Document(load(proto().SerializeToString()))
     before = to_bytes(document.model)

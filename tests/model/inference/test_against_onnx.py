@@ -101,6 +101,7 @@ def test_ours_is_as_good_over_all_cases(way):
     assert not found
 
 
+@pytest.mark.long
 def test_what_they_say_differently_is_listed():
     model = builders.model("""
         <ir_version: 8, opset_import: ["" : 13]>

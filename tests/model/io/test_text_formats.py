@@ -19,6 +19,7 @@ agraph (float[N, 4] x) => (float[N, 4] y) { y = Relu (x) }
 """
 
 
+@pytest.mark.long
 def test_mistakes_in_onnx_text_are_reported_with_their_place():
     with pytest.raises(ModelError, match="ONNX text is not valid") as caught:
         load(TEXT.replace("Relu (x)", "Relu ((x)").encode())
@@ -65,6 +66,7 @@ def test_text_beyond_the_limit_is_refused(monkeypatch):
         load(TEXT.encode())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", [FileForm.JSON, FileForm.PROTOBUF_TEXT, FileForm.ONNX_TEXT])
 def test_names_that_are_no_utf8_keep_a_model_out_of_text(tmp_path, form):
     data = onnx.parser.parse_model(TEXT).SerializeToString().replace(b"agraph", b"agrap\xff")

@@ -389,6 +389,7 @@ def test_what_was_done_to_very_many_nodes_while_it_was_saved_is_done_again_with_
     assert snapshot(again.model) == snapshot(document.model)
 
 
+@pytest.mark.long
 def test_a_step_of_very_many_that_cannot_be_written_is_reported_of(tmp_path):
     document = large_document()
     kept = Journal(document, tmp_path)
@@ -546,6 +547,7 @@ def test_a_line_that_is_too_long_ends_the_journal(tmp_path, dead, monkeypatch):
     assert recover(builders.document(), leftover) == 2  # the first line is no edit
 
 
+@pytest.mark.long
 def test_the_steps_of_a_long_line_are_not_held_all_at_once(tmp_path, dead):
     path = abandoned_renames(tmp_path)
     lines = path.read_bytes().splitlines(keepends=True)

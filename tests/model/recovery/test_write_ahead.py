@@ -146,6 +146,7 @@ def test_an_edit_that_cannot_wait_for_its_steps_has_them_written_first(tmp_path,
     kept.close()
 
 
+@pytest.mark.long
 def test_what_is_stopped_while_it_is_written_is_written_as_it_is_made_if_ever(tmp_path, dead):
     document = large_document()
     kept = Journal(document, tmp_path)

@@ -80,6 +80,7 @@ _REAL = (
 )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", _REAL)
 def test_real_models_get_smaller_and_compute_the_same(real_models: RealModels, name: str) -> None:
     path = real_models / name / "model.onnx"

@@ -12,6 +12,7 @@ from onnx_workbench.model.simplify.pipeline import simplify
 from tests.model.simplify.exported import ALL, exported
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ALL)
 def test_little_is_left_of_what_exporters_write(name: str) -> None:
     content = exported(name).SerializeToString()

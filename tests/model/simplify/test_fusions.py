@@ -69,6 +69,7 @@ def operators(document: Document) -> list[str]:
     return [n.op_type for n in document.model.graph.nodes]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("body", "signature", "op_type"), CASES, ids=[f"{i}-{c[2]}" for i, c in enumerate(CASES)])
 def test_what_is_spelt_out_becomes_one_operator(body: str, signature: str, op_type: str) -> None:
     given = text(body, signature)

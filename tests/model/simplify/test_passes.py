@@ -307,6 +307,7 @@ CASES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("identifier", "before", "after"), CASES, ids=[f"{i}-{c[0]}" for i, c in enumerate(CASES)])
 def test_a_pass_reaches_the_smallest_form(identifier: str, before: str, after: dict[str, int]) -> None:
     document = builders.document(before)

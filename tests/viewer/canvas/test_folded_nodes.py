@@ -142,6 +142,7 @@ def test_the_keyboard_and_the_menu_open_tags(show, qtbot, reshaped):
     assert "Shape" not in drawn(view.scene.drawing)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["n", "first", "zero"])
 @pytest.mark.parametrize("grouped", [False, True])
 def test_going_to_a_folded_node_draws_it(show, qtbot, reshaped, name, grouped):
@@ -423,6 +424,7 @@ def test_a_folded_node_is_drawn_when_it_is_to_be_shown(show, qtbot, casts):
     assert drawn(view.scene.drawing) == ["Relu", "Cast", "Neg", "Exp"]
 
 
+@pytest.mark.long
 def test_folded_kinds_are_chosen_under_view_and_remembered_with_the_file(make_window, qtbot, tmp_path, casts):
     path = tmp_path / "casts.onnx"
     save(casts.model(), path)

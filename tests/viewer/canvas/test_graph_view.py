@@ -262,6 +262,7 @@ def test_groups_open_and_close_in_place(show, qtbot):
     assert Kind.GROUP not in view.scene.kinds
 
 
+@pytest.mark.long
 def test_opening_a_group_that_does_not_fit_keeps_its_first_row_in_view(show, qtbot):
     view = show(long_chain(900, scopes=3).model())
     view.expansion.collapse_all()

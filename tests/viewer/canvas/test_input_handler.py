@@ -434,6 +434,7 @@ def test_pinching_zooms_at_the_fingers(view):
     assert view.zoom == pytest.approx(1.5 * zoom * 0.8)
 
 
+@pytest.mark.long
 def test_a_double_click_on_an_attribute_opens_its_field(window, qtbot):
     window.files.open_sample()
     qtbot.waitUntil(lambda: bool(window.tabs()))

@@ -42,6 +42,7 @@ def test_a_file_that_ends_early_is_no_success(cut, tmp_path, capsys, command):
     assert [path.name for path in tmp_path.iterdir()] == ["cut.onnx"]
 
 
+@pytest.mark.long
 def test_what_is_left_of_it_can_be_worked_with(cut, tmp_path, capsys):
     assert main(["convert", str(cut), "-o", str(tmp_path / "rest.onnxtxt"), "--salvage"]) == 0
     assert "byte 9,000" in capsys.readouterr().err

@@ -73,6 +73,7 @@ def test_a_rule_that_is_none_is_refused(chain, tmp_path, capsys):
     assert not out.exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["m.onnxtxt", "m.textproto", "m.json"])
 def test_convert_there_and_back_keeps_everything(chain, tmp_path, name):
     there, back = tmp_path / name, tmp_path / "back.onnx"
@@ -82,6 +83,7 @@ def test_convert_there_and_back_keeps_everything(chain, tmp_path, name):
     assert onnx.printer.to_text(first) == onnx.printer.to_text(second)
 
 
+@pytest.mark.long
 def test_convert_moves_weights_out_and_in(chain, tmp_path):
     out, back = tmp_path / "far" / "out.onnx", tmp_path / "back.onnx"
     out.parent.mkdir()
@@ -92,6 +94,7 @@ def test_convert_moves_weights_out_and_in(chain, tmp_path):
     assert np.array_equal(builders.value(model, "w").initializer.numpy(), [1, 2, 3, 4])
 
 
+@pytest.mark.long
 def test_extract_cuts_between_values(chain, tmp_path, capsys):
     out = tmp_path / "part.onnx"
     arguments = ["extract", str(chain), "-o", str(out), "--inputs", "a", "--outputs", "c", "--json"]

@@ -98,6 +98,7 @@ def click(view, item):
     QTest.mouseClick(view, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, place)
 
 
+@pytest.mark.long
 def test_both_are_in_one_graph_with_signs_colours_and_wires(merged):
     old, new = merged
     view = new.canvas
@@ -117,6 +118,7 @@ def test_both_are_in_one_graph_with_signs_colours_and_wires(merged):
     assert len(set(colors.values())) == len(colors)
 
 
+@pytest.mark.long
 def test_what_is_selected_there_is_selected_in_the_documents(merged, window):
     old, new = merged
     view = new.canvas
@@ -131,6 +133,7 @@ def test_what_is_selected_there_is_selected_in_the_documents(merged, window):
     assert old.workspace.selection.items == (builders.node(old.workspace.model, "four"),)
 
 
+@pytest.mark.long
 def test_numbers_of_before_the_comparison_give_way_to_its_colours(window, qtbot, files):
     window.files.open(files)
     qtbot.waitUntil(lambda: len(window.tabs()) == 2 and not window.files.pending)
@@ -142,6 +145,7 @@ def test_numbers_of_before_the_comparison_give_way_to_its_colours(window, qtbot,
     assert {text for text, _ in new.canvas.colouring.legend.entries} >= {"+ added", "− removed", "~ changed"}
 
 
+@pytest.mark.long
 def test_what_was_found_and_coloured_before_it_is_shown_is_shown_too(merged, qtbot):
     old, new = merged
     qtbot.mouseClick(new.beside.bar.beside, Qt.MouseButton.LeftButton)
@@ -233,6 +237,7 @@ def test_what_is_copied_and_edited_shows_where_it_was(merged, qtbot, window):
     qtbot.waitUntil(lambda: signs(new.canvas).get("=") == {"first"})
 
 
+@pytest.mark.long
 def test_no_wire_can_be_drawn(merged):
     _, new = merged
     view = new.canvas
@@ -247,6 +252,7 @@ def test_no_wire_can_be_drawn(merged):
     assert view.viewport.x == before
 
 
+@pytest.mark.long
 def test_a_kind_that_is_hidden_is_not_marked(merged):
     _, new = merged
     comparing = comparison_of(new.workspace)
@@ -256,6 +262,7 @@ def test_a_kind_that_is_hidden_is_not_marked(merged):
     assert signs(new.canvas)["−"] == {"three"}
 
 
+@pytest.mark.long
 def test_the_choice_is_kept_and_side_by_side_comes_back(merged, qtbot, window):
     old, new = merged
     assert window.settings.get(COMPARE_MERGED)
@@ -275,6 +282,7 @@ def test_the_choice_is_kept_and_side_by_side_comes_back(merged, qtbot, window):
     assert new.canvas.isVisible()
 
 
+@pytest.mark.long
 def test_closing_one_of_the_two_leaves_the_other_whole(merged, window):
     old, new = merged
     window.files.close(old)

@@ -80,6 +80,7 @@ def test_the_cycles_of_a_closed_model_go_without_waiting_for_other_garbage(qtbot
     assert all(node.graph is None and not node.inputs for node in nodes)
 
 
+@pytest.mark.long
 def test_closing_a_small_document_searches_no_large_one(qtbot, collector, exempting, monkeypatch):
     monkeypatch.setattr(garbage_collection, "_MOST_INCLUDED", 0)
     garbage_collection.exempt_objects()

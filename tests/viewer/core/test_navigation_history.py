@@ -106,6 +106,7 @@ def test_a_click_on_the_overview_is_a_jump_and_dragging_there_is_one_too(window,
     assert not window.workspace.navigation.history.can_go_back
 
 
+@pytest.mark.long
 def test_the_way_back_leads_out_of_a_body_to_the_same_spot(window, qtbot):
     branch = node(window, "branch")
     window.workspace.navigation.reveal(branch)
@@ -120,6 +121,7 @@ def test_the_way_back_leads_out_of_a_body_to_the_same_spot(window, qtbot):
     assert window.workspace.graph is branch.bodies[0]
 
 
+@pytest.mark.long
 def test_a_place_is_found_again_after_an_edit_moved_it(window, qtbot):
     view = window.tab.view
     relu = node(window, "relu_60")

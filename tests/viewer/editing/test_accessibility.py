@@ -124,6 +124,7 @@ def test_every_control_of_a_panel_has_a_name_and_can_be_reached(desk, info):
     assert stranded == set()
 
 
+@pytest.mark.long
 def test_every_control_of_the_window_has_a_name(desk):
     show_all(desk)
     desk.workspace.messages.show(

@@ -35,6 +35,7 @@ def test_closing_lets_go_of_the_document_after(desk, action):
     desk.qtbot.waitUntil(is_gone)
 
 
+@pytest.mark.long
 def test_tabs_of_docks_that_qt_deleted_are_not_kept(desk):
     for _ in range(2):
         desk.window.area.remove_tab(desk.window.tab)

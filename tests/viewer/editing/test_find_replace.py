@@ -46,6 +46,7 @@ def test_what_is_listed_is_what_happens(desk, dialog):
     assert desk.node("first")
 
 
+@pytest.mark.long
 def test_a_row_can_be_left_out(desk, dialog):
     fill(dialog, "ir", "IR", "node names")
     listed = dialog.model.rowCount()
@@ -69,6 +70,7 @@ def test_a_wrong_expression_is_said(dialog):
     assert not dialog.apply_button.isEnabled()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal for it")
 def test_an_expression_that_takes_too_long_lists_nothing(desk, dialog, monkeypatch):
     """It held the window until the program was killed."""
@@ -89,6 +91,7 @@ def test_an_expression_that_takes_too_long_lists_nothing(desk, dialog, monkeypat
     assert listed(dialog) == [("first", "x"), ("a" * 40, "x")]
 
 
+@pytest.mark.long
 def test_groups_of_a_regular_expression(desk, dialog):
     dialog.regex.setChecked(True)
     fill(dialog, r"(\w)\w*", r"\1", "node names", scope=1)
@@ -128,6 +131,7 @@ def test_a_large_model_is_gone_through_bit_by_bit(desk, dialog, qtbot, monkeypat
     qtbot.waitUntil(lambda: [n.name for n in desk.workspace.graph.nodes] == ["First", "second", "third", "other"])
 
 
+@pytest.mark.long
 def test_values_of_attributes_are_listed_with_their_names(desk, dialog):
     with desk.document.edit("Set") as edit:
         set_attribute(edit, desk.node("first"), "axes", [1, 2])
@@ -150,6 +154,7 @@ def test_replace_waits_for_the_search_without_holding_up_the_window(desk, dialog
     assert [n.name for n in desk.workspace.graph.nodes] == ["fIRst", "second", "thIRd", "fourth"]
 
 
+@pytest.mark.long
 def test_another_text_takes_back_that_it_is_to_be_replaced(desk, dialog, monkeypatch):
     monkeypatch.setattr(event_loop, "CHUNK_SECONDS", -1.0)
     fill(dialog, "ir", "IR", "node names", wait=False)

@@ -86,6 +86,7 @@ def test_weights_are_matched_compared_and_imported_in_one_edit(desk, qtbot, impo
     assert desk.value("scale").initializer.numpy().tolist() == [1, 2]
 
 
+@pytest.mark.long
 def test_nothing_is_offered_when_no_name_matches(imported):
     dialog = imported({"elsewhere": ("F32", np.float32([1]))})
     assert rows(dialog) == []

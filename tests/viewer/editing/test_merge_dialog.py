@@ -70,6 +70,7 @@ def test_the_place_is_guessed_from_types(desk, signature, place, fed):
     dialog.deleteLater()
 
 
+@pytest.mark.long
 def test_what_feeds_an_input_is_chosen_in_its_list(dialog):
     choose(dialog, "p", "r ")
     assert dialog.connections() == {"p": "r"}
@@ -94,6 +95,7 @@ def test_training_graphs_stay_behind_and_both_say_so(dialog, desk, received):
     assert [message.detail for message in report] == ["Not merged: 2 training graphs."]
 
 
+@pytest.mark.long
 def test_it_feeds_an_input_here_as_one_edit(dialog, desk, texts):
     before = texts()
     dialog.set_place(Place.BEFORE)
@@ -124,6 +126,7 @@ def test_other_dimensions_are_named(dialog):
     assert "Their dimensions differ: odd is float [3], x is float N×4." in dialog.preview.text()
 
 
+@pytest.mark.long
 def test_inputs_keep_their_public_names(desk):
     """An input here that is fed is gone; one of the other model may have its name."""
     text = '<ir_version: 10, opset_import: ["" : 21]> g (uint8[N, 4] x) => (float[N, 4] z) { z = Cast <to = 1> (x) }'
@@ -143,6 +146,7 @@ def test_types_that_are_inferred_later_are_shown_and_choices_stay(dialog, desk, 
     assert dialog.connections()["p"] == "c"
 
 
+@pytest.mark.long
 def test_merging_can_be_stopped(dialog, desk, texts):
     before = texts()
     dialog.try_merge()

@@ -42,6 +42,7 @@ def names(values):
 # -- new -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_new_model_is_valid_and_runs(window, qtbot):
     from tests.viewer.editing.conftest import Desk
 
@@ -108,6 +109,7 @@ def save(desk, action, path, layout=None, form=0):
     desk.qtbot.waitUntil(path.exists)
 
 
+@pytest.mark.long
 def test_a_copy_leaves_the_document_where_it_is(desk, tmp_path):
     save(desk, "file.save_copy", tmp_path / "copy.onnx")
     desk.qtbot.waitUntil(lambda: desk.messages() == ["A copy was saved as copy.onnx"])
@@ -115,6 +117,7 @@ def test_a_copy_leaves_the_document_where_it_is(desk, tmp_path):
     assert len(load(tmp_path / "copy.onnx").graph.nodes) == 4
 
 
+@pytest.mark.long
 def test_weights_in_a_data_file(desk, tmp_path):
     save(desk, "file.save_options", tmp_path / "m.onnx", DataLayout.ONE_FILE)
     desk.qtbot.waitUntil(lambda: desk.document.path == tmp_path / "m.onnx")
@@ -156,6 +159,7 @@ def test_the_form_can_be_chosen(desk, tmp_path):
     assert (tmp_path / "m.txt").read_text().startswith("{")
 
 
+@pytest.mark.long
 def test_shapes_and_texts_are_not_counted_among_what_goes_to_data_files(desk, tmp_path):
     """They stay in the model at any threshold."""
     desk.open("""
@@ -179,6 +183,7 @@ def test_shapes_and_texts_are_not_counted_among_what_goes_to_data_files(desk, tm
     assert data.stat().st_size == 16
 
 
+@pytest.mark.long
 def test_the_weights_of_constants_are_counted(desk, tmp_path):
     """A model that keeps its weights in Constants was said to have none, while they went to a data file."""
     desk.open("""
@@ -203,6 +208,7 @@ def test_the_weights_of_constants_are_counted(desk, tmp_path):
     assert data.stat().st_size == 16
 
 
+@pytest.mark.long
 def test_the_weights_of_a_large_model_are_counted_while_the_dialog_is_open(desk):
     model = desk.document.model
     with desk.document.edit("Add many") as edit:
@@ -218,6 +224,7 @@ def test_the_weights_of_a_large_model_are_counted_while_the_dialog_is_open(desk)
     dialog.reject()
 
 
+@pytest.mark.long
 def test_a_folder_that_is_not_there_is_reported(desk, tmp_path):
     desk.run("file.save_options")
     dialog = desk.child(SaveOptionsDialog)
@@ -229,6 +236,7 @@ def test_a_folder_that_is_not_there_is_reported(desk, tmp_path):
 # -- functions and parts ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_into_a_function_and_back(desk):
     desk.select(desk.node("second"), desk.node("third"))
     desk.run("node.extract_function")
@@ -246,6 +254,7 @@ def test_into_a_function_and_back(desk):
     desk.qtbot.waitUntil(lambda: desk.document.model.functions == ())
 
 
+@pytest.mark.long
 def test_a_detour_is_refused_in_the_dialog(desk):
     desk.select(desk.node("first"), desk.node("third"))
     desk.run("node.extract_function")
@@ -255,6 +264,7 @@ def test_a_detour_is_refused_in_the_dialog(desk):
     dialog.reject()
 
 
+@pytest.mark.long
 def test_extract_opens_a_tab(desk):
     desk.select(desk.node("second"), desk.node("third"))
     desk.run("model.extract")
@@ -266,6 +276,7 @@ def test_extract_opens_a_tab(desk):
     assert desk.window.tab.modified
 
 
+@pytest.mark.long
 def test_everything_between(desk):
     desk.select(desk.value("a"), desk.value("c"))
     desk.run("edit.select_between")
@@ -277,6 +288,7 @@ def test_everything_between(desk):
     assert [n.name for n in desk.workspace.graph.nodes] == ["second", "third"]
 
 
+@pytest.mark.long
 def test_what_else_lies_between_takes_becomes_an_input(desk):
     """Inputs and outputs alone are refused there: z comes from nowhere."""
     desk.open("""<ir_version: 10, opset_import: ["" : 21]> g (float[2] x, float[2] z) => (float[2] y, float[2] s) {
@@ -294,6 +306,7 @@ def test_what_else_lies_between_takes_becomes_an_input(desk):
     assert (names(graph.inputs), names(graph.outputs)) == (["a", "z"], ["b", "c"])
 
 
+@pytest.mark.long
 def test_by_inputs_and_outputs(desk):
     desk.select(desk.value("a"), desk.value("c"))
     desk.run("model.extract_ends")
@@ -303,6 +316,7 @@ def test_by_inputs_and_outputs(desk):
     assert (names(graph.inputs), names(graph.outputs)) == (["a"], ["c"])
 
 
+@pytest.mark.long
 def test_split_in_two(desk):
     desk.select(desk.value("r"))
     desk.run("model.split")
@@ -313,6 +327,7 @@ def test_split_in_two(desk):
     assert (names(second.inputs), names(second.outputs)) == (["r"], ["y"])
 
 
+@pytest.mark.long
 def test_a_model_is_split_at_what_nodes_compute_alone(desk):
     binding = desk.window.actions_binding
 
@@ -326,6 +341,7 @@ def test_a_model_is_split_at_what_nodes_compute_alone(desk):
     assert not offered("x")
 
 
+@pytest.mark.long
 def test_parts_merged_give_the_whole(desk):
     desk.select(desk.value("r"))
     desk.run("model.split")
@@ -347,6 +363,7 @@ def test_parts_merged_give_the_whole(desk):
     assert [n.op_type for n in desk.workspace.graph.nodes] == ["Mul", "Relu"]
 
 
+@pytest.mark.long
 def test_a_document_closed_while_the_other_is_copied_for_a_merge_asks_nothing_more(desk, tmp_path):
     (tmp_path / "other.onnx").write_bytes(to_bytes(builders.document().model))
     desk.window.files.open([tmp_path / "other.onnx"])
@@ -366,6 +383,7 @@ def merged(desk, dialog):
     desk.qtbot.waitUntil(lambda: not isValid(dialog))
 
 
+@pytest.mark.long
 def test_merge_from_a_file_with_other_names_and_clashes(desk, tmp_path):
     other = builders.document()
     with other.edit("Rename") as edit:
@@ -391,6 +409,7 @@ def test_merge_from_a_file_with_other_names_and_clashes(desk, tmp_path):
     assert [p for p in Checker(desk.document).run() if p.severity == "error"] == []
 
 
+@pytest.mark.long
 def test_a_model_of_another_operator_set_is_made_to_fit_first(desk, tmp_path):
     path = tmp_path / "older.onnx"
     text = """<ir_version: 8, opset_import: ["" : 11]> older (float[N,4] y) => (float[N] total)
@@ -409,6 +428,7 @@ def test_a_model_of_another_operator_set_is_made_to_fit_first(desk, tmp_path):
 # -- scripts and operator sets ---------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_script_replays_on_another_export(desk, tmp_path):
     desk.select(desk.node("second"))
     desk.run("edit.delete_and_bridge")
@@ -428,6 +448,7 @@ def test_a_script_that_may_never_end_is_not_read(desk, tmp_path):
         replay_script(desk.window.actions_binding.context, tmp_path / "edits.jsonl")
 
 
+@pytest.mark.long
 def test_an_operator_set_is_listed_and_offered(desk, tmp_path):
     from onnx_workbench.model.io.protobuf import operator_set_class
 
@@ -449,6 +470,7 @@ def test_an_operator_set_is_listed_and_offered(desk, tmp_path):
     dialog.close()
 
 
+@pytest.mark.long
 def test_an_action_offered_for_very_many_nodes_reports_that_none_is_meant(desk):
     with desk.workspace.document.edit("Many") as edit:
         for number in range(1100):
@@ -462,6 +484,7 @@ def test_an_action_offered_for_very_many_nodes_reports_that_none_is_meant(desk):
     assert desk.workspace.document.revision == before
 
 
+@pytest.mark.long
 def test_an_output_has_the_shape_that_is_known_by_the_action_and_by_the_fix(desk):
     value = desk.value("r")
     known = desk.workspace.types
@@ -485,6 +508,7 @@ def test_an_output_has_the_shape_that_is_known_by_the_action_and_by_the_fix(desk
     assert value.type.shape == shape
 
 
+@pytest.mark.long
 def test_values_change_their_part(desk):
     desk.select(desk.value("r"))
     desk.run("graph.make_output")
@@ -504,6 +528,7 @@ def test_values_change_their_part(desk):
     desk.qtbot.waitUntil(lambda: "unused" not in names(desk.workspace.graph.inputs))
 
 
+@pytest.mark.long
 def test_what_a_constant_node_gives_becomes_an_initializer_or_an_input_where_it_is_shown(desk):
     """Constants stand as rows in the nodes that take them: a click there selects the value."""
     desk.select(desk.value("w"))
@@ -521,6 +546,7 @@ def test_what_a_constant_node_gives_becomes_an_initializer_or_an_input_where_it_
     assert desk.value("w").producer.op_type == "Constant"
 
 
+@pytest.mark.long
 def test_constants_of_bodies_and_functions_are_not_made_inputs(desk):
     desk.open(builders.BRANCHES)
     inner = desk.node("inner")

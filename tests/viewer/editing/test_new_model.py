@@ -128,6 +128,7 @@ def test_it_claims_the_ir_version_that_its_types_need(type_, version):
     assert new_model("m", 25, f"x: {type_}", f"y: {type_}").ir_version == version
 
 
+@pytest.mark.long
 def test_the_outline_shows_the_first_node(desk):
     create(desk, ["a: float[2,3]"])
     tree = desk.child(OutlinePanel).tree
@@ -139,6 +140,7 @@ def test_the_outline_shows_the_first_node(desk):
     assert top.data(TextsRole)[1] == "1 node"
 
 
+@pytest.mark.long
 def test_an_output_without_a_type_is_declared_by_a_fix(desk):
     create(desk, ["a: float[2,3]"])
     relu = add(desk, "relu")

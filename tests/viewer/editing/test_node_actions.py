@@ -31,6 +31,7 @@ def key(desk, code, modifiers=NONE):
     desk.qtbot.keyClick(desk.view, code, modifiers)
 
 
+@pytest.mark.long
 def test_delete_takes_nodes_and_undo_brings_them_back(desk, texts):
     before = texts()
     desk.select(desk.node("second"), desk.node("third"))
@@ -55,6 +56,7 @@ g () => (float y) { [c] k = Constant <value_float = 1.0> () y = Relu (k) }
 """
 
 
+@pytest.mark.long
 def test_what_cannot_be_bridged_is_refused_with_the_reason(desk):
     desk.open(LONE)
     desk.select(desk.node("c"))
@@ -63,6 +65,7 @@ def test_what_cannot_be_bridged_is_refused_with_the_reason(desk):
     assert ops(desk) == ["Constant", "Relu"]
 
 
+@pytest.mark.long
 def test_deleting_a_value_takes_its_wires_then_its_place_among_outputs(desk):
     r = desk.value("r")
     desk.select(r)
@@ -79,6 +82,7 @@ def test_deleting_a_value_takes_its_wires_then_its_place_among_outputs(desk):
     assert [v.name for v in desk.workspace.graph.initializers] == ["b"]
 
 
+@pytest.mark.long
 def test_copy_and_paste_within_a_model_keeps_names_apart(desk):
     desk.select(desk.node("first"), desk.node("second"))
     key(desk, Qt.Key.Key_C, CTRL)
@@ -91,6 +95,7 @@ def test_copy_and_paste_within_a_model_keeps_names_apart(desk):
     assert len({node.name for node in desk.workspace.graph.nodes}) == 6
 
 
+@pytest.mark.long
 def test_paste_into_another_model_brings_constants(desk):
     desk.select(desk.node("first"))
     desk.run("edit.copy")
@@ -103,6 +108,7 @@ def test_paste_into_another_model_brings_constants(desk):
     assert node.inputs[1].name != "w", "that name was taken by another constant"
 
 
+@pytest.mark.long
 def test_paste_from_another_running_program(desk, monkeypatch):
     desk.select(desk.node("first"))
     desk.run("edit.copy")
@@ -112,12 +118,14 @@ def test_paste_from_another_running_program(desk, monkeypatch):
     assert fragment.graph.initializers[0].initializer.numpy().tolist() == [1.0, 2.0, 3.0, 4.0]
 
 
+@pytest.mark.long
 def test_other_programs_get_text(desk):
     desk.select(desk.node("fourth"))
     desk.run("edit.copy")
     assert QApplication.clipboard().text() == "[fourth] y = Softmax <axis = 1> (c)"
 
 
+@pytest.mark.long
 def test_cut_takes_them_out(desk):
     desk.select(desk.node("fourth"))
     key(desk, Qt.Key.Key_X, CTRL)
@@ -126,6 +134,7 @@ def test_cut_takes_them_out(desk):
     assert ops(desk) == ["Mul", "Relu", "Add", "Softmax"]
 
 
+@pytest.mark.long
 def test_paste_needs_nodes_on_the_clipboard(desk):
     QApplication.clipboard().setText("no nodes")
     desk.run("edit.paste")
@@ -133,6 +142,7 @@ def test_paste_needs_nodes_on_the_clipboard(desk):
     assert not desk.window.actions_binding.qaction("edit.paste").isEnabled()
 
 
+@pytest.mark.long
 def test_nodes_of_several_graphs_are_not_copied(desk):
     desk.open(builders.BRANCHES)
     desk.select(desk.node("double"), desk.node("inner"))
@@ -140,6 +150,7 @@ def test_nodes_of_several_graphs_are_not_copied(desk):
     assert desk.messages() == ["Select nodes of one graph"]
 
 
+@pytest.mark.long
 def test_duplicate_in_several_graphs_at_once(desk):
     desk.open(builders.BRANCHES)
     desk.select(desk.node("double"), desk.node("inner"))
@@ -152,6 +163,7 @@ def test_duplicate_in_several_graphs_at_once(desk):
 # -- renaming --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_rename_a_node_where_it_stands(desk):
     desk.select(desk.node("second"))
     key(desk, Qt.Key.Key_F2)
@@ -164,6 +176,7 @@ def test_rename_a_node_where_it_stands(desk):
     assert not desk.window.findChildren(RenameField) or not desk.window.findChildren(RenameField)[-1].isVisible()
 
 
+@pytest.mark.long
 def test_a_long_name_is_seen_whole_while_it_is_changed(desk):
     node = desk.node("second")
     with desk.document.edit("Long") as edit:
@@ -176,6 +189,7 @@ def test_a_long_name_is_seen_whole_while_it_is_changed(desk):
     assert desk.view.rect().contains(field.geometry())
 
 
+@pytest.mark.long
 def test_a_taken_name_is_refused_at_the_field(desk):
     desk.select(desk.value("r"))
     key(desk, Qt.Key.Key_F2)
@@ -231,6 +245,7 @@ def test_add_an_operator_by_itself(desk):
     assert node.graph is desk.workspace.graph
 
 
+@pytest.mark.long
 def test_functions_of_one_name_are_added_by_their_overloads(desk):
     wide, narrow = (Function("scale", "local", overload) for overload in ("wide", "narrow"))
     with desk.document.edit("Functions") as edit:
@@ -292,6 +307,7 @@ def test_an_unknown_text_offers_nothing_when_it_is_no_name(desk):
     popup.close()
 
 
+@pytest.mark.long
 def test_the_palette_opens_inside_a_body_for_a_node_there(desk):
     desk.open(builders.BRANCHES)
     inner = desk.node("inner")
@@ -300,6 +316,7 @@ def test_the_palette_opens_inside_a_body_for_a_node_there(desk):
     assert desk.workspace.selection.nodes[0].graph is inner.graph
 
 
+@pytest.mark.long
 def test_what_is_added_to_a_body_open_inside_the_graph_is_shown_there(desk):
     desk.open(builders.BRANCHES)
     desk.view.expansion.expand(desk.box(desk.node("choose")))
@@ -316,6 +333,7 @@ def test_what_is_added_to_a_body_open_inside_the_graph_is_shown_there(desk):
         assert desk.view.scene.drawing.boxes_of(made)
 
 
+@pytest.mark.long
 def test_the_breadcrumb_names_what_is_around_all_that_is_selected(desk):
     desk.open(builders.BRANCHES)
     choose, inner = desk.node("choose"), desk.node("inner")
@@ -430,6 +448,7 @@ def test_an_operator_that_is_converted_for_in_too_small_steps_is_reported_of(des
     assert (ops(desk), desk.workspace.model.opset_imports[""]) == (["Relu", "Neg"], 19)
 
 
+@pytest.mark.long
 def test_a_function_that_is_behind_its_model_is_offered_the_version_of_the_model(desk):
     desk.open("""<ir_version: 10, opset_import: ["" : 20, "local" : 1]> g (float x) => (float y) { y = local.f (x) }
         <domain: "local", opset_import: ["" : 18]> f (a) => (b) { [inner] b = Relu (a) }""")
@@ -467,6 +486,7 @@ def test_an_operator_that_is_there_already_is_offered_as_it_is(desk):
     popup.close()
 
 
+@pytest.mark.long
 def test_change_the_operator_of_several(desk):
     desk.select(desk.node("first"), desk.node("third"))
     desk.run("node.change_operator")
@@ -476,6 +496,7 @@ def test_change_the_operator_of_several(desk):
     assert ops(desk) == ["Sub", "Relu", "Sub", "Softmax"]
 
 
+@pytest.mark.long
 def test_a_node_deleted_while_its_new_operator_is_chosen_is_left_out(desk):
     desk.select(desk.node("first"), desk.node("third"))
     desk.run("node.change_operator")
@@ -487,6 +508,7 @@ def test_a_node_deleted_while_its_new_operator_is_chosen_is_left_out(desk):
     assert ops(desk) == ["Relu", "Sub", "Softmax"]
 
 
+@pytest.mark.long
 def test_keys_of_the_graph_work_on_rows_of_the_outline(desk):
     desk.open(builders.BRANCHES)
     panel = desk.window.docks.open("outline")
@@ -512,6 +534,7 @@ def test_keys_of_the_graph_work_on_rows_of_the_outline(desk):
 # -- connecting by keyboard ------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_connect_by_keyboard(desk):
     desk.select(desk.node("third"))
     desk.run("node.connect")
@@ -528,6 +551,7 @@ def test_connect_by_keyboard(desk):
     assert desk.node("third").inputs[0] is desk.value("x")
 
 
+@pytest.mark.long
 def test_the_inputs_of_a_call_are_called_as_the_function_says(desk):
     desk.open(builders.BRANCHES)
     desk.select(desk.node("call"))

@@ -53,6 +53,7 @@ def listed(panel, qtbot):
     let_readers_end(qtbot)
 
 
+@pytest.mark.long
 def test_it_opens_with_the_most_frequent_operator_but_no_constants(desk):
     desk.open("""
     <ir_version: 10, opset_import: ["" : 21]>
@@ -89,6 +90,7 @@ def choose(panel, index):
     panel.operator.activated.emit(index)
 
 
+@pytest.mark.long
 def test_every_node_of_the_operator_in_all_graphs(panel):
     assert panel.operator.currentText() == "Conv (3)"
     assert cells(panel, "Name") == ["a", "b", "c"]
@@ -98,6 +100,7 @@ def test_every_node_of_the_operator_in_all_graphs(panel):
     assert cells(panel, "Graph") == ["g", "g", "g › i › then_branch"]
 
 
+@pytest.mark.long
 def test_numbers_sort_as_numbers(panel, qtbot):
     panel.table.sortByColumn(column(panel, "group"), Qt.SortOrder.AscendingOrder)
     qtbot.waitUntil(lambda: cells(panel, "group") == ["2", "4", "10"])
@@ -105,6 +108,7 @@ def test_numbers_sort_as_numbers(panel, qtbot):
     qtbot.waitUntil(lambda: cells(panel, "Name") == ["b", "a", "c"])
 
 
+@pytest.mark.long
 def test_what_is_no_number_stands_between_numbers_and_texts(panel, desk):
     with desk.document.edit("Set") as edit:
         set_attribute(edit, desk.node("a"), "score", float("nan"))
@@ -117,6 +121,7 @@ def test_what_is_no_number_stands_between_numbers_and_texts(panel, desk):
         assert cells(panel, "score") == ["-1.0", "nan", ""], "nodes without the attribute come last"
 
 
+@pytest.mark.long
 def test_nodes_are_sorted_in_the_background(panel, desk):
     select(panel, "Name", 0)
     panel.table.sortByColumn(column(panel, "group"), Qt.SortOrder.AscendingOrder)
@@ -129,6 +134,7 @@ def test_nodes_are_sorted_in_the_background(panel, desk):
     assert panel._selected_nodes() == [desk.node("a")]
 
 
+@pytest.mark.long
 def test_edits_while_nodes_are_sorted(panel, desk):
     panel.table.sortByColumn(column(panel, "group"), Qt.SortOrder.AscendingOrder)
     with desk.document.edit("Set") as edit:
@@ -140,6 +146,7 @@ def test_edits_while_nodes_are_sorted(panel, desk):
     desk.qtbot.waitUntil(lambda: cells(panel, "group") == ["20", "10"])
 
 
+@pytest.mark.long
 def test_the_filter_speaks_the_query_language(panel, desk):
     panel.filter.setText("attr:group=10")
     panel.refresh()
@@ -150,6 +157,7 @@ def test_the_filter_speaks_the_query_language(panel, desk):
     assert "regular expression" in panel.error.text()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal for it")
 def test_an_expression_that_takes_too_long_is_said(panel, desk, monkeypatch):
     """It held the window until the program was killed."""
@@ -167,6 +175,7 @@ def test_an_expression_that_takes_too_long_is_said(panel, desk, monkeypatch):
     assert panel.error.isHidden()
 
 
+@pytest.mark.long
 def test_a_cell_is_edited_and_undone(panel, desk):
     index = panel.model.index(0, column(panel, "strides"))
     assert panel.model.setData(index, "1, 1")
@@ -176,6 +185,7 @@ def test_a_cell_is_edited_and_undone(panel, desk):
     assert cells(panel, "strides")[0] == "2, 2"
 
 
+@pytest.mark.long
 def test_typing_into_a_cell(panel, desk):
     index = panel.model.index(1, column(panel, "group"))
     panel.table.setCurrentIndex(index)
@@ -212,6 +222,7 @@ def test_all_or_nothing(panel, desk):
     assert cells(panel, "Name") == ["a", "b", "c"]
 
 
+@pytest.mark.long
 def test_copy_paste_and_clear(panel, desk):
     select(panel, "group", 0, 1)
     panel.copy_cells()
@@ -227,6 +238,7 @@ def test_copy_paste_and_clear(panel, desk):
     assert cells(panel, "group") == ["1", "1", "2"], "the default is in force"
 
 
+@pytest.mark.long
 def test_rows_follow_what_happens_elsewhere(panel, desk):
     desk.select(desk.node("a"))
     desk.run("edit.delete")
@@ -292,6 +304,7 @@ def test_a_refused_cell_that_can_be_edited_no_more_is_let_go(panel, desk):
     assert delegate.editor is None
 
 
+@pytest.mark.long
 def test_rows_follow_what_is_selected_on_the_graph(panel, desk):
     for name in ("b", "c"):
         desk.select(desk.node(name))
@@ -309,6 +322,7 @@ def test_what_is_no_table_is_refused(panel, desk, texts):
     assert texts() == before
 
 
+@pytest.mark.long
 def test_a_table_nobody_sees_is_brought_up_to_date_when_it_is_shown(panel, desk):
     seen = NodeTablePanel(desk.workspace)
     desk.qtbot.addWidget(seen)
@@ -324,6 +338,7 @@ def test_a_table_nobody_sees_is_brought_up_to_date_when_it_is_shown(panel, desk)
     assert cells(panel, "Name") == ["b", "c"]
 
 
+@pytest.mark.long
 def test_a_large_model_is_listed_over_several_turns(panel, desk, monkeypatch):
     monkeypatch.setattr(event_loop, "CHUNK_SECONDS", 0)
     choose(panel, 0)
@@ -336,6 +351,7 @@ def test_a_large_model_is_listed_over_several_turns(panel, desk, monkeypatch):
     assert panel.operator.currentText().startswith("All operators")
 
 
+@pytest.mark.long
 def test_what_is_selected_stays_selected_when_the_list_is_filtered(panel, desk):
     choose(panel, 0)
     listed(panel, desk.qtbot)
@@ -364,6 +380,7 @@ Scale <alpha: float = 1.0> (a) => (b)
 """
 
 
+@pytest.mark.long
 def test_calls_of_a_function_have_its_attributes_and_their_kinds(desk):
     desk.open(CALLS)
     panel = NodeTablePanel(desk.workspace)
@@ -379,6 +396,7 @@ def test_calls_of_a_function_have_its_attributes_and_their_kinds(desk):
     assert {desk.node(n).attributes["alpha"].kind.name for n in ("one", "two")} == {"FLOAT"}
 
 
+@pytest.mark.long
 def test_what_a_function_gives_is_written_as_it_is_shown(desk):
     desk.open(CALLS.replace("k = Constant", "k2 = Constant <value_float: float = 1.0> ()\n    k = Constant"))
     panel = NodeTablePanel(desk.workspace)

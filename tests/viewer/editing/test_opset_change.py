@@ -64,6 +64,7 @@ def test_nodes_with_another_meaning_are_named_and_a_conversion_is_offered(desk):
     assert desk.workspace.model.opset_imports[""] == 9
 
 
+@pytest.mark.long
 def test_the_number_alone_can_be_changed(desk):
     desk.open(SOFTMAX_9)
     write_opset(desk, "13")
@@ -93,6 +94,7 @@ def test_no_question_where_no_node_changes_meaning(desk, version):
     assert desk.workspace.model.opset_imports[""] == version
 
 
+@pytest.mark.long
 def test_the_nodes_of_a_function_count_for_its_own_imports(desk):
     desk.open(FUNCTION)
     write_opset(desk, "13")  # of the model, which itself holds a call alone
@@ -104,6 +106,7 @@ def test_the_nodes_of_a_function_count_for_its_own_imports(desk):
     assert desk.workspace.model.functions[0].opset_imports[""] == 13
 
 
+@pytest.mark.long
 def test_for_a_version_without_converter_the_number_alone_is_offered(desk):
     desk.open(SOFTMAX_9.replace("Softmax", "Flatten").replace("float[2,3,4] y", "float[2,12] y"))
     write_opset(desk, "1")
@@ -114,6 +117,7 @@ def test_for_a_version_without_converter_the_number_alone_is_offered(desk):
     assert desk.workspace.model.opset_imports[""] == 9
 
 
+@pytest.mark.long
 def test_many_nodes_are_listed_by_operator(desk):
     rows = "\n".join(f"[n{i}] v{i + 1} = Softmax (v{i})" for i in range(30))
     desk.open(f'<ir_version: 7, opset_import: ["" : 9]> g (float[2] v0) => (float[2] v30) {{ {rows} }}')
@@ -123,6 +127,7 @@ def test_many_nodes_are_listed_by_operator(desk):
     answer(desk, "Cancel")
 
 
+@pytest.mark.long
 def test_the_question_goes_with_its_document(desk):
     tab = desk.open(SOFTMAX_9)
     write_opset(desk, "13")
@@ -162,6 +167,7 @@ WIDENED = """<ir_version: 8, opset_import: ["" : 18]> g (float[2] x, bool f) => 
 }"""
 
 
+@pytest.mark.long
 def test_versions_that_only_allow_more_types_are_no_question(desk):
     desk.open(WIDENED)
     write_opset(desk, "19")

@@ -95,6 +95,7 @@ def file(desk, tmp_path):
     return path
 
 
+@pytest.mark.long
 def test_saving_takes_what_is_being_typed(desk, tree, file):
     desk.select(desk.node("first"))
     tree = desk.window.docks.open("inspector").tree
@@ -139,6 +140,7 @@ def test_saving_takes_the_element_that_is_being_typed(desk, cell, file):
     assert load(file).graph.initializers[-1].initializer.numpy().tolist() == [7, 2]
 
 
+@pytest.mark.long
 def test_an_element_that_is_refused_holds_saving_back(desk, cell):
     retype(desk, cell, "300")
     QTest.keyClick(cell, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier)

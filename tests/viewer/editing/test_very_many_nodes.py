@@ -207,6 +207,7 @@ def large(monkeypatch):
     make_large(monkeypatch)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("large")
 def test_what_the_dialog_refuses_stands_in_it(at_work):
     dialog = dialog_of(at_work, "(first|fourth)", "second")
@@ -219,6 +220,7 @@ def test_what_the_dialog_refuses_stands_in_it(at_work):
     assert at_work.document.undo_title is None
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("large")
 def test_the_dialog_says_what_was_replaced_until_it_is_undone(at_work):
     dialog = dialog_of(at_work, "ir", "IR")
@@ -230,6 +232,7 @@ def test_the_dialog_says_what_was_replaced_until_it_is_undone(at_work):
     at_work.qtbot.waitUntil(lambda: dialog.status.text() == "2 places would change.")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("large")
 def test_a_name_given_meanwhile_is_not_replaced(at_work):
     dialog = dialog_of(at_work, "r", "R")
@@ -240,6 +243,7 @@ def test_a_name_given_meanwhile_is_not_replaced(at_work):
     assert at_work.document.undo_title == "Mine"
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("large")
 def test_a_dialog_that_is_closed_meanwhile_takes_nothing_back(at_work):
     dialog = dialog_of(at_work, "r", "R")
@@ -248,6 +252,7 @@ def test_a_dialog_that_is_closed_meanwhile_takes_nothing_back(at_work):
     at_work.qtbot.waitUntil(lambda: at_work.document.undo_title == "Replace r by R")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("large")
 def test_what_the_table_refuses_stands_below_it(at_work):
     panel = table_of(at_work)

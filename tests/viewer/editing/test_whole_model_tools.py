@@ -93,6 +93,7 @@ def test_a_tool_that_finds_nothing_leaves_no_edit(tools, action_id):
     assert tools.document.current is known
 
 
+@pytest.mark.long
 def test_documentation_is_removed_in_one_edit(tools):
     call = tools.document.model.graph.nodes[-1]
     with tools.document.edit("Describe") as edit:
@@ -107,6 +108,7 @@ def test_documentation_is_removed_in_one_edit(tools):
     tools.qtbot.waitUntil(lambda: "There is no documentation to remove" in tools.messages())
 
 
+@pytest.mark.long
 def test_an_edit_while_the_batch_is_set_is_kept(desk, monkeypatch):
     began, resume = threading.Event(), threading.Event()
     desk.open(WITH_BATCH)
@@ -127,6 +129,7 @@ def test_an_edit_while_the_batch_is_set_is_kept(desk, monkeypatch):
     assert [str(v.type) for v in (*desk.workspace.graph.inputs, *desk.workspace.graph.outputs)] == ["float[n,4]"] * 2
 
 
+@pytest.mark.long
 def test_a_batch_that_nothing_follows_is_not_said_to_be_set(desk):
     desk.open(DISORDER.replace("float[4]", "float"))
     background_edit.set_batch(desk.workspace, desk.workspace.graph, "n", "n")
@@ -135,6 +138,7 @@ def test_a_batch_that_nothing_follows_is_not_said_to_be_set(desk):
     assert desk.document.undo_title is None
 
 
+@pytest.mark.long
 def test_unused_inputs_of_a_graph_that_is_gone_are_reported_of(desk):
     desk.open(WITH_BATCH)
     background_edit.remove_unused_inputs_in(desk.workspace, Graph("gone"))
@@ -143,6 +147,7 @@ def test_unused_inputs_of_a_graph_that_is_gone_are_reported_of(desk):
     assert desk.document.undo_title is None
 
 
+@pytest.mark.long
 def test_escape_on_the_graph_stops_a_tool(tools, monkeypatch):
     began = threading.Event()
 
@@ -155,6 +160,7 @@ def test_escape_on_the_graph_stops_a_tool(tools, monkeypatch):
     assert tools.document.undo_title is None
 
 
+@pytest.mark.long
 def test_stop_leaves_the_model_as_it_was(tools, monkeypatch):
     began, resume = threading.Event(), threading.Event()
     attempt = background_edit.attempt
@@ -188,6 +194,7 @@ def test_stop_while_the_model_is_copied(tools):
     assert tools.document.undo_title is None
 
 
+@pytest.mark.long
 def test_an_edit_meanwhile_is_kept(tools, monkeypatch):
     began, resume = threading.Event(), threading.Event()
     attempt = background_edit.attempt
@@ -209,6 +216,7 @@ def test_an_edit_meanwhile_is_kept(tools, monkeypatch):
     assert {"Abs_output_0", "call_output_0"} <= {v.name for v in tools.workspace.graph.values()}
 
 
+@pytest.mark.long
 def test_what_cannot_be_done_is_reported_and_changes_nothing(tools):
     inner = tools.document.model.functions[0].body.nodes.first
     with tools.document.edit("Let it call itself") as edit:

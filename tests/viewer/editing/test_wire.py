@@ -56,6 +56,7 @@ def desk(desk, request):
     return desk
 
 
+@pytest.mark.long
 def test_what_is_reported_is_not_below_the_overview(desk):
     overview = desk.view.minimap
     overview.show()
@@ -98,6 +99,7 @@ def test_a_cycle_is_shown_and_refused(desk, texts):
     assert texts() == before
 
 
+@pytest.mark.long
 def test_escape_cancels(desk, texts):
     before = texts()
     end = input_(desk, desk.node("fourth"))
@@ -107,6 +109,7 @@ def test_escape_cancels(desk, texts):
     assert texts() == before
 
 
+@pytest.mark.long
 def test_a_click_on_a_port_selects_the_value(desk):
     desk.qtbot.mouseClick(desk.view, LEFT, NONE, output(desk, desk.node("first")))
     assert desk.workspace.selection.items == (desk.value("a"),)

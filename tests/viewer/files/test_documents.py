@@ -277,6 +277,7 @@ def test_a_model_that_does_not_fit_is_reported_in_the_dialog_of_options(
     dialog.reject()
 
 
+@pytest.mark.long
 def test_a_save_that_is_prepared_shows_and_can_be_stopped(window, qtbot, tab, monkeypatch):
     began = threading.Event()
     monkeypatch.setattr(save, "prepare", until_stopped(began))
@@ -388,6 +389,7 @@ def test_what_a_save_left_out_is_reported_until_the_next_one(window, qtbot, tab,
     assert not tab.modified
 
 
+@pytest.mark.long
 def test_what_a_save_left_out_is_not_lost_by_closing(window, qtbot, tab, tmp_path):
     with tab.workspace.document.edit("Describe") as edit:
         edit.do(SetField(node(tab), "doc_string", "why it is here"))
@@ -414,6 +416,7 @@ def test_a_copy_that_does_not_hold_all_changes_nothing_of_what_is_saved(window, 
     assert not tab.modified
 
 
+@pytest.mark.long
 def test_why_a_save_failed_is_reported_until_the_next_one_begins(window, qtbot, tab, write, monkeypatch):
     rename(tab, "mine")
 
@@ -430,6 +433,7 @@ def test_why_a_save_failed_is_reported_until_the_next_one_begins(window, qtbot, 
     assert titles(tab) == ["The file was changed by another program"]
 
 
+@pytest.mark.long
 def test_of_a_file_that_another_program_wrote_one_message_stays(window, qtbot, tab, write):
     rename(tab, "mine")
     write("theirs")
@@ -443,6 +447,7 @@ def test_of_a_file_that_another_program_wrote_one_message_stays(window, qtbot, t
     assert titles(tab) == []
 
 
+@pytest.mark.long
 def test_a_save_that_is_stopped_closes_nothing(window, qtbot, tab, slow_saves):
     rename(tab, "mine")
     window.files.saver.save(tab)
@@ -456,6 +461,7 @@ def test_a_save_that_is_stopped_closes_nothing(window, qtbot, tab, slow_saves):
 # -- reading again ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_edits_made_while_the_file_is_read_again_are_not_lost(window, qtbot, tab, slow_reads, write):
     write("theirs")
     qtbot.waitUntil(lambda: bool(window.files.tasks.running))
@@ -467,6 +473,7 @@ def test_edits_made_while_the_file_is_read_again_are_not_lost(window, qtbot, tab
     assert [title for title, _ in tab.message_bar.messages[-1].choices] == ["Reload", "Keep mine"]
 
 
+@pytest.mark.long
 def test_what_is_read_again_while_it_is_saved_is_what_was_saved(window, qtbot, tab, slow_saves):
     rename(tab, "mine")
     window.files.saver.save(tab)
@@ -476,6 +483,7 @@ def test_what_is_read_again_while_it_is_saved_is_what_was_saved(window, qtbot, t
     assert node(window.tab).name == name_in(tab.path) == "mine"
 
 
+@pytest.mark.long
 def test_what_is_saved_while_the_file_is_read_again_is_what_shows(window, qtbot, tab, late_reads):
     rename(tab, "mine")
     window.files.reload(tab)
@@ -487,6 +495,7 @@ def test_what_is_saved_while_the_file_is_read_again_is_what_shows(window, qtbot,
     assert node(window.tab).name == name_in(tab.path) == "mine"
 
 
+@pytest.mark.long
 def test_edits_made_while_reading_again_waits_for_a_save_are_not_lost(window, qtbot, tab, slow_saves):
     rename(tab, "mine")
     window.files.saver.save(tab)
@@ -498,6 +507,7 @@ def test_edits_made_while_reading_again_waits_for_a_save_are_not_lost(window, qt
     assert node(tab).name == "more"
 
 
+@pytest.mark.long
 def test_a_tab_may_close_while_its_file_is_read_again_in_vain(window, qtbot, tab, slow_reads):
     window.files.reload(tab)
     tab.path.write_bytes(b"no model any more")
@@ -526,6 +536,7 @@ def test_a_file_that_is_replaced_again_and_again_is_read_each_time(window, qtbot
         qtbot.waitUntil(lambda name=name: node(window.tab).name == name)
 
 
+@pytest.mark.long
 def test_a_change_after_a_save_of_ones_own_is_noticed(window, qtbot, tab, write):
     rename(tab, "mine")
     window.files.saver.save(tab)
@@ -545,6 +556,7 @@ def test_of_two_tabs_of_a_file_the_one_that_stays_is_still_read_again(window, qt
     qtbot.waitUntil(lambda: node(window.tab).name == "theirs")
 
 
+@pytest.mark.long
 def test_very_many_files_that_cannot_be_opened_are_reported_in_few_messages(window, qtbot, tmp_path):
     window.files.open([tmp_path / f"missing{number}.onnx" for number in range(200)])
     qtbot.waitUntil(lambda: not window.files.pending)

@@ -212,6 +212,7 @@ def test_its_pass_is_listed_and_runs_in_the_dialog(window, qtbot, tmp_path):
     assert [node.op_type for node in tab.workspace.graph.nodes] == ["Twice", "SplitHalf"]
 
 
+@pytest.mark.long
 def test_a_file_of_its_reader_that_is_opened_again_is_shown(window, qtbot, tmp_path):
     listed = preferences(window)
     listed.add(EXAMPLE)

@@ -56,6 +56,7 @@ def test_a_run_asked_for_is_forgotten_with_the_model_that_does_not_open(window, 
     assert not tab.workspace.has_runs
 
 
+@pytest.mark.long
 def test_recent_files_open_from_the_list_and_by_key(window, qtbot, write_model):
     first, second = write_model("a.onnx"), write_model("b.onnx")
     opened(window, qtbot, first)
@@ -81,6 +82,7 @@ def test_recent_files_of_the_same_name_are_listed_with_their_folders(window, tmp
     assert texts == ["&1  other.onnx", "&2  ocr/model.onnx", "&3  bert/model.onnx"]
 
 
+@pytest.mark.long
 def test_dropped_files_open(window, qtbot, write_model):
     paths = [write_model("a.onnx"), write_model("b.onnx")]
     data = QMimeData()
@@ -96,6 +98,7 @@ def test_dropped_files_open(window, qtbot, write_model):
 # -- opening ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_file_opens_once_and_is_gone_to_after_that(window, qtbot, write_model):
     first, second = write_model("a.onnx"), write_model("b.onnx")
     opened(window, qtbot, first, second)
@@ -106,6 +109,7 @@ def test_a_file_opens_once_and_is_gone_to_after_that(window, qtbot, write_model)
     assert window.status.extent.text() == "3 nodes"
 
 
+@pytest.mark.long
 def test_files_of_one_name_are_shown_with_their_folders(window, qtbot, tmp_path, write_model):
     paths = []
     for folder in ("first/best", "second/best"):
@@ -167,6 +171,7 @@ def test_a_recent_file_that_is_gone_is_forgotten(window, qtbot, tmp_path):
     assert window.settings.recent_files() == []
 
 
+@pytest.mark.long
 def test_a_file_that_ends_early_opens_with_a_warning(window, qtbot, tmp_path):
     whole = sample_model().read_bytes()
     cut = tmp_path / "cut.onnx"
@@ -192,6 +197,7 @@ def question(window, qtbot):
     return box, {button.text().replace("&", ""): button for button in box.buttons()}
 
 
+@pytest.mark.long
 def test_a_file_that_ends_early_is_not_replaced_without_a_question(window, qtbot, cut, tmp_path, monkeypatch):
     before = cut.read_bytes()
     tab = opened(window, qtbot, cut)
@@ -216,6 +222,7 @@ def test_a_file_that_ends_early_is_not_replaced_without_a_question(window, qtbot
     qtbot.waitUntil(lambda: not tab.modified)
 
 
+@pytest.mark.long
 def test_it_is_replaced_when_that_is_chosen_and_then_whole(window, qtbot, cut):
     before = cut.read_bytes()
     tab = opened(window, qtbot, cut)
@@ -230,6 +237,7 @@ def test_it_is_replaced_when_that_is_chosen_and_then_whole(window, qtbot, cut):
     assert load(cut).source.truncation == ""
 
 
+@pytest.mark.long
 def test_closing_it_with_changes_asks_as_well(window, qtbot, cut):
     before = cut.read_bytes()
     tab = opened(window, qtbot, cut)
@@ -244,6 +252,7 @@ def test_closing_it_with_changes_asks_as_well(window, qtbot, cut):
 # -- closing and saving ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_edits_mark_the_tab_and_saving_takes_the_mark_away(window, qtbot, write_model):
     path = write_model()
     tab = opened(window, qtbot, path)
@@ -256,6 +265,7 @@ def test_edits_mark_the_tab_and_saving_takes_the_mark_away(window, qtbot, write_
     assert onnx.load(path).graph.node[0].name == "renamed"
 
 
+@pytest.mark.long
 def test_an_edit_made_while_saving_stays_unsaved(window, qtbot, write_model):
     tab = opened(window, qtbot, write_model())
     rename(tab, "first")
@@ -291,6 +301,7 @@ def test_closing_a_modified_document_asks(window, qtbot, write_model, button, is
     assert onnx.load(path).graph.node[0].name == name
 
 
+@pytest.mark.long
 def test_closing_the_window_asks_about_each_modified_document(window, qtbot, write_model):
     tabs = [opened(window, qtbot, write_model(name)) for name in ("a.onnx", "b.onnx", "c.onnx")]
     rename(tabs[0], "new")
@@ -304,6 +315,7 @@ def test_closing_the_window_asks_about_each_modified_document(window, qtbot, wri
     assert [tab.workspace.title for tab in window.tabs()] == ["b.onnx", "c.onnx"]
 
 
+@pytest.mark.long
 def test_a_window_says_that_it_closes_when_nothing_keeps_it_any_more(window, qtbot, write_model):
     received = []
     window.closing.connect(lambda: received.append(len(window.tabs())))
@@ -315,6 +327,7 @@ def test_a_window_says_that_it_closes_when_nothing_keeps_it_any_more(window, qtb
     assert received == [0]
 
 
+@pytest.mark.long
 def test_a_window_whose_changes_are_saved_as_it_closes_is_closed(window, qtbot, write_model):
     paths = [write_model(name) for name in ("a.onnx", "b.onnx")]
     for path in paths:
@@ -329,6 +342,7 @@ def test_a_window_whose_changes_are_saved_as_it_closes_is_closed(window, qtbot, 
 # -- the file on disk ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_file_changed_by_another_program_is_read_again(window, qtbot, write_model):
     path = write_model(nodes=3)
     opened(window, qtbot, path)
@@ -368,6 +382,7 @@ def test_saving_does_not_count_as_another_programs_change(window, qtbot, write_m
     assert tab.message_bar.messages == []
 
 
+@pytest.mark.long
 def test_reload_keeps_the_graph_that_was_shown(window, qtbot, tmp_path):
     copy = tmp_path / "copy.onnx"
     copy.write_bytes(sample_model().read_bytes())
@@ -378,6 +393,7 @@ def test_reload_keeps_the_graph_that_was_shown(window, qtbot, tmp_path):
     assert window.workspace.graph is window.workspace.model.functions[0].body
 
 
+@pytest.mark.long
 def test_a_tab_that_is_closed_twice_is_closed_once(window, qtbot, write_model):
     first, second = opened(window, qtbot, write_model("a.onnx")), opened(window, qtbot, write_model("b.onnx"))
     window.files.close(first)

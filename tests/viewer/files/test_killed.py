@@ -74,6 +74,7 @@ def test_what_is_edited_while_bytes_are_written_is_on_file_and_the_bytes_come_af
     assert killed.states[-1] == ("Rename", "Import v.npy into w")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("dead")
 def test_what_is_stopped_while_its_bytes_are_written_is_not_done(qtbot, being_written, delayed):
     workspace, task = being_written
@@ -100,6 +101,7 @@ def test_bytes_that_find_no_room_are_no_trouble_for_the_edit(qtbot, window, larg
     assert [m.title for m in window.tab.message_bar.messages] == ["A crash would lose edits"]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("dead")
 def test_few_nodes_with_large_weights(qtbot, window, large_file):
     workspace = opened(window, qtbot, large_file).workspace
@@ -164,6 +166,7 @@ def test_very_many_differences_that_are_copied(qtbot, window, tmp_path):
     comparing.close()
 
 
+@pytest.mark.long
 def test_a_merge_whose_dialog_is_closed_while_its_weights_are_written_is_not_done(qtbot, window, tmp_path, delayed):
     path = tmp_path / "calls.onnx"
     save(builders.document().model, path)

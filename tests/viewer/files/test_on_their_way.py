@@ -158,6 +158,7 @@ def test_an_export_that_waits_can_be_stopped(qtbot, window, being_written, delay
     assert not path.exists()
 
 
+@pytest.mark.long
 def test_a_copy_that_is_chosen_with_options_waits_too(qtbot, window, being_written, delayed, tmp_path):
     run(window, "file.save_copy")
     (dialog,) = window.findChildren(SaveOptionsDialog)
@@ -176,6 +177,7 @@ def test_a_copy_that_is_chosen_with_options_waits_too(qtbot, window, being_writt
 # -- closing ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_closing_asks_about_an_edit_that_is_on_its_way_alone(qtbot, window, being_written, delayed):
     _, task = being_written
     assert window.isWindowModified()
@@ -262,6 +264,7 @@ def test_closing_goes_on_once_an_export_that_waits_is_not_wanted(
     assert not path.exists()
 
 
+@pytest.mark.long
 def test_what_closing_discards_is_stopped(qtbot, window, being_written):
     _, task = being_written
     path = window.tab.path
@@ -291,6 +294,7 @@ def test_the_window_asks_about_each_document_and_closes_when_all_is_saved(
     assert onnx.load(second).graph.node[0].name == "renamed"
 
 
+@pytest.mark.long
 def test_what_is_worked_out_on_a_copy_is_asked_about(qtbot, window, large_file, monkeypatch):
     tab = opened(window, qtbot, large_file)
     qtbot.waitUntil(lambda: tab.workspace.types.inferred is not None)
@@ -305,6 +309,7 @@ def test_what_is_worked_out_on_a_copy_is_asked_about(qtbot, window, large_file, 
     qtbot.waitUntil(lambda: not isValid(window))
 
 
+@pytest.mark.long
 def test_what_is_edited_while_closing_saves_is_asked_about(qtbot, window, large_file, monkeypatch):
     gate = delay(monkeypatch, Saving, "run")
     tab = opened(window, qtbot, large_file)
@@ -320,6 +325,7 @@ def test_what_is_edited_while_closing_saves_is_asked_about(qtbot, window, large_
     assert window.tabs() == [tab]
 
 
+@pytest.mark.long
 def test_a_tab_stays_open_with_what_was_refused_while_closing_saved(qtbot, window, being_written, delayed):
     workspace, _ = being_written
     with workspace.document.edit("Another") as edit:

@@ -82,6 +82,7 @@ def press(qtbot, window, text):
     buttons()[0].click()
 
 
+@pytest.mark.long
 def test_edits_of_a_killed_program_are_offered_and_recovered(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     offer_recovery(qtbot, window)
@@ -94,6 +95,7 @@ def test_edits_of_a_killed_program_are_offered_and_recovered(qtbot, window, mode
     assert len(list(journal_folder().iterdir())) == 1  # of the document that is open now
 
 
+@pytest.mark.long
 def test_edits_of_a_truncated_file_come_back_and_saving_them_still_asks(qtbot, window, model_file, monkeypatch):
     model_file.write_bytes(model_file.read_bytes()[:-20])
     before = model_file.read_bytes()
@@ -132,6 +134,7 @@ def recover_anew(qtbot, window, path, monkeypatch, *titles):
     return before, window.tab.workspace.document
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("much")
 def test_very_many_steps_are_done_again_while_the_window_goes_on(qtbot, window, model_file, monkeypatch):
     before, document = recover_anew(qtbot, window, model_file, monkeypatch, "One", "Two")
@@ -146,6 +149,7 @@ def test_very_many_steps_are_done_again_while_the_window_goes_on(qtbot, window, 
     assert document.undo_title == "One"
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("much")
 def test_what_was_undone_can_be_done_again_after_very_many_steps_too(qtbot, window, model_file, monkeypatch):
     before, document = recover_anew(qtbot, window, model_file, monkeypatch, "One", "Two", "Undo")
@@ -154,6 +158,7 @@ def test_what_was_undone_can_be_done_again_after_very_many_steps_too(qtbot, wind
     assert document.redo_title == "Two"
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("much")
 def test_an_edit_while_very_many_steps_are_done_again_has_them_offered_anew(qtbot, window, model_file, monkeypatch):
     before, document = recover_anew(qtbot, window, model_file, monkeypatch, "One", "Two")
@@ -195,6 +200,7 @@ def test_discarded_edits_come_back_by_undo(qtbot, window, model_file, monkeypatc
     qtbot.waitUntil(lambda: window.tab.workspace.document.undo_title == "Rename first")
 
 
+@pytest.mark.long
 def test_discarded_edits_come_back_from_the_list_of_recovered_files(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     offer_recovery(qtbot, window)
@@ -211,6 +217,7 @@ def test_discarded_edits_come_back_from_the_list_of_recovered_files(qtbot, windo
     qtbot.waitUntil(lambda: window.tab.workspace.document.undo_title == "Rename first")
 
 
+@pytest.mark.long
 def test_discarded_edits_are_deleted_after_a_week(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     offer_recovery(qtbot, window)
@@ -225,6 +232,7 @@ def test_discarded_edits_are_deleted_after_a_week(qtbot, window, model_file, mon
     assert list(journal_folder().iterdir()) == []
 
 
+@pytest.mark.long
 def test_two_clicks_at_one_place_answer_one_question(qtbot, window, monkeypatch):
     """The next question stays where it is, and no button comes to be where the answered one was."""
     for _ in range(2):
@@ -244,6 +252,7 @@ def test_two_clicks_at_one_place_answer_one_question(qtbot, window, monkeypatch)
     assert len(list(journal_folder().glob("*.discarded-*"))) == 1
 
 
+@pytest.mark.long
 def test_a_closed_message_leaves_the_next_one_in_its_place(qtbot, window):
     bar = window.area.message_bar
     for name in ("one", "two"):
@@ -258,6 +267,7 @@ def test_a_closed_message_leaves_the_next_one_in_its_place(qtbot, window):
     assert [message.title for message in bar.messages] == ["two"]
 
 
+@pytest.mark.long
 def test_several_models_are_recovered_at_once(qtbot, window, monkeypatch):
     for name in ("one", "two"):
         rename_in(new_model(qtbot, window), name)
@@ -274,6 +284,7 @@ def test_several_models_are_recovered_at_once(qtbot, window, monkeypatch):
     assert [m.title for m in window.area.message_bar.messages if m.severity == "warning"] == []
 
 
+@pytest.mark.long
 def test_edits_that_were_all_undone_are_not_asked_about(qtbot, window, model_file, monkeypatch):
     document = rename_first(qtbot, window, model_file)
     document.undo()
@@ -283,6 +294,7 @@ def test_edits_that_were_all_undone_are_not_asked_about(qtbot, window, model_fil
     assert list(journal_folder().iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_document_in_no_file_is_recovered_too(qtbot, window, monkeypatch):
     with qtbot.waitSignal(window.files.opened):
         window.files.open_sample()
@@ -313,6 +325,7 @@ def recover_new(qtbot, window, monkeypatch):
     return again
 
 
+@pytest.mark.long
 def test_a_second_kill_while_edits_are_done_again_loses_nothing(qtbot, window, monkeypatch):
     with monkeypatch.context() as dying:
         dying.setattr(recovery, "_replay", lambda _files, _tab, _leftover: kill(window, dying))
@@ -329,6 +342,7 @@ def test_a_second_kill_while_edits_are_done_again_loses_nothing(qtbot, window, m
     qtbot.waitUntil(lambda: window.tab.workspace.document.undo_title == "Rename")
 
 
+@pytest.mark.long
 def test_a_recovered_model_is_kept_anew_and_goes_when_it_is_given_up(qtbot, window, monkeypatch):
     document = recover_new(qtbot, window, monkeypatch)
     again, leftover = killed_now(journal_folder())  # the only one
@@ -338,6 +352,7 @@ def test_a_recovered_model_is_kept_anew_and_goes_when_it_is_given_up(qtbot, wind
     assert list(journal_folder().iterdir()) == []
 
 
+@pytest.mark.long
 def test_closing_leaves_nothing_to_recover(qtbot, window, model_file):
     tab = opened(qtbot, window, model_file)
     with tab.workspace.document.edit("Rename") as edit:
@@ -347,6 +362,7 @@ def test_closing_leaves_nothing_to_recover(qtbot, window, model_file):
     assert list(journal_folder().iterdir()) == []
 
 
+@pytest.mark.long
 def test_types_are_inferred_in_the_background(qtbot, window, model_file):
     tab = opened(qtbot, window, model_file)
     types, document = tab.workspace.types, tab.workspace.document
@@ -359,6 +375,7 @@ def test_types_are_inferred_in_the_background(qtbot, window, model_file):
     assert str(tab.view.type_of(node.outputs[0])) == "float[4,N]"
 
 
+@pytest.mark.long
 def test_edits_of_a_file_that_is_open_already_come_into_its_tab(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     tab = opened(qtbot, window, model_file)
@@ -369,6 +386,7 @@ def test_edits_of_a_file_that_is_open_already_come_into_its_tab(qtbot, window, m
     assert tab.modified
 
 
+@pytest.mark.long
 def test_edits_of_a_file_that_is_open_with_others_come_into_a_copy(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     tab = opened(qtbot, window, model_file)
@@ -384,6 +402,7 @@ def test_edits_of_a_file_that_is_open_with_others_come_into_a_copy(qtbot, window
     assert tab.workspace.document.undo_title == "Another"
 
 
+@pytest.mark.long
 def test_edits_of_a_copy_of_a_saved_file_come_into_a_copy(qtbot, window, model_file, monkeypatch):
     """As when a document is compared with what its file holds."""
     with qtbot.waitSignal(window.files.opened):
@@ -400,6 +419,7 @@ def test_edits_of_a_copy_of_a_saved_file_come_into_a_copy(qtbot, window, model_f
     assert copy.model.graph.nodes.last.name == "mine"
 
 
+@pytest.mark.long
 def test_a_model_that_was_made_is_recovered_without_an_edit(qtbot, window, monkeypatch):
     document = new_model(qtbot, window)
     kill(window, monkeypatch)
@@ -414,6 +434,7 @@ def test_a_model_that_was_made_is_recovered_without_an_edit(qtbot, window, monke
     assert len(list(journal_folder().glob("*.journal"))) == 1  # of the document that is open now
 
 
+@pytest.mark.long
 def test_each_of_two_models_that_were_made_within_a_second_is_offered(qtbot, window, monkeypatch):
     for _ in range(2):
         new_model(qtbot, window)
@@ -428,6 +449,7 @@ def test_each_of_two_models_that_were_made_within_a_second_is_offered(qtbot, win
     assert offered_after_restart(qtbot, window) == []
 
 
+@pytest.mark.long
 def test_edits_during_which_a_program_ended_that_did_them_again_are_offered_with_a_word(
     qtbot, window, model_file, monkeypatch
 ):
@@ -444,6 +466,7 @@ def test_edits_during_which_a_program_ended_that_did_them_again_are_offered_with
     assert [path for path in journal_folder().iterdir() if "trying" in path.name] == []
 
 
+@pytest.mark.long
 def test_bytes_that_cannot_be_written_are_reported_without_another_edit(qtbot, window, model_file, monkeypatch):
     monkeypatch.setattr(
         "onnx_workbench.model.recovery.journal_files.data_path", lambda path: path
@@ -456,6 +479,7 @@ def test_bytes_that_cannot_be_written_are_reported_without_another_edit(qtbot, w
     assert list(journal_folder().iterdir()) == []
 
 
+@pytest.mark.long
 def test_edits_that_another_version_kept_are_reported(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     (journal,) = journal_folder().glob("*.journal")
@@ -468,6 +492,7 @@ def test_edits_that_another_version_kept_are_reported(qtbot, window, model_file,
     assert len(window.area.message_bar.messages) == 1
 
 
+@pytest.mark.long
 def test_the_first_edit_that_cannot_be_kept_is_reported(window, qtbot, model_file, tmp_path, monkeypatch):
     """As where there is no home folder: it was told with the second edit."""
     (tmp_path / "file").touch()
@@ -476,6 +501,7 @@ def test_the_first_edit_that_cannot_be_kept_is_reported(window, qtbot, model_fil
     assert [m.title for m in window.tab.message_bar.messages] == ["A crash would lose edits"]
 
 
+@pytest.mark.long
 def test_edits_are_recovered_in_the_tab_of_a_file_that_is_still_being_read(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     offer_recovery(qtbot, window)
@@ -492,6 +518,7 @@ def test_edits_are_recovered_in_the_tab_of_a_file_that_is_still_being_read(qtbot
     assert len(window.tabs()) == 1
 
 
+@pytest.mark.long
 def test_how_much_of_a_damaged_journal_is_missing_is_reported_before_and_after(qtbot, window, model_file, monkeypatch):
     document = rename_first(qtbot, window, model_file)
     rename_in(document, "last")

@@ -82,6 +82,7 @@ def at_its_place(monkeypatch):
     free.set()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["m.onnx", "other.onnx"])
 def test_a_kill_before_the_window_receives_of_a_save(window, qtbot, tab, tmp_path, at_its_place, name):
     there, free = at_its_place
@@ -128,6 +129,7 @@ def test_a_save_that_fails_at_its_last_step(window, qtbot, tab, monkeypatch):
     assert len(list(journal_folder().glob("*.journal"))) == 1
 
 
+@pytest.mark.long
 def test_edits_of_a_file_that_another_program_replaces(window, qtbot, tab, another_program):
     rename(tab, "before")
     another_program(tab.path)
@@ -141,6 +143,7 @@ def test_edits_of_a_file_that_another_program_replaces(window, qtbot, tab, anoth
     has_all(tab)
 
 
+@pytest.mark.long
 def test_what_another_program_replaced_is_offered_by_its_name(window, qtbot, tab, another_program):
     rename(tab, "mine")
     path, before = tab.path, snapshot(tab.workspace.model)
@@ -164,6 +167,7 @@ def test_what_another_program_replaced_is_offered_by_its_name(window, qtbot, tab
     assert killed_now(journal_folder())[1].name == ""
 
 
+@pytest.mark.long
 def test_edits_of_a_file_that_is_removed(window, qtbot, tab):
     rename(tab, "before")
     tab.path.unlink()
@@ -171,6 +175,7 @@ def test_edits_of_a_file_that_is_removed(window, qtbot, tab):
     has_all(tab)
 
 
+@pytest.mark.long
 def test_edits_that_come_once_a_file_was_replaced(window, qtbot, tab, another_program):
     window.settings.set(RELOAD_SILENTLY, False)
     another_program(tab.path)
@@ -200,6 +205,7 @@ def replaced_as_it_is_read(window, qtbot, tmp_path, monkeypatch, another_program
     return open_then
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("removes", [False, True])
 def test_edits_of_a_file_that_is_replaced_as_it_is_read(
     window, qtbot, replaced_as_it_is_read, another_program, removes
@@ -222,6 +228,7 @@ def test_what_replaced_a_file_as_it_was_read_is_not_overwritten(window, qtbot, r
     assert tab.path.read_bytes() == theirs
 
 
+@pytest.mark.long
 def test_that_a_model_cannot_be_kept_is_reported(window, qtbot, tab, another_program, monkeypatch):
     def full(*_given, **_options):
         raise OSError(28, "No space left on device")
@@ -237,6 +244,7 @@ def test_that_a_model_cannot_be_kept_is_reported(window, qtbot, tab, another_pro
     monkeypatch.undo()
 
 
+@pytest.mark.long
 def test_what_is_to_stay_though_another_program_replaced_it(window, qtbot, tab, another_program):
     window.settings.set(RELOAD_SILENTLY, False)
     another_program(tab.path)
@@ -246,6 +254,7 @@ def test_what_is_to_stay_though_another_program_replaced_it(window, qtbot, tab, 
     assert has_all(tab).titles == ()
 
 
+@pytest.mark.long
 def test_what_is_read_again_leaves_nothing(window, qtbot, tab, another_program):
     rename(tab, "mine")
     another_program(tab.path)
@@ -255,6 +264,7 @@ def test_what_is_read_again_leaves_nothing(window, qtbot, tab, another_program):
     assert list(journal_folder().iterdir()) == []
 
 
+@pytest.mark.long
 def test_what_is_saved_in_its_place_leaves_nothing(window, qtbot, tab, another_program):
     rename(tab, "mine")
     another_program(tab.path)
@@ -297,6 +307,7 @@ def test_an_edit_that_is_on_its_way_when_a_file_is_replaced(window, qtbot, being
     assert builders.value(workspace.document, "w").initializer.numpy()[1] == 7
 
 
+@pytest.mark.long
 def test_a_file_that_is_written_over_in_place_is_no_trouble_for_the_edits(window, qtbot, large_file, monkeypatch):
     """The weights are gone with it; what was done is still on file, as before."""
     monkeypatch.setattr(
@@ -313,6 +324,7 @@ def test_a_file_that_is_written_over_in_place_is_no_trouble_for_the_edits(window
     assert list(journal_folder().glob("*.onnx")) == []
 
 
+@pytest.mark.long
 def test_a_kill_before_the_window_receives_that_its_own_file_does_not_hold_all(window, qtbot, tmp_path, at_its_place):
     there, free = at_its_place
     path = tmp_path / "m.onnxtxt"

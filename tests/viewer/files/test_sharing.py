@@ -29,6 +29,7 @@ def selected(window):
     return window.tab.workspace.selection.current
 
 
+@pytest.mark.long
 def test_a_node_of_a_file_that_is_being_opened_is_shown(window, qtbot, branches):
     window.files.open([branches])
     window.files.go_to(branches, "inner")
@@ -39,6 +40,7 @@ def test_a_node_of_a_file_that_is_being_opened_is_shown(window, qtbot, branches)
     assert window.tab.workspace.graph is window.tab.workspace.model.graph
 
 
+@pytest.mark.long
 def test_a_node_without_a_name_is_found_by_what_it_computes(window, qtbot, branches):
     opened(window, qtbot, branches)
     window.files.go_to(branches, "no_out")
@@ -47,6 +49,7 @@ def test_a_node_without_a_name_is_found_by_what_it_computes(window, qtbot, branc
     assert selected(window) is window.tab.workspace.model.graph.inputs[0]
 
 
+@pytest.mark.long
 def test_a_node_that_does_not_exist_is_reported_with_names_like_it(window, qtbot, branches):
     tab = opened(window, qtbot, branches)
     window.files.go_to(branches, "chose")
@@ -68,6 +71,7 @@ def test_the_node_reaches_the_program_that_is_open():
     assert OpenMessage.from_bytes(json.dumps({"open": ["/a"], "token": ""}).encode()) == OpenMessage(("/a",))
 
 
+@pytest.mark.long
 def test_a_reference_is_copied_as_the_command_line_takes_it(window, qtbot, branches):
     tab = opened(window, qtbot, branches)
     workspace = tab.workspace

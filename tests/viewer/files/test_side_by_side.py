@@ -80,6 +80,7 @@ def place_of(view, node):
     return np.array(view.viewport.to_widget(left + width / 2, top))
 
 
+@pytest.mark.long
 def test_open_and_recent_models_and_the_saved_file_are_offered(window, qtbot, files, tmp_path):
     window.files.open(files)
     qtbot.waitUntil(lambda: len(window.tabs()) == 2)

@@ -128,6 +128,7 @@ def test_a_program_that_hangs_is_not_waited_for(qapp, state_folder):
         assert not send_to_running_instance(["a.onnx"], timeout=0.1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "content",
     [

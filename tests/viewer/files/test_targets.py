@@ -55,6 +55,7 @@ def test_nor_those_of_another_document(window, qtbot, path):
     qtbot.waitUntil(lambda: "w.bin holds weights of m.onnx" in titles(tab))
 
 
+@pytest.mark.long
 def test_nor_the_file_of_another_document_while_it_is_open(window, qtbot, path):
     other = path.with_name("other.onnx")
     other.write_bytes(proto_of({"v": np.ones(3, np.float32)}).SerializeToString())
@@ -153,6 +154,7 @@ def test_a_plot_is_not_written_under_a_name_of_another_kind(exports, path, monke
         assert not path.with_name(name).exists()
 
 
+@pytest.mark.long
 def test_a_model_in_ort_format_is_saved_as_onnx(window, qtbot, tmp_path, monkeypatch):
     path = tmp_path / "small.ort"
     shutil.copy(SMALL, path)

@@ -61,6 +61,7 @@ def press(qtbot, tab, text):
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
 
 
+@pytest.mark.long
 def test_what_an_edit_taken_back_left_goes_to_the_trash(qtbot, tab, save, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
@@ -84,6 +85,7 @@ def test_what_an_edit_taken_back_left_goes_to_the_trash(qtbot, tab, save, tmp_pa
     assert np.array_equal(numpy_helper.to_array(onnx.load(tab.path).graph.initializer[0]), np.arange(64) * 2)
 
 
+@pytest.mark.long
 def test_nothing_is_offered_any_more_when_it_is_used_again(tab, save):
     double(tab)
     save()

@@ -1,6 +1,7 @@
 """Values, graphs, functions and the model through the inspector's widgets."""
 
 import numpy as np
+import pytest
 from PySide6.QtCore import Qt
 
 from onnx_workbench.model.history.steps import SetField, SetInitializer
@@ -222,6 +223,7 @@ def test_a_functions_attribute_goes_between_required_and_default(qtbot, panel, w
     assert "attribute gain already" in panel.tree.fields.error_text
 
 
+@pytest.mark.long
 def test_inputs_and_outputs_are_dragged_to_another_place(qtbot, panel, workspace):
     graph = workspace.model.graph
     workspace.selection.set([graph])

@@ -147,6 +147,7 @@ def test_remarks_on_a_whole_model_are_left_to_the_problems_panel(qtbot, panel, w
         assert not panel.tree.rows.find("problems").isValid()
 
 
+@pytest.mark.long
 def test_ten_thousand_inputs_are_rows_made_when_looked_at(qtbot):
     graph = Graph("wide")
     SetGraphInputs(graph, tuple(Value(f"i{n}") for n in range(10_000))).apply()

@@ -187,6 +187,7 @@ def test_functions_of_one_name_are_reported_apart_by_their_overloads(blocks, rec
     assert first.data() == "ƒ scale:narrow"
 
 
+@pytest.mark.long
 def test_operators_that_come_back_have_the_room_they_had(blocks, qtbot):
     """It was given up once every node was gone, and never taken again."""
     document, tree = blocks.workspace.document, blocks.tree

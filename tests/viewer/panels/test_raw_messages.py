@@ -69,6 +69,7 @@ def test_what_is_open_stays_open_where_it_was_when_an_edit_changes_the_messages(
     assert bar.value() == scrolled
 
 
+@pytest.mark.long
 def test_a_value_is_edited_in_place_and_undone(qtbot, panel):
     path = (("graph", 0), ("node", 0), ("name", 0))
     index = cell(panel, path)
@@ -159,6 +160,7 @@ def test_a_large_message_is_fetched_as_one_scrolls(qtbot):
     workspace.close()
 
 
+@pytest.mark.long
 def test_what_is_typed_outlives_an_edit_made_elsewhere(qtbot, panel):
     beside = RawMessagesPanel(panel.workspace)
     qtbot.addWidget(beside)
@@ -188,6 +190,7 @@ def type_over(qtbot, panel, path, text):
 W = (("graph", 0), ("initializer", 0))
 
 
+@pytest.mark.long
 def test_a_number_of_packed_data_is_edited_in_place_and_undone(qtbot, panel):
     path = (*W, ("float_data", 0), ("element", 2))
     assert cell(panel, path, 0).data() == "[2]"
@@ -199,6 +202,7 @@ def test_a_number_of_packed_data_is_edited_in_place_and_undone(qtbot, panel):
     qtbot.waitUntil(lambda: cell(panel, path).data() == "3")
 
 
+@pytest.mark.long
 def test_raw_bytes_are_edited_line_by_line_in_pages(qtbot, panel):
     with panel.workspace.document.edit("Add") as edit:
         values = np.arange(3000, dtype=np.int32)
@@ -215,6 +219,7 @@ def test_raw_bytes_are_edited_line_by_line_in_pages(qtbot, panel):
     assert "16 bytes stand in this line" in panel.error.text()
 
 
+@pytest.mark.long
 def test_delete_removes_a_field_or_says_why_not(qtbot, panel):
     document = panel.workspace.document
     before = to_bytes(document.model)
@@ -331,6 +336,7 @@ def test_a_stretch_is_no_field_that_could_be_removed_or_edited(qtbot, wide):
     assert not wide.model.flags(stretch.siblingAtColumn(2)) & Qt.ItemFlag.ItemIsEditable
 
 
+@pytest.mark.long
 def test_stretches_stay_open_when_the_messages_are_read_anew(qtbot, wide):
     path = (*GRAPH, ("node", 700))
     wide.tree.setCurrentIndex(cell(wide, path, 0))
@@ -343,6 +349,7 @@ def test_stretches_stay_open_when_the_messages_are_read_anew(qtbot, wide):
     assert wide.tree.currentIndex().data(Qt.ItemDataRole.UserRole) == path
 
 
+@pytest.mark.long
 def test_what_was_closed_around_the_current_row_stays_closed(qtbot, wide):
     path = (*GRAPH, ("node", 700))
     wide.tree.setCurrentIndex(cell(wide, path, 0))
@@ -353,6 +360,7 @@ def test_what_was_closed_around_the_current_row_stays_closed(qtbot, wide):
     assert not wide.tree.isExpanded(wide.tree.currentIndex().parent())
 
 
+@pytest.mark.long
 def test_rows_of_before_an_edit_change_nothing(qtbot, wide):
     path = (*GRAPH, ("node", 700))
     wide.tree.setCurrentIndex(cell(wide, path, 0))
@@ -372,6 +380,7 @@ def test_rows_of_before_an_edit_change_nothing(qtbot, wide):
     assert wide.model.flags(cell(wide, (*path, ("name", 0)))) & Qt.ItemFlag.ItemIsEditable
 
 
+@pytest.mark.long
 def test_what_is_typed_goes_to_no_other_message_that_took_the_place(qtbot, wide):
     path = (*GRAPH, ("node", 2), ("op_type", 0))
     editor = begin(wide, path)
@@ -389,6 +398,7 @@ def test_what_is_typed_goes_to_no_other_message_that_took_the_place(qtbot, wide)
     qtbot.waitUntil(lambda: cell(wide, (*path[:-1], ("name", 0))).data() == "n3")
 
 
+@pytest.mark.long
 def test_an_edit_while_the_messages_are_read_begins_anew(qtbot, wide):
     document = wide.workspace.document
     read = []

@@ -67,6 +67,7 @@ def test_a_selection_is_summed_up_by_itself(panel, qtbot):
     qtbot.waitUntil(lambda: len(cells(panel)) == 4)
 
 
+@pytest.mark.long
 def test_the_row_that_is_selected_stays_so_after_an_edit_and_goes_nowhere(panel, qtbot):
     workspace = panel.workspace
     show_nodes(panel, qtbot)
@@ -97,6 +98,7 @@ def test_rows_are_sorted_in_the_background_and_the_current_one_stays(panel, qtbo
     )
 
 
+@pytest.mark.long
 def test_a_name_with_a_dot_is_suggested_and_a_formula_is_not(panel, qtbot):
     workspace = panel.workspace
     x = builders.value(workspace.document, "x")
@@ -117,6 +119,7 @@ def test_going_to_a_row_does_not_limit_what_is_summed_up(panel, qtbot):
     assert panel.model.rowCount() == 2
 
 
+@pytest.mark.long
 def test_edits_are_followed(panel, qtbot):
     with panel.workspace.document.edit("Insert") as edit:
         nodes.insert_on_edge(edit, builders.value(panel.workspace.document, "r"), "Neg")

@@ -78,6 +78,7 @@ def test_a_run_cannot_stop_at_a_constant(window, qtbot, real_models):
     assert window.actions_binding.qaction("run.breakpoint").isEnabled()
 
 
+@pytest.mark.long
 def test_the_context_menu_of_an_edge_sets_a_breakpoint_on_its_value(window, workspace):
     workspace.selection.set([value(workspace, "l")])
     menu = window.actions_binding.context_menu("value", window)

@@ -39,6 +39,7 @@ def workspace(window, qtbot, net):
     return workspace
 
 
+@pytest.mark.long
 def test_nothing_is_said_before_a_run(workspace):
     view = workspace.parent().view
     finish_painting(view)

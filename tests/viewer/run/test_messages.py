@@ -134,6 +134,7 @@ def test_values_that_are_finite_again_take_the_warning_back(qtbot, workspace):
     assert bars(workspace) == []
 
 
+@pytest.mark.long
 def test_a_failed_node_is_named_once(qtbot, workspace):
     edit(workspace, "mean", "axes", [7])
     run(qtbot, workspace)
@@ -143,6 +144,7 @@ def test_a_failed_node_is_named_once(qtbot, workspace):
     assert "ReduceMean (opset 17) with r: float[" in label.text()
 
 
+@pytest.mark.long
 def test_the_status_says_whether_the_last_run_stands_for_the_model(qtbot, workspace):
     run(qtbot, workspace)
     ran = workspace.run_state
@@ -157,6 +159,7 @@ def test_the_status_says_whether_the_last_run_stands_for_the_model(qtbot, worksp
     assert workspace.run_state == "Inputs changed since the last run"
 
 
+@pytest.mark.long
 def test_an_undo_in_live_says_that_the_values_of_before_are_back(qtbot, workspace):
     run(qtbot, workspace)
     workspace.runs.set_live(True)
@@ -196,6 +199,7 @@ def test_inputs_of_before_in_live_bring_their_values_back_without_a_run(qtbot, w
     assert not workspace.runs.is_running
 
 
+@pytest.mark.long
 def test_a_graph_without_inputs_is_not_said_to_have_kept_nothing(window, qtbot, tmp_path):
     path = tmp_path / "constant.onnx"
     model = """<ir_version: 9, opset_import: ["" : 17]> g () => (float[2] y) {
@@ -237,6 +241,7 @@ def test_a_value_that_a_run_could_not_compute_says_why(window, qtbot, workspace)
     assert "the run waits" in shown_instead(window, qtbot, workspace, "y")
 
 
+@pytest.mark.long
 def test_a_value_that_a_run_did_not_keep_says_so(window, qtbot, tmp_path):
     text = """
     <ir_version: 10, opset_import: ["" : 21, "local" : 1]>

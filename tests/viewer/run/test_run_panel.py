@@ -222,6 +222,7 @@ def test_a_file_of_two_rows_makes_the_other_inputs_as_large(window, qtbot, tmp_p
     assert (results.info_of(value(workspace, "y")).shape, report) == ((2, 3), [])
 
 
+@pytest.mark.long
 def test_texts_and_truth_values_are_drawn_from_no_distribution(window, qtbot, tmp_path):
     text = TWO_INPUTS.replace("float[N, 3] x", "string[N] s, bool[N] b, float[N, 3] x")
     onnx.save(onnx.parser.parse_model(text), tmp_path / "texts.onnx")
@@ -233,6 +234,7 @@ def test_texts_and_truth_values_are_drawn_from_no_distribution(window, qtbot, tm
     assert [row.source.findData("range") >= 0 for row in rows] == [False, True, True, True]
 
 
+@pytest.mark.long
 def test_a_file_that_is_no_archive_is_reported_when_it_is_run(window, qtbot, workspace, tmp_path):
     path = tmp_path / "broken.npz"
     path.write_bytes(b"nothing")
@@ -246,6 +248,7 @@ def test_a_file_that_is_no_archive_is_reported_when_it_is_run(window, qtbot, wor
     assert "broken.npz" in messages[0].title
 
 
+@pytest.mark.long
 def test_the_panel_is_never_narrower_than_what_it_holds(window, workspace):
     panel = window.docks.open("run")
     area = panel.findChild(QScrollArea)
@@ -328,6 +331,7 @@ def test_panels_of_numbers_fit_below_the_graph_of_a_small_window(make_window, qt
     assert (window.width(), window.height()) == (1024, 700)
 
 
+@pytest.mark.long
 def test_panels_that_invite_to_a_run_say_when_the_first_goes_on(window, qtbot, workspace):
     outcome, profile, element = (
         window.docks.open("run").outcome,
@@ -349,6 +353,7 @@ def test_panels_that_invite_to_a_run_say_when_the_first_goes_on(window, qtbot, w
     assert report() == invitations
 
 
+@pytest.mark.long
 def test_actions_follow_runs_though_the_words_about_the_last_one_stay(window, qtbot, workspace):
     clear = window.actions_binding.qaction("run.clear_breakpoints")
     window.actions_binding.refresh()
@@ -515,6 +520,7 @@ def test_a_run_takes_what_is_being_typed_in_the_inspector(window, qtbot, workspa
     assert tree.hasFocus()
 
 
+@pytest.mark.long
 def test_live_takes_what_was_typed_in_the_panel_before_enter(window, qtbot, workspace):
     window.activateWindow()
     panel = window.docks.open("run")
@@ -531,6 +537,7 @@ def test_live_takes_what_was_typed_in_the_panel_before_enter(window, qtbot, work
     assert workspace.runs.inputs.source("x") == Constant(3)
 
 
+@pytest.mark.long
 def test_what_is_refused_in_the_inspector_stays_there_when_the_model_is_run(window, qtbot, workspace):
     window.activateWindow()
     tree = window.docks.open("inspector").tree
@@ -574,6 +581,7 @@ def test_what_is_no_number_yet_gives_way_to_what_stood_there(window, qtbot, work
     assert workspace.runs.inputs.source("x") == Random(low=-2.0)
 
 
+@pytest.mark.long
 def test_a_seed_is_a_whole_number_from_0_on(window, qtbot, workspace):
     seed = window.docks.open("run").rows[0].editors["random"].seed
     seed.setFocus()
@@ -582,6 +590,7 @@ def test_a_seed_is_a_whole_number_from_0_on(window, qtbot, workspace):
     assert workspace.runs.inputs.source("x") == Random(seed=153)
 
 
+@pytest.mark.long
 def test_a_file_for_an_input_is_first_looked_for_beside_the_model(window, qtbot, workspace, monkeypatch, tmp_path):
     starts = []
     monkeypatch.setattr(
@@ -594,6 +603,7 @@ def test_a_file_for_an_input_is_first_looked_for_beside_the_model(window, qtbot,
     assert starts == [str(tmp_path), str(tmp_path / "more")]
 
 
+@pytest.mark.long
 def test_a_path_that_was_emptied_comes_back(window, qtbot, workspace, tmp_path):
     source = File(tmp_path / "x.npy")
     workspace.runs.inputs.set_source("x", source)
@@ -612,6 +622,7 @@ whole (int64[3] x, bool[3] b, float[3] f) => (int64[3] y) { y = Identity (x) }
 """
 
 
+@pytest.mark.long
 def test_bounds_and_distributions_stand_only_where_they_mean_something(window, qtbot, tmp_path):
     path = tmp_path / "whole.onnx"
     onnx.save(onnx.parser.parse_model(INTEGERS), path)
@@ -621,6 +632,7 @@ def test_bounds_and_distributions_stand_only_where_they_mean_something(window, q
     assert shown == [(False, True, True), (False, False, True), (True, True, True)]
 
 
+@pytest.mark.long
 def test_what_stands_in_empty_fields_of_a_picture_is_what_they_mean(window, qtbot, workspace, tmp_path):
     workspace.runs.inputs.set_source("x", File(tmp_path / "cat.png", "", ImageOptions()))
     image = window.docks.open("run").rows[0].editors["file"].image
@@ -634,6 +646,7 @@ pictures (uint8[1, 3, 4, 4] x, float[1, 3, 4, 4] f) => (uint8[1, 3, 4, 4] y) { y
 """
 
 
+@pytest.mark.long
 def test_a_picture_for_integers_has_nothing_to_scale(window, qtbot, tmp_path):
     path = tmp_path / "pictures.onnx"
     onnx.save(onnx.parser.parse_model(INTEGER_PICTURE), path)
@@ -652,6 +665,7 @@ labels (int64[1] i) => (string[1] y) <string[2] names = {"cat", "dog"}> { y = Ga
 """
 
 
+@pytest.mark.long
 def test_texts_among_the_parameters_are_no_numbers_of_no_bytes(window, qtbot, tmp_path):
     path = tmp_path / "labels.onnx"
     onnx.save(onnx.parser.parse_model(LABELS), path)
@@ -690,6 +704,7 @@ pictures (float[N, 3, 64, 48] small, float[N, 3, H, W] open, float[N, 32, 32, 3]
 """
 
 
+@pytest.mark.long
 def test_the_preset_of_imagenet_keeps_the_declared_size(window, qtbot, tmp_path):
     path = tmp_path / "pictures.onnx"
     onnx.save(onnx.parser.parse_model(PICTURES), path)
@@ -705,6 +720,7 @@ def test_the_preset_of_imagenet_keeps_the_declared_size(window, qtbot, tmp_path)
     assert sizes == [None, (224, 224), None]
 
 
+@pytest.mark.long
 def test_tab_goes_from_the_last_size_to_the_options(window, qtbot, tmp_path):
     onnx.save(onnx.parser.parse_model(TWO_INPUTS), tmp_path / "two.onnx")
     opened(window, qtbot, tmp_path / "two.onnx")

@@ -48,6 +48,7 @@ def test_a_node_says_it_of_its_outputs_with_what_is_not_finite(window, qtbot, wo
     idle(qtbot, workspace)
 
 
+@pytest.mark.long
 def test_what_else_a_panel_is_called_is_nearly_as_good_as_its_title(window, workspace):
     window.open_palette()
     popup = window.palette_popup

@@ -83,6 +83,7 @@ def test_a_run_keeps_to_the_memory_limit_of_the_preferences(window, qtbot, net, 
         assert workspace.results.current.result.memory.limit == limit
 
 
+@pytest.mark.long
 def test_nothing_has_a_value_before_the_first_run(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     assert workspace.results.value_of(value(workspace, "y")) is None
@@ -123,6 +124,7 @@ def test_values_inside_functions_and_bodies_are_there(window, qtbot, tmp_path):
     np.testing.assert_array_equal(workspace.results.value_of(everything["h"]), [-2, 4])
 
 
+@pytest.mark.long
 def test_a_run_to_a_node_of_functions_that_call_each_other_in_a_circle_is_refused(window, qtbot, tmp_path):
     text = """
     <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
@@ -327,6 +329,7 @@ def test_a_failing_node_is_reported_with_its_place_and_the_rest_is_kept(window, 
     assert workspace.results.value_of(value(workspace, "y")) is None
 
 
+@pytest.mark.long
 def test_inputs_that_do_not_fit_are_reported(window, qtbot, net, tmp_path):
     workspace = opened(window, qtbot, net)
     workspace.runs.inputs.set_source("x", File(tmp_path / "missing.npy"))

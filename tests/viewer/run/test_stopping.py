@@ -26,6 +26,7 @@ def workspace(window, qtbot, net):
     return workspace
 
 
+@pytest.mark.long
 def test_a_run_that_is_stopped_before_its_first_node_says_so(qtbot, workspace):
     with workspace.runs.run_session.run_lock.acquired():  # as while another run in this process comes to its end
         workspace.trigger("run.run")
@@ -36,6 +37,7 @@ def test_a_run_that_is_stopped_before_its_first_node_says_so(qtbot, workspace):
     assert not workspace.results.is_running
 
 
+@pytest.mark.long
 def test_what_is_stopped_while_its_inputs_are_made_leaves_nothing_running(qtbot, workspace):
     with workspace.runs.run_session.run_lock.acquired():
         workspace.trigger("run.run")
@@ -95,6 +97,7 @@ def bringing(workspace):
     return [task for task in workspace.tasks.running if task.title == "Loading a value"]
 
 
+@pytest.mark.long
 def test_values_are_brought_only_while_they_are_looked_at(window, qtbot, elsewhere):
     tensor = window.docks.open("tensor")
 
@@ -115,6 +118,7 @@ def test_values_are_brought_only_while_they_are_looked_at(window, qtbot, elsewhe
     assert not elsewhere.results.problem_of(value(elsewhere, "c"))
 
 
+@pytest.mark.long
 def test_no_run_waits_for_values_that_are_brought(qtbot, elsewhere):
     before = elsewhere.results.current
     for name in ("x", "c", "l", "r", "m", "y"):

@@ -49,6 +49,7 @@ def test_a_set_may_give_inputs_that_have_a_default(window, qtbot, folder):
     assert problems_of(qtbot, workspace) == [""], "the source of the inputs of runs is another matter"
 
 
+@pytest.mark.long
 def test_a_set_that_expects_nothing_does_not_pass(window, qtbot, folder):
     put(folder, input_0=X)
     workspace = opened(window, qtbot, folder.parent / "model.onnx")
@@ -56,6 +57,7 @@ def test_a_set_that_expects_nothing_does_not_pass(window, qtbot, folder):
     assert workspace.run_state == "0 of 1 outputs as expected"
 
 
+@pytest.mark.long
 def test_no_random_numbers_take_the_place_of_what_a_set_lacks(window, qtbot, folder):
     workspace = opened(window, qtbot, folder.parent / "model.onnx")
     workspace.runs.inputs.set_data_set(folder)
@@ -67,6 +69,7 @@ def test_no_random_numbers_take_the_place_of_what_a_set_lacks(window, qtbot, fol
     np.testing.assert_array_equal(workspace.results.value_of(value(workspace, "y")), X + DEFAULT)
 
 
+@pytest.mark.long
 def test_test_data_waits_for_the_run_that_goes_on(window, qtbot, folder):
     put(folder, input_0=X, output_0=X + DEFAULT)
     workspace = opened(window, qtbot, folder.parent / "model.onnx")

@@ -41,6 +41,7 @@ def texts(item):
     return [item.text(column) for column in range(3)]
 
 
+@pytest.mark.long
 def test_a_sequence_lists_its_tensors(window, qtbot, workspace):
     tree = tree_of(window, qtbot, workspace, "s")
     assert [texts(tree.topLevelItem(row)) for row in range(tree.topLevelItemCount())] == [
@@ -49,6 +50,7 @@ def test_a_sequence_lists_its_tensors(window, qtbot, workspace):
     ]
 
 
+@pytest.mark.long
 def test_a_map_opens_by_key_and_shows_text_as_it_is(window, qtbot, workspace):
     tree = tree_of(window, qtbot, workspace, "m")
     top = tree.topLevelItem(0)
@@ -64,6 +66,7 @@ def test_a_map_opens_by_key_and_shows_text_as_it_is(window, qtbot, workspace):
     ]
 
 
+@pytest.mark.long
 def test_a_tensor_after_a_tree_is_shown_with_its_numbers_again(window, qtbot, workspace):
     tree_of(window, qtbot, workspace, "s")
     pane = window.docks.panel("tensor").pane
@@ -73,6 +76,7 @@ def test_a_tensor_after_a_tree_is_shown_with_its_numbers_again(window, qtbot, wo
     assert pane.facts.isVisible()
 
 
+@pytest.mark.long
 def test_an_optional_that_is_empty_was_computed_and_is_nothing(window, qtbot, workspace):
     tree = window.docks.open("run").outcome.tree
     qtbot.waitUntil(lambda: bool(tree.findItems("o", Qt.MatchFlag.MatchRecursive)))
@@ -80,6 +84,7 @@ def test_an_optional_that_is_empty_was_computed_and_is_nothing(window, qtbot, wo
     assert row.text(1) == "nothing"
 
 
+@pytest.mark.long
 def test_values_of_packed_types_have_the_size_that_constants_of_the_type_have(window, qtbot, tmp_path):
     path = tmp_path / "packed.onnx"
     text = '<ir_version: 10, opset_import: ["" : 21]> g (float[3] x) => (int4[3] y) { y = Cast <to = 22> (x) }'

@@ -47,6 +47,7 @@ def test_every_view_is_in_the_palette(window, qtbot, workspace, view):
     assert panel.pane.view == view
 
 
+@pytest.mark.long
 def test_a_view_of_nothing_says_that_nothing_is_selected(window, qtbot, workspace):
     workspace.selection.set([])
     panel = window.docks.open("tensor")
@@ -121,6 +122,7 @@ def test_nothing_is_coloured_where_nothing_differs(window, qtbot, workspace):
     assert workspace.runs.overlays.numbers == {}
 
 
+@pytest.mark.long
 def test_there_is_no_run_before_the_first(window, qtbot, workspace):
     do(qtbot, window, workspace, "Compare With the Previous Run")
     assert [m.title for m in workspace.parent().message_bar.messages] == ["There is no previous run"]
@@ -146,6 +148,7 @@ def test_conditions_are_switches(window, qtbot, workspace):
     assert workspace.runs.breakpoints.all == ()
 
 
+@pytest.mark.long
 def test_a_watched_value_can_be_let_go(window, qtbot, workspace):
     workspace.selection.set([node(workspace, "relu")])
     workspace.trigger("run.pin")
@@ -154,6 +157,7 @@ def test_a_watched_value_can_be_let_go(window, qtbot, workspace):
     assert workspace.results.pinned == ()
 
 
+@pytest.mark.long
 def test_a_watched_value_that_the_run_did_not_reach_says_so(window, qtbot, workspace):
     workspace.results.pin([value(workspace, "y")])
     watch = window.docks.open("watch")
@@ -209,6 +213,7 @@ def test_a_node_that_was_edited_since_does_not_say_what_reached_an_element_of_th
     qtbot.waitUntil(lambda: shown() == (window_of_it, ""))
 
 
+@pytest.mark.long
 def test_an_element_follows_a_new_name_and_reports_where_nothing_is_upstream(window, qtbot, workspace):
     element = window.docks.open("element")
     workspace.selection.set([value(workspace, "x")])
@@ -234,6 +239,7 @@ def test_clicking_a_cell_of_a_picture_shows_what_reaches_it(window, qtbot, works
     assert window.docks.panel("element").traced == (value(workspace, "c"), (0, 0, 1, 2))
 
 
+@pytest.mark.long
 def test_dragging_a_picture_chooses_nothing(window, qtbot, workspace):
     panel = tensor(window, qtbot, workspace, "c")
     do(qtbot, window, workspace, "Values as Heat map")
@@ -246,6 +252,7 @@ def test_dragging_a_picture_chooses_nothing(window, qtbot, workspace):
     assert workspace.results.element == chosen
 
 
+@pytest.mark.long
 def test_a_point_of_a_line_is_traced(window, qtbot, workspace):
     pane = tensor(window, qtbot, workspace, "c").pane
     pane.show_slice(pane.slices.slice.through((0, 2, 0, 0)))

@@ -60,6 +60,7 @@ def test_nodes_in_functions_and_bodies_are_rounded(window, qtbot, workspace, nam
     assert off(choose(qtbot, window, workspace, name)) == differ
 
 
+@pytest.mark.long
 def test_what_has_no_floats_is_refused_with_the_reason(window, qtbot, workspace):
     messages = []
     workspace.messages.shown.connect(messages.append)

@@ -51,6 +51,7 @@ def contrast(a: QColor, b: QColor) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["light", "dark", "contrast"])
 @pytest.mark.parametrize(("text", "background"), TEXT_ON_BACKGROUND)
 def test_text_can_be_read(name, text, background):
@@ -162,6 +163,7 @@ def test_icons_of_selected_rows_have_the_colour_of_their_text(qapp):
         assert {pixel.name() for pixel in pixels if pixel.alpha() == 255} == {chosen.accent_text.name()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("file", sorted(resources.path("icons").glob("*.svg")), ids=lambda path: path.stem)
 def test_every_icon_draws_something(qapp, file):
     if file.stem == "app":

@@ -43,6 +43,7 @@ def test_a_part_is_seen_element_by_element():
     assert fine.pixels[40, 30].tolist() == whole.scale.colors(maps()[index][None])[0].tolist()
 
 
+@pytest.mark.long
 @given(st.tuples(*[st.floats(0, 1)] * 4), st.booleans())
 @settings(max_examples=examples(25), deadline=None)
 def test_every_cell_of_a_part_is_the_element_it_says(corners, same_range):
@@ -93,6 +94,7 @@ def test_many_maps_take_pages_and_are_numbered():
     assert beyond.labels == second.labels
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", ["RGB", "BGR", "second"])
 def test_parts_of_a_large_image_show_each_of_its_pixels_in_the_colours_of_the_whole(order):
     array = np.random.default_rng(1).uniform(-3, 5, (1500, 2100, 3)).astype(np.float32)

@@ -89,6 +89,7 @@ def test_an_edit_that_is_made_while_a_file_is_chosen_is_exported(qtbot, panel, v
     np.testing.assert_array_equal(read_tensor(path).numpy(), np.zeros((2, 3)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [6, 1 << 19])
 def test_a_file_with_the_same_values_changes_nothing(qtbot, panel, chain, messages, monkeypatch, tmp_path, size):
     value = put(chain, np.arange(size, dtype=np.float32))
@@ -145,6 +146,7 @@ def test_a_sparse_tensor_takes_the_type_and_shape_of_a_file_when_that_is_wanted(
     assert found.values.numpy().tolist() == [7, 9]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [6, 1 << 18])
 def test_rounding_is_reported_for_tensors_of_any_size(qtbot, panel, chain, messages, size):
     """Large ones are computed by a task, before whose end nothing was known to be rounded."""
@@ -169,6 +171,7 @@ def test_floats_are_converted_to_the_type_of_the_tensor(qtbot, panel, value, mes
     assert value.initializer.numpy()[0, 0] == 0.1
 
 
+@pytest.mark.long
 def test_another_shape_is_taken_only_when_that_is_wanted(qtbot, panel, value, monkeypatch, tmp_path):
     path = tmp_path / "wide.npy"
     np.save(path, np.ones((4, 5), np.float32))
@@ -230,6 +233,7 @@ def test_choosing_an_array_can_be_called_off(qtbot, panel, value, monkeypatch, t
     np.testing.assert_array_equal(value.initializer.numpy(), START)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "content"), [("broken.npz", b"no archive"), ("broken.npy", b"x"), ("odd.xyz", b"1")])
 def test_what_cannot_be_imported_is_said(qtbot, panel, value, messages, monkeypatch, tmp_path, name, content):
     path = tmp_path / name
@@ -285,6 +289,7 @@ def test_a_view_is_saved_as_it_is_seen_and_finer(qtbot, panel, maps, messages, m
     assert QImage(str(path)) == image, "focus is nothing of the picture"
 
 
+@pytest.mark.long
 def test_a_histogram_is_saved(qtbot, panel, maps, messages, monkeypatch, tmp_path):
     histogram = panel.pane.facts.histogram
     qtbot.waitUntil(histogram.isVisible)

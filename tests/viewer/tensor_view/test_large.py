@@ -55,6 +55,7 @@ def test_ranges_of_a_file_give_what_the_whole_gives(tmp_path, monkeypatch):
     assert not reader.instant
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("element_type", [onnx.TensorProto.FLOAT16])
 @pytest.mark.parametrize("shape", [(2, 1 << 23)])
 def test_no_view_holds_more_of_a_large_file_than_it_shows(tmp_path, monkeypatch, element_type, shape):

@@ -42,6 +42,7 @@ def copied(qtbot, panel):
     return QGuiApplication.clipboard().text()
 
 
+@pytest.mark.long
 def test_cells_that_nobody_looked_at_are_copied_too(qtbot, in_file):
     panel, array = in_file
     panel.pane.table.selectAll()
@@ -49,6 +50,7 @@ def test_cells_that_nobody_looked_at_are_copied_too(qtbot, in_file):
     assert rows == array.tolist()
 
 
+@pytest.mark.long
 def test_selecting_all_cells_and_drawing_them_asks_for_few(qtbot, in_file):
     panel, _ = in_file
     table, asked = panel.pane.table, []
@@ -68,6 +70,7 @@ def test_selecting_all_cells_and_drawing_them_asks_for_few(qtbot, in_file):
     assert len(asked) < 1000  # some 400 are seen
 
 
+@pytest.mark.long
 def test_what_was_copied_last_stays_though_more_was_being_copied_before(qtbot, in_file, monkeypatch):
     panel, _ = in_file
     table, resume, plane = panel.pane.table, threading.Event(), TensorReader.plane

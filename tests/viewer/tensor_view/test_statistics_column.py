@@ -36,6 +36,7 @@ def replace(workspace, value, array):
         edit.do(SetInitializer(workspace.model.graph, value, ArrayTensor(array)))
 
 
+@pytest.mark.long
 def test_older_numbers_of_a_value_stay_until_newer_ones_are_counted_or_that_takes_long(qtbot, panel, chain, resume):
     value = put(chain, np.ones(3000, np.float32))
     select(qtbot, panel, value)
@@ -53,6 +54,7 @@ def test_older_numbers_of_a_value_stay_until_newer_ones_are_counted_or_that_take
     assert panel.pane.facts.findChildren(QLabel) == labels  # to lay out new ones takes longer than a frame lasts
 
 
+@pytest.mark.long
 def test_numbers_of_another_tensor_and_of_another_shape_go_at_once(qtbot, panel, chain, resume):
     first, second = put(chain, np.ones(3000, np.float32)), put(chain, np.zeros(3000, np.float32), name="s")
     select(qtbot, panel, first)

@@ -39,6 +39,7 @@ def stop(qtbot, panel, title, resume):
     settled(qtbot, panel)
 
 
+@pytest.mark.long
 def test_counting(qtbot, panel, chain, held):
     hold, resume = held
     first, second = put(chain, np.ones(300_000, np.float32)), put(chain, np.zeros(3, np.float32), name="s")
@@ -52,6 +53,7 @@ def test_counting(qtbot, panel, chain, held):
     assert facts(panel)["max"] == "1"
 
 
+@pytest.mark.long
 def test_what_is_reported_of_counting_is_seen_after_numbers_of_which_nothing_was(qtbot, panel, chain, held):
     hold, resume = held
     first, second = put(chain, np.ones(300_000, np.float32)), put(chain, np.zeros(3, np.float32), name="s")
@@ -67,6 +69,7 @@ def test_what_is_reported_of_counting_is_seen_after_numbers_of_which_nothing_was
     assert "Stopped." in note.text()
 
 
+@pytest.mark.long
 def test_drawing(qtbot, panel, chain, held):
     hold, resume = held
     select(qtbot, panel, put(chain, np.arange(900, dtype=np.float32).reshape(30, 30)))

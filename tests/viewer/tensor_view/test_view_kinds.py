@@ -226,6 +226,7 @@ def test_single_elements_of_a_huge_heat_map_can_be_read(qtbot, panel, huge):
     qtbot.waitUntil(lambda: picture.detail is not None and picture._cell_size(1)[0] > 52)
 
 
+@pytest.mark.long
 def test_another_tensor_takes_the_detail_away(qtbot, panel, chain, huge):
     picture = panel.pane.picture
     picture.zoom_by(30)
@@ -357,6 +358,7 @@ def test_the_keyboard_is_in_the_picture_that_takes_the_place_of_the_table(qtbot,
     qtbot.waitUntil(panel.pane.lines.hasFocus)
 
 
+@pytest.mark.long
 def test_a_cell_is_walked_to_and_stays_in_view_and_current_when_the_picture_gets_finer(qtbot, panel, huge):
     picture = panel.pane.picture
     qtbot.keyClicks(picture, "+" * 20)
@@ -376,6 +378,7 @@ def test_a_cell_is_walked_to_and_stays_in_view_and_current_when_the_picture_gets
     assert picture._rect_of(picture._cell).intersects(at)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("width", "height"), [(640, 160), (420, 180), (1100, 120)])
 def test_nothing_is_cut_off_in_a_low_panel_but_scrolled(qtbot, panel, chain, width, height):
     select(qtbot, panel, put(chain, np.zeros((1, 3, 8, 9, 10), np.float32)))
@@ -462,6 +465,7 @@ def colors_right_of(picture):
     return {seen.pixelColor(x, y).getRgb()[:3] for x in columns for y in range(seen.height())}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 3.0])
 def test_a_legend_tells_the_colour_of_what_is_not_finite(qtbot, panel, chain, bad):
     array = np.arange(400, dtype=np.float32).reshape(20, 20)

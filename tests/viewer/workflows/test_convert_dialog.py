@@ -70,6 +70,7 @@ def test_a_long_outcome_does_not_widen_the_dialog(dialog):
     assert dialog.minimumSizeHint().width() == least
 
 
+@pytest.mark.long
 def test_the_outcome_of_a_choice_that_was_changed_meanwhile_does_not_come(dialog, qtbot, monkeypatch):
     """It came in front of the other one in the list, and could be applied."""
     began, resume = threading.Event(), threading.Event()
@@ -137,6 +138,7 @@ def test_what_cannot_be_done_is_said(dialog, qtbot):
     assert not dialog.ok.isEnabled()
 
 
+@pytest.mark.long
 def test_any_dimension_of_an_input_becomes_free(dialog, qtbot):
     document = dialog.workspace.document
     dialog.free.setText("x:0=rows")
@@ -150,6 +152,7 @@ def test_any_dimension_of_an_input_becomes_free(dialog, qtbot):
     assert builders.value(document, "x").type.shape.dims[0] == "rows"
 
 
+@pytest.mark.long
 def test_an_edit_behind_the_dialog_is_taken_into_account(dialog, qtbot):
     document = dialog.workspace.document
     dialog.strip["doc"].setChecked(True)
@@ -203,6 +206,7 @@ def test_only_the_selection_is_converted(dialog, qtbot):
     assert [n.op_type for n in document.model.graph.nodes].count("Cast") > 1
 
 
+@pytest.mark.long
 def test_another_selection_is_tried_out_anew(dialog, qtbot):
     choose(dialog, "first")
     dialog.renamed["nodes"].setChecked(True)

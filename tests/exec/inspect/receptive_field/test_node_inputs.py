@@ -160,6 +160,7 @@ def test_exactly_the_elements_that_reach_an_output_make_it_nan(case: Case) -> No
                         assert reached == bool(np.isnan(became)), (position, at, index)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("op_type", "domain", "version", "attributes", "inputs", "outputs"),
     [
@@ -226,6 +227,7 @@ def test_what_another_domain_calls_by_the_name_of_an_operator_may_use_everything
             assert [(r.count, r.exact) for r in found] == [(18, False)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("op_type", "version", "attributes", "more"),
     [
@@ -380,6 +382,7 @@ def windows_cases(draw: st.DrawFn) -> Case:
     return op_type, attributes, [numbers(1, 2 * group, *sizes), numbers(2 * group, 2, *kernel), numbers(2 * group)], 1
 
 
+@pytest.mark.long
 @settings(max_examples=examples(150))
 @given(case=windows_cases(), data=st.data())
 def test_what_changes_an_element_of_a_convolution_or_a_pool_is_what_reaches_it(case: Case, data: st.DataObject) -> None:

@@ -128,6 +128,7 @@ def test_a_lone_tensor_needs_no_name():
     assert not model.source.problems
 
 
+@pytest.mark.long
 def test_all_test_models_open_linked_and_without_problems(onnx_models):
     for path in onnx_models:
         model = load(path)
@@ -136,6 +137,7 @@ def test_all_test_models_open_linked_and_without_problems(onnx_models):
         assert not [p for p in model.source.problems if "initializers are not graph inputs" not in p], path
 
 
+@pytest.mark.long
 def test_real_models_open_linked(real_models):
     for path in real_models.files():
         model = load(path)
@@ -349,6 +351,7 @@ def test_functions_have_scopes_of_their_own():
     assert_linked(model)
 
 
+@pytest.mark.long
 def test_a_truncated_file_opens_as_far_as_it_goes(tmp_path):
     weights = helper.make_tensor("w", F, [64], np.arange(64, dtype=np.float32).tobytes(), raw=True)
     nodes = [helper.make_node("Relu", ["x"] if i == 0 else [f"v{i - 1}"], [f"v{i}"], f"n{i}") for i in range(10)]
@@ -504,6 +507,7 @@ def test_opening_imports_no_onnx():
     assert found.stdout.split() == ["False", "False"]
 
 
+@pytest.mark.long
 def test_a_later_import_of_onnx_has_the_same_classes():
     program = (
         "from onnx_workbench.model.io.protobuf import ModelProto; import onnx; "

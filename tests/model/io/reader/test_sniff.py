@@ -73,6 +73,7 @@ def test_each_message_in_each_form_is_reported_and_opens(model, name):
         assert opened.source.proto.SerializeToString() == message.SerializeToString()
 
 
+@pytest.mark.long
 def test_onnx_text_of_each_message_is_reported_and_opens(model):
     for name in ("ModelProto", "GraphProto", "FunctionProto", "NodeProto"):
         text = onnx.printer.to_text(parts(model)[name])

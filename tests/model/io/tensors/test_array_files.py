@@ -44,6 +44,7 @@ def same(a, b):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".pb", ".raw", ".csv"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda k: k.text)
 def test_every_type_comes_back(tmp_path, kind, suffix):

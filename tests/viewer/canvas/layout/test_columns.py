@@ -60,6 +60,7 @@ def test_boxes_do_not_overlap_and_edges_run_past_them(asked: LayoutRequest) -> N
     assert over_nodes(result, asked) == 0
 
 
+@pytest.mark.long
 @given(st.integers(12, 60), st.lists(st.tuples(st.integers(0, 50), st.integers(1, 8)), max_size=6))
 @settings(max_examples=examples(60), deadline=None)
 def test_columns_hold_the_ranks_in_their_order(n: int, skips: list[tuple[int, int]]) -> None:

@@ -100,6 +100,7 @@ def test_a_node_that_loses_its_edges_stays() -> None:
     assert away(after, 10, middle(after, 9)) < 400
 
 
+@pytest.mark.long
 @given(
     st.integers(3, 14),
     st.lists(st.tuples(st.integers(-500, 1500), st.integers(-500, 2500)), min_size=1, max_size=4),

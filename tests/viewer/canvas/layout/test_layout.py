@@ -93,6 +93,7 @@ def acyclic(draw: st.DrawFn) -> LayoutRequest:
     return LayoutRequest(sizes, ends, direction=direction, **ports(draw, sizes, ends, direction))
 
 
+@pytest.mark.long
 @given(acyclic())
 @settings(max_examples=examples(120), deadline=None)
 def test_no_overlap_edges_forward_and_over_no_foreign_node(asked: LayoutRequest) -> None:

@@ -174,6 +174,7 @@ def test_an_edge_against_the_ranks_is_laid_out_anew() -> None:
     assert after.ranks[y] < after.ranks[z]
 
 
+@pytest.mark.long
 def test_without_ids_an_unchanged_graph_stays() -> None:
     sizes, edges, _, _ = graphs.unet(300).arrays()
     before = layout(LayoutRequest(sizes, edges))

@@ -25,6 +25,7 @@ def view(show, qtbot):
     return view
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [(390, 290), (600, 260), (260, 700)])
 def test_it_covers_little_of_a_small_canvas(view, qtbot, size):
     view.resize(*size)
@@ -66,6 +67,7 @@ def put_at_map(view, x, y):
     view.pan_by(at[0] - middle.x(), at[1] - middle.y())
 
 
+@pytest.mark.long
 def test_it_goes_to_a_corner_without_nodes_when_the_view_rests(view, qtbot):
     for _ in range(3):
         put_below_map(view, 100)
@@ -118,6 +120,7 @@ def test_it_comes_anew_in_a_canvas_of_another_size(view, qtbot):
     assert view.rect().contains(view.minimap.geometry())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [1200, 300])
 def test_it_makes_room_for_a_legend_that_comes(view, qtbot, width):
     view.resize(width, 500)

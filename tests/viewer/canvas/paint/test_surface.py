@@ -127,6 +127,7 @@ def test_a_part_of_a_frame_paints_nothing_new_but_asks_for_all_of_one(show, qtbo
     assert view.rect() in frames.areas
 
 
+@pytest.mark.long
 def test_a_panned_frame_is_painted_once_though_the_map_is_painted_too(show, qtbot, monkeypatch):
     view = show(long_chain(2500).model(), 900, 700)
     view.workspace.settings.set(COLUMNS, False)

@@ -209,6 +209,7 @@ def test_the_pill_of_an_output_is_as_wide_as_its_new_type(show, qtbot, small):
     assert wider.width > pill.width
 
 
+@pytest.mark.long
 def test_very_many_pills_have_the_types_that_become_known(show, qtbot):
     """One after the other each was a look at all edges: thousands of them stopped the window for seconds."""
     graphs = Graphs()
