@@ -351,6 +351,16 @@ def test_an_input_that_is_not_given_is_not_that_of_an_earlier_run() -> None:
     assert states(session.run({"x": X, "z": X})) == {"y": "KEPT", "w": "KEPT"}
 
 
+@pytest.mark.parametrize("place", [0, 9_999, 29_999])
+def test_an_input_that_differs_in_one_element_is_another(place: int) -> None:
+    session = Session(parse("g (float[n] x) => (float[n] y) { y = Neg(x) }"))
+    x = np.zeros(30_000, np.float32)
+    session.run({"x": x})
+    x[place] = 1
+    assert session.run({"x": x}).outputs["y"][place] == -1
+    assert states(session.run({"x": x})) == {"y": "KEPT"}
+
+
 def test_a_sparse_input_that_is_written_to_is_another_and_results_are_protected() -> None:
     inputs = [helper.make_sparse_tensor_value_info(name, onnx.TensorProto.FLOAT, [4]) for name in ("x", "y")]
     graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", inputs[:1], inputs[1:])

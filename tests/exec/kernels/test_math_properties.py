@@ -193,6 +193,13 @@ def test_prelu_before_opset_7_has_a_slope_per_channel() -> None:
     assert_same(call("PRelu", [x, slope[1:2]], opset=1), x * 2, rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("slope", [0.25, 1.0, -0.5, 2.0])
+def test_prelu_of_what_is_not_finite(slope: float) -> None:
+    x = np.array([-np.inf, -2, -0.0, 0, 3, np.inf, np.nan], np.float32)
+    expected = np.where(x < 0, np.float32(slope) * x, x)
+    assert_same(call("PRelu", [x, np.array([slope], np.float32)], opset=16), expected, rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 2.0])
 def test_leaky_relu_keeps_infinity(alpha: float) -> None:
     x = np.array([np.inf, 3, -2], np.float32)

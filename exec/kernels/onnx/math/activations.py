@@ -67,6 +67,10 @@ def thresholded_relu_10(x: Array, *, alpha: float = 1.0) -> Array:
 def _prelu(x: Array, slope: Array) -> Array:
     check_one_type(x, slope)
     wide, factor = unidirectional(widen(x), broadcast_shape(x, slope)), widen(slope)
+    if factor.size and factor.min() > 0 and factor.max() <= 1:  # 0 times an infinity is NaN
+        result = np.asarray(np.multiply(wide, factor))
+        np.maximum(wide, result, out=result)
+        return narrow(result, x.dtype)
     negative = np.asarray(np.minimum(wide, 0))
     np.multiply(negative, factor, out=negative)
     result = np.asarray(np.maximum(wide, 0))
