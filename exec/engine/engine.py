@@ -23,7 +23,6 @@ from onnx_workbench.exec.engine.plan import Plan, PlanStep
 from onnx_workbench.exec.engine.plan_state import Code, Kinds, PlanState, Schedule, fill
 from onnx_workbench.exec.engine.snapshot import ModelSnapshot
 from onnx_workbench.exec.engine.stepper import Request, RunOptions, Stepper
-from onnx_workbench.exec.engine.stored_weights import exceed_memory
 from onnx_workbench.exec.errors import LimitError
 from onnx_workbench.exec.inputs.feeds import Feeds, HeldInput
 from onnx_workbench.exec.kernels.shared.scratch import working_bytes
@@ -38,6 +37,9 @@ from onnx_workbench.model.budget import process_budget, value_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.garbage import no_collection
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
+
+#: Limit for the bytes of copies of weights in another layout, which kernels of matrix products keep.
+_LAID_OUT = 1 << 30
 
 #: Plans that are kept, for undo and for other seeds.
 _PLANS = 4
@@ -128,12 +130,14 @@ class Engine:
         schedule = state.schedules.get(targets)
         if self.cache.outlines or (self.cache.entries and targets is not None):
             schedule = None  # values that are not kept need not be computed for those that are
+        absent = _absent_inputs(state.plan, slots)
         if schedule is None:
-            needed, kept = self._needed(state, targets, slots)
+            needed, kept = self._needed(state, targets, absent, slots)
         else:
-            code, kept = self._changed(schedule, _absent_inputs(state.plan, slots), slots)
+            code, kept = self._changed(schedule, absent, slots)
             needed = [one.step for one in code]
-        _refuse_missing(state.plan, needed, slots, snapshot)
+        if absent:
+            _refuse_missing(state.plan, needed, slots, snapshot)
         run = Executor(state, slots, limits=limits, ceiling=max(self.budget, 1), observer=observer)
         stepper = Stepper(self, request, run, kept, kinds, begun, input_bytes)
         self._count_memory(run, input_bytes)
@@ -165,11 +169,14 @@ class Engine:
         run.main.ceiling = max(1, min(self.budget, limits.left - old))
 
     def _plan_within(self, limits: Limits, snapshot: ModelSnapshot, seed: int, fed: frozenset[int]) -> PlanState | str:
-        """Return the plan and its state, or the reason why planning was stopped."""
+        """Return the plan and its state, or the reason why planning was stopped.
+
+        Weights that would take more than three quarters of the memory stay in their file.
+        """
         set_limits(limits)
         try:
             state = self.plan(snapshot, seed, fed)
-            on_demand = exceed_memory(state.weight_bytes, limits.memory)
+            on_demand = state.weight_bytes + min(state.weight_bytes, _LAID_OUT) > limits.memory // 4 * 3
             if on_demand == self.library.reads_on_demand:
                 return state
             self._plans.clear()
@@ -269,10 +276,10 @@ class Engine:
         return code, kept
 
     def _needed(
-        self, state: PlanState, targets: frozenset[int] | None, slots: list[RuntimeValue]
+        self, state: PlanState, targets: frozenset[int] | None, absent: int, slots: list[RuntimeValue]
     ) -> tuple[list[PlanStep], dict[int, CacheEntry | CacheOutline | None]]:
         """Return the steps to run, and by index the cached results of the others (None: a folded constant)."""
-        plan, absent = state.plan, _absent_inputs(state.plan, slots)
+        plan = state.plan
         wanted = _needed_steps(plan, targets)
         needed: list[PlanStep] = []
         kept: dict[int, CacheEntry | CacheOutline | None] = {}
@@ -366,8 +373,6 @@ def _made(feeds: Feeds, memory: int) -> tuple[Feeds, int]:
 
 def _refuse_missing(plan: Plan, needed: Sequence[PlanStep], slots: list[RuntimeValue], snapshot: ModelSnapshot) -> None:
     missing = {s for s in plan.inputs if slots[s] is MISSING and s not in plan.constants}
-    if not missing:
-        return
     used = {s for step in needed for s in step.reads if s in missing} | (missing & set(plan.outputs))
     if used:
         values = dict(zip(plan.inputs, snapshot.graph.inputs, strict=True))

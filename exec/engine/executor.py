@@ -119,7 +119,8 @@ class Executor:
         `expected(n)` gives the seconds that the first n steps and all steps are expected to take, for the progress.
         """
         self._expected = expected  # reset below: it refers to the owner of this, which would be a reference cycle
-        self.subgraphs.begin()
+        if self.plan.bodied:
+            self.subgraphs.begin()
         end = len(self.code) if count is None else min(len(self.code), len(self.stamps) + count)
         set_limits(self.limits)
         self._activate(self.state, self.slots)
@@ -136,15 +137,16 @@ class Executor:
         finally:
             set_limits(None)
             self.state.release()
-            self.subgraphs.end(time.perf_counter() - begun)
+            if self.plan.bodied:
+                self.subgraphs.end(time.perf_counter() - begun)
             if count is None:
                 self.notify()
             self._expected = None
 
     @property
-    def is_flawless(self) -> bool:
-        """Whether it has computed all its steps, and all without a failure."""
-        return len(self.stamps) == len(self.code) and not (self.stopped or self.failures or self.dead)
+    def is_over(self) -> bool:
+        """Whether nothing is left to compute."""
+        return bool(self.stopped) or len(self.stamps) == len(self.code)
 
     def _loop(self, code: Iterator[Code], current: ExecutorPass) -> None:
         """Compute steps of the graph, or of one iteration of a body. Raises the exceptions of kernels."""

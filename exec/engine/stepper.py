@@ -223,7 +223,7 @@ class Stepper:
     @property
     def done(self) -> bool:
         """Whether nothing is left to compute."""
-        return bool(self.run.stopped) or self.next_step is None
+        return self.run.is_over
 
     @property
     def position(self) -> int:
@@ -356,7 +356,8 @@ class Stepper:
             self._postpone_deadline(time.perf_counter() - self._left)
         run, options = self.run, self._options
         run.execute(count, self._expected)
-        if run.is_flawless and options.values is None and options.until is None:
+        is_whole = run.is_over and options.values is None and options.until is None
+        if is_whole and not (run.stopped or run.failures or run.dead):
             self.state.accept(self._kinds)
         self._left = time.perf_counter()
 
@@ -368,13 +369,10 @@ class Stepper:
 
     # -- results ---------------------------------------------------------------------------------------------
 
-    def _memory(self) -> RunMemory:
-        limits, inputs = self.run.limits, self._input_bytes
-        return RunMemory(limits.memory, limits.most_fixed - inputs, inputs, limits.most_working)
-
     def result(self) -> RunResult:
         """Return everything computed so far; may be called repeatedly."""
         run, plan = self.run, self.plan
+        limits, inputs = run.limits, self._input_bytes
         slots, inside = run.slots.copy(), self._record()
         summaries = dict(run.summaries)
         if self.state.library.reads_on_demand:
@@ -387,7 +385,8 @@ class Stepper:
                 outs = plan.steps[index].outs
                 summaries.update({s: k for s, k in zip(outs, kept.summaries, strict=True) if s and k is not None})
         stopped = run.stopped
-        if not stopped and not self.done:
+        is_over = run.is_over
+        if not is_over:
             stopped = f"stopped {self.reason}".rstrip()
         found = RunResult(
             self.state.layout,
@@ -399,14 +398,14 @@ class Stepper:
             seed=self._options.seed,
             seconds=(time.perf_counter() if self._left is None else self._left) - self._begun,
             peak_bytes=max(run.main.peak, run.main.held),
-            memory=self._memory(),
+            memory=RunMemory(limits.memory, limits.most_fixed - inputs, inputs, limits.most_working),
             stopped=stopped,
             notes=plan.notes,
             bodies=inside.values,
             inner=NodeTable.of(inside.nodes) if inside.nodes else NO_NODES,
             iterations=inside.iterations,
         )
-        if self.done:  # while it is paused, its bodies are in use
+        if is_over:  # while it is paused, its bodies are in use
             found.iterate = partial(in_iterations, self._engine, self._request, self.plan)
         return found
 

@@ -25,14 +25,6 @@ if TYPE_CHECKING:
 #: Smaller weights are read once and kept.
 _LEAST_BYTES = 1 << 16
 
-#: Limit for the bytes of copies of weights in another layout, which kernels of matrix products keep.
-_LAID_OUT = 1 << 30
-
-
-def exceed_memory(weight_bytes: int, memory: int) -> bool:
-    """Return whether weights would take more than three quarters of a memory limit and must stay in their file."""
-    return weight_bytes + min(weight_bytes, _LAID_OUT) > memory // 4 * 3
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredWeight:

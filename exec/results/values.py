@@ -37,8 +37,8 @@ def same_value(a: RuntimeValue, b: RuntimeValue) -> bool:
         if not a.size:
             return True
         one, other = _as_words(a), _as_words(b)
-        pieces = (slice(start, start + _PIECE) for start in range(0, len(one), _PIECE))
-        return all(bool((one[piece] == other[piece]).all()) for piece in pieces)
+        starts = range(0, len(one), _PIECE)
+        return all((one[start : start + _PIECE] == other[start : start + _PIECE]).all() for start in starts)
     if isinstance(a, list):
         return isinstance(b, list) and len(a) == len(b) and all(map(same_value, a, b))
     if isinstance(a, dict):
