@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from typing import Any, NamedTuple
@@ -62,25 +62,16 @@ def compile_expansion(
     return compiler.root(graph, imports, frozenset(), environment)
 
 
+@dataclass(slots=True, eq=False)
 class LoweringScope:
     """The slots of the values of one graph, or of one call of a function."""
 
-    __slots__ = ("calls", "context", "environment", "imports", "path", "slots")
-
-    def __init__(
-        self,
-        path: Path,
-        environment: Environment,
-        imports: Mapping[str, int],
-        context: Any,
-        calls: tuple[int, ...] = (),
-    ) -> None:
-        self.path = path
-        self.calls = calls  # ordinals of the nodes of the path
-        self.environment = environment
-        self.imports = imports
-        self.slots: dict[int, int] = {ABSENT: NONE_SLOT}
-        self.context = context  # identifies functions and opsets, on which nodes with bodies depend
+    path: Path
+    environment: Environment
+    imports: Mapping[str, int]
+    context: Any  # identifies functions and opsets, on which nodes with bodies depend
+    calls: tuple[int, ...] = ()  # ordinals of the nodes of the path
+    slots: dict[int, int] = field(default_factory=lambda: {ABSENT: NONE_SLOT})
 
 
 @dataclass(slots=True)
@@ -92,19 +83,12 @@ class _Extent:
 
 
 class Mark(NamedTuple):
-    """What a compiler had collected before the node of the main graph with index `nodes`: numbers of entries."""
+    """What a compiler had collected before the node of the main graph with index `nodes`: see Compiler._collected."""
 
     nodes: int
     size: int
-    steps: int
-    constants: int
-    tokens: int
-    varying: int
-    values: int  # of the main graph
-    scopes: int
-    bodied: int
-    notes: int
     called: int
+    counts: tuple[int, ...]
 
 
 class Compiler:
@@ -182,26 +166,15 @@ class Compiler:
         if not self._marks:
             return
         mark = self._marks.pop()  # set again at that node
-        self.size, self.steps, self._extent.called = mark.size, before.steps[: mark.steps], mark.called
-        self.constants, self.tokens, self.varying, scope.slots = (
-            dict(islice(entries.items(), count))
-            for entries, count in (
-                (before.constants, mark.constants), (before.tokens, mark.tokens), (before.varying, mark.varying),
-                (before.scopes[0].slots, mark.values),
-            )
-        )  # fmt: skip
-        self.scopes = before.scopes[1 : mark.scopes]
-        self.bodied, self.notes = before.bodied[: mark.bodied], before.notes[: mark.notes]
-        self._begin = mark.nodes
+        self._begin, self.size, self._extent.called = mark.nodes, mark.size, mark.called
+        taken = map(_beginning, before._collected(before.scopes[0]), mark.counts)
+        self.steps, self.bodied, self.notes, scopes, self.constants, self.tokens, self.varying, scope.slots = taken
+        self.scopes = scopes[1:]
 
-    def _mark(self, index: int, scope: LoweringScope) -> None:
-        """Set a mark before a node of the main graph."""
-        self._marks.append(
-            Mark(
-                index, self.size, len(self.steps), len(self.constants), len(self.tokens), len(self.varying),
-                len(scope.slots), len(self.scopes), len(self.bodied), len(self.notes), self._extent.called,
-            )
-        )  # fmt: skip
+    def _collected(self, scope: LoweringScope) -> tuple[Any, ...]:
+        """Return the lists and dicts that grow with the nodes of the main graph, whose scope is given."""
+        lists = self.steps, self.bodied, self.notes, self.scopes
+        return *lists, self.constants, self.tokens, self.varying, scope.slots
 
     def body(self, attribute: str, graph: GraphSnapshot, scope: LoweringScope, captured: Mapping[int, int]) -> BodyPlan:
         """Return the plan of a body; `captured` are the values it reads from outer scopes, and their slots there."""
@@ -284,7 +257,8 @@ class Compiler:
             if not index % _INTERVAL:
                 checkpoint()
                 if is_main and not self.undefined:
-                    self._mark(index, scope)
+                    counts = tuple(map(len, self._collected(scope)))
+                    self._marks.append(Mark(index, self.size, self._extent.called, counts))
             if not all(map(is_defined, self._needs(node) if node.attributes else node.inputs)):
                 break
             self.node(node, scope)
@@ -507,6 +481,11 @@ def assumed_opset(domain: str, ir_version: int) -> int:
         if versions:
             return int(max(versions))
     return schemas.newest_opset(domain)
+
+
+def _beginning(entries: Any, count: int) -> Any:
+    """Return the first entries of a list or dict."""
+    return dict(islice(entries.items(), count)) if isinstance(entries, dict) else entries[:count]
 
 
 def _is_stochastic(node: NodeSnapshot) -> bool:

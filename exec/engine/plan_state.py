@@ -30,7 +30,6 @@ from onnx_workbench.exec.values.arrays import RuntimeValue, SparseArray
 from onnx_workbench.exec.values.limits import checkpoint
 from onnx_workbench.exec.values.statistics import nbytes
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.ir.types import Type
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.engine.executor import Executor
@@ -329,32 +328,12 @@ class PlanState:
 class BodyCall:
     """A body as passed to the kernel of its node: see kernels.context.Body."""
 
-    __slots__ = ("_around", "plan", "state")
-
     def __init__(self, plan: BodyPlan, state: PlanState, around: Activation) -> None:
         self.plan = plan
         self.state = state
         self._around = around
-
-    @property
-    def input_names(self) -> tuple[str, ...]:
-        """Names of the formal inputs, in order."""
-        return self.plan.input_names
-
-    @property
-    def output_names(self) -> tuple[str, ...]:
-        """Names of the outputs, in order."""
-        return self.plan.output_names
-
-    @property
-    def input_types(self) -> tuple[Type | None, ...]:
-        """Declared types of the formal inputs."""
-        return self.plan.input_types
-
-    @property
-    def output_types(self) -> tuple[Type | None, ...]:
-        """Declared types of the outputs."""
-        return self.plan.output_types
+        self.input_names, self.output_names = plan.input_names, plan.output_names
+        self.input_types, self.output_types = plan.input_types, plan.output_types
 
     def __call__(self, inputs: Sequence[RuntimeValue]) -> list[RuntimeValue]:
         """Run the body once."""
