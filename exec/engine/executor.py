@@ -25,20 +25,20 @@ from onnx_workbench.exec.engine.bodies import (
     SubgraphStepper,
     inside,
 )
-from onnx_workbench.exec.engine.failures import StepError, failure_of, refuse_large
-from onnx_workbench.exec.engine.input_types import check_types, kind_of
-from onnx_workbench.exec.engine.plan import PlanStep
+from onnx_workbench.exec.engine.input_types import check_types, expected_inputs, kind_of, signature_misfit, unforeseen
+from onnx_workbench.exec.engine.plan import Plan, PlanStep
 from onnx_workbench.exec.engine.plan_state import BodyCall, Code, PlanState
 from onnx_workbench.exec.engine.stored_weights import StoredWeight
-from onnx_workbench.exec.errors import KernelError, LimitError, MemoryLimitError
+from onnx_workbench.exec.errors import KernelError, LimitError, MemoryLimitError, MissingKernelError
 from onnx_workbench.exec.results.columns import Keys
 from onnx_workbench.exec.results.node_table import CODES, Failure, NodeTable, State
 from onnx_workbench.exec.results.slot_map import NONE_SLOT
 from onnx_workbench.exec.results.values import MISSING, distinct_bytes
 from onnx_workbench.exec.values.arrays import RuntimeValue
-from onnx_workbench.exec.values.limits import Limits, set_limits
-from onnx_workbench.exec.values.statistics import Summary, nbytes, summarise
-from onnx_workbench.model.errors import errors_to
+from onnx_workbench.exec.values.limits import Limits, checkpoint, set_limits
+from onnx_workbench.exec.values.numpy_errors import with_lists
+from onnx_workbench.exec.values.statistics import Summary, describe, nbytes, summarise
+from onnx_workbench.model.errors import ModelError, errors_to
 from onnx_workbench.model.progress import SILENT, Cancelled
 
 #: Limit for the bytes of each constant computed at plan time; larger ones are computed in every run.
@@ -52,12 +52,28 @@ TICK = 0.02
 #: first-level cache. With the default of 8192, adding a value to each row takes twice as long.
 _BUFFER = 256
 
+#: Items of a sequence whose types an error names.
+_NAMED_ITEMS = 3
+
+
 #: Returns the seconds that the first n steps, and all steps, are expected to take.
 Estimate = Callable[[int], tuple[float, float]]
 
 Observer = Callable[[NodeTable], None]
 
 T = TypeVar("T")
+
+
+class StepError(Exception):
+    """A step inside a body failed."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+
+
+#: Exceptions whose messages say what was found and expected.
+_MEANT = (KernelError, MissingKernelError, MemoryError, ModelError, StepError)
 
 
 class Executor:
@@ -229,7 +245,7 @@ class Executor:
     def _check_limits(self, now: float, current: ExecutorPass) -> None:
         """Raise Cancelled or LimitError if a limit is exceeded, release memory, notify the observer."""
         self._tick = now + TICK
-        self._check()
+        checkpoint()
         if self.main.held > self.main.ceiling:
             self._release_values(self.main.ceiling * 7 // 8)
         if self.limits.left < 0:
@@ -484,7 +500,7 @@ class Executor:
                 del clocks[begun:]
             limits = self.limits
             if limits.deadline is not None or limits.progress.cancelled:
-                self._check()
+                checkpoint()
         except (Cancelled, StepError, BreakpointHit):
             del clocks[begun:]
             raise
@@ -500,12 +516,6 @@ class Executor:
             msg = f"nothing in the body defines its output {', '.join(names)}; expected a node that does"
             raise KernelError(msg)
         return results
-
-    def _check(self) -> None:
-        self.limits.progress.check()
-        if self._is_past_deadline():
-            msg = "the run reached its time limit"
-            raise LimitError(msg)
 
     def inside(self, steps: Iterable[PlanStep]) -> SubgraphRecord:
         """Return the values this run has computed in the bodies of steps so far. Any thread."""
@@ -537,3 +547,62 @@ def spread(step: PlanStep, slots: list[RuntimeValue], result: Any) -> int:
         slots[slot] = value
         size += value.nbytes if type(value) is np.ndarray else nbytes(value)
     return size
+
+
+# -- failures ----------------------------------------------------------------------------------------------------
+
+
+def failure_of(plan: Plan, step: PlanStep, slots: list[RuntimeValue], error: BaseException) -> Failure:
+    """Return the Failure for an exception of a step."""
+    inner = error.failure if isinstance(error, StepError) else None
+    reason, kind = str(error) or type(error).__name__, type(error).__name__
+    if isinstance(error, Exception) and not isinstance(error, _MEANT):
+        given = [slots[s] for s in step.ins]
+        name = step.node.op_type, step.operation.opset, step.node.domain
+        reason = signature_misfit(*name, given)
+        kind = KernelError.__name__ if reason else kind
+        reason = reason or f"{unforeseen(error, step.operation.attributes)}{expected_inputs(*name)}"
+    return Failure(
+        step.node.node,
+        step.path,
+        step.node.title,
+        step.node.operator,
+        step.operation.opset,
+        tuple(f"{plan.name(v)}: {_described(slots[s])}" for v, s in zip(step.node.inputs, step.ins, strict=False) if s),
+        with_lists(reason),
+        inner.kind if inner is not None else kind,
+        inner,
+    )
+
+
+def _described(value: RuntimeValue) -> str:
+    """Return type and shape of an input; of a sequence also those of its first items."""
+    text = str(describe(value))
+    if not isinstance(value, list) or not value:
+        return text
+    items = ", ".join(str(describe(item)) for item in value[:_NAMED_ITEMS])
+    return f"{text} ({items}{', …' if len(value) > _NAMED_ITEMS else ''})"
+
+
+def refuse_large(step: PlanStep, slots: list[RuntimeValue], most: int) -> None:
+    """Release the outputs of a step and raise LimitError if one takes more than `most` bytes.
+
+    Kernels check results larger than their inputs before they compute them; this catches results as large as an input
+    that is over the limit, and sequences, which grow. Views of an input do not count.
+    """
+    given = [slots[s] for s in step.ins if s]
+    arrays = [value for value in given if isinstance(value, np.ndarray)]
+    for slot in filter(None, step.outs):
+        value = slots[slot]
+        if any(value is known for known in given):
+            continue
+        if isinstance(value, np.ndarray):
+            size = 0 if any(np.may_share_memory(value, known) for known in arrays) else value.nbytes
+        else:
+            size = distinct_bytes([value])
+        if size > most:
+            text = describe(value)
+            for out in filter(None, step.outs):
+                slots[out] = MISSING
+            msg = f"a result of {text} needs {size:,} bytes, over the limit of {most:,} bytes for a tensor"
+            raise LimitError(msg)

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from onnx_workbench.exec.engine.autodiff_region import RegionFinder
 from onnx_workbench.exec.engine.input_types import Kind
 from onnx_workbench.exec.engine.lowering import compile_expansion
 from onnx_workbench.exec.engine.operations import Library, Operation, Prepared
 from onnx_workbench.exec.engine.plan import BodyPlan, Plan, PlanStep
 from onnx_workbench.exec.engine.stored_weights import ReadingCall, StoredWeight
 from onnx_workbench.exec.errors import KernelError, LimitError, MissingKernelError
-from onnx_workbench.exec.kernels.context import Context
+from onnx_workbench.exec.kernels.context import Context, Region, RegionNode
 from onnx_workbench.exec.kernels.registry import KernelFunction
 from onnx_workbench.exec.results.slot_map import NONE_SLOT, SlotMap
 from onnx_workbench.exec.results.values import MISSING
@@ -375,6 +374,77 @@ class Expansion:
         assert context is not None
         graph, imports, environment = expand(self._library, step.node, step.operation, inputs)
         return compile_expansion(self._library, graph, imports, environment, seed=context.seed, label=context.label)
+
+
+class RegionFinder:
+    """Runs the steps between given values and a target again, in the graph that contains the step of a node.
+
+    The Gradient operator differentiates them.
+    """
+
+    def __init__(self, around: Activation, step: PlanStep, library: Library) -> None:
+        self._around = around
+        self._path = step.path
+        self._library = library
+
+    def __call__(self, given: Mapping[str, RuntimeValue], target: str) -> Region:
+        """Run the region that computes `target` from the given values; KernelError names missing values."""
+        state, executor = self._around.state, self._around.executor
+        assert state is not None
+        assert executor is not None
+        plan = state.plan
+        by_name = {plan.name(value): slot for (path, value), slot in plan.slots.items() if path == self._path}
+        names = {slot: name for name, slot in by_name.items()}
+        missing = [name for name in (*given, target) if name not in by_name]
+        if missing:
+            msg = f"the graph has no value named {', '.join(map(repr, missing))}; expected one that it computes"
+            raise KernelError(msg)
+        slots = self._around.slots.copy()
+        fixed = {by_name[name]: value for name, value in given.items()}
+        slots_given = set(fixed)
+        for slot, value in fixed.items():
+            slots[slot] = value
+        steps = self._between(plan, slots, slots_given, by_name[target])
+        for step in steps:
+            executor.run_again(state, step, slots)
+        nodes = [_node(state, step, names) for step in steps]
+        values = {names.get(s, f"#{s}"): slots[s] for step in steps for s in (*step.ins, *step.outs) if s}
+        values.update({name: slots[by_name[name]] for name in (*given, target)})
+        return Region(nodes, values)
+
+    def _between(self, plan: Plan, slots: list[RuntimeValue], given: set[int], target: int) -> list[PlanStep]:
+        """Return the steps from the given slots to the target, in run order; reads the constants they need."""
+        wanted: dict[int, PlanStep] = {}
+        pending = [target]
+        while pending:
+            slot = pending.pop()
+            if slot in given or slot == 0:
+                continue
+            step = plan.producer(slot)
+            if step is None:
+                if slots[slot] is MISSING and slot in plan.constants:
+                    slots[slot] = self._library.constant(plan.constants[slot])
+                if slots[slot] is MISSING:
+                    msg = "a value it depends on is not available; expected it among xs or zs"
+                    raise KernelError(msg)
+            elif step.index not in wanted:
+                wanted[step.index] = step
+                pending.extend(step.reads)
+        return [wanted[index] for index in sorted(wanted)]
+
+
+def _node(state: PlanState, step: PlanStep, names: Mapping[int, str]) -> RegionNode:
+    def name(slot: int) -> str:
+        return names.get(slot, f"#{slot}") if slot else ""
+
+    return RegionNode(
+        step.node.op_type,
+        step.node.domain,
+        step.operation.opset,
+        tuple(name(s) for s in step.ins),
+        tuple(name(s) for s in step.outs),
+        state.attributes(step),
+    )
 
 
 def fill(step: PlanStep, slots: list[RuntimeValue], values: Sequence[RuntimeValue]) -> None:
