@@ -15,7 +15,7 @@ import numpy as np
 
 from onnx_workbench.exec.engine.plan import Plan, PlanStep
 from onnx_workbench.exec.engine.plan_state import Code, PlanState
-from onnx_workbench.exec.results.node_table import Failure, NodeResult, State
+from onnx_workbench.exec.results.node_table import NO_NODES, Failure, NodeResult, NodeTable, State
 from onnx_workbench.exec.results.slot_map import LoopKey, Path
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.exec.values.arrays import RuntimeValue
@@ -98,12 +98,13 @@ class Frame:
 class SubgraphRecord:
     """Values computed in bodies in their last iteration, by path and number, and their nodes.
 
-    `made` are the values that are not constants, which take memory. `iterations`: number of iterations of each loop in
-    its last execution.
+    `frames` are the bodies, each with the numbers of the nodes around it and whether this run computed it. `made` are
+    the values that are not constants, which take memory. `iterations`: number of iterations of each loop in its last
+    execution.
     """
 
     values: dict[Path, dict[int, RuntimeValue]] = field(default_factory=dict)
-    nodes: list[NodeResult] = field(default_factory=list)
+    frames: list[tuple[Frame, Path, State]] = field(default_factory=list)
     made: list[RuntimeValue] = field(default_factory=list)
     iterations: dict[LoopKey, int] = field(default_factory=dict)
 
@@ -125,15 +126,18 @@ class SubgraphRecord:
         """Add the values of other bodies."""
         for path, values in other.values.items():
             self.values.setdefault(path, {}).update(values)
-        self.nodes.extend(other.nodes)
+        self.frames.extend(other.frames)
         self.made.extend(other.made)
         self.iterations.update(other.iterations)
 
     def kept(self) -> SubgraphRecord:
         """Return a copy for a later run that reuses the values."""
-        return SubgraphRecord(
-            self.values, [replace(node, state=State.KEPT) for node in self.nodes], self.made, self.iterations
-        )
+        frames = [(frame, within, State.KEPT) for frame, within, _ in self.frames]
+        return SubgraphRecord(self.values, frames, self.made, self.iterations)
+
+    def nodes(self) -> NodeTable:
+        """Return the nodes of the bodies, once the run is over; in the order of the file, after that of their owner."""
+        return NodeTable.of(node for frame in self.frames for node in _results(*frame)) if self.frames else NO_NODES
 
 
 def inside(steps: Iterable[PlanStep], frames: Mapping[int, Frame], loops: Mapping[int, int]) -> SubgraphRecord:
@@ -161,12 +165,12 @@ def inside(steps: Iterable[PlanStep], frames: Mapping[int, Frame], loops: Mappin
 
 
 def _of_frame(frame: Frame, within: Path) -> SubgraphRecord:
-    found = SubgraphRecord(nodes=list(_results(frame, within)))
+    found = SubgraphRecord(frames=[(frame, within, State.DONE)])
     found.record(frame.plan, frame.current.slots)
     return found
 
 
-def _results(frame: Frame, inside: Path) -> Iterator[NodeResult]:
+def _results(frame: Frame, inside: Path, state: State) -> Iterator[NodeResult]:
     seconds, runs = frame.spent()
     if not runs:
         return
@@ -175,7 +179,7 @@ def _results(frame: Frame, inside: Path) -> Iterator[NodeResult]:
         step = code.step
         size = sum(nbytes(slots[s]) for s in step.outs if s and slots[s] is not MISSING)
         yield NodeResult(
-            step.node.node, step.path, step.node.operator, step.node.title, State.DONE, spent, size,
+            step.node.node, step.path, step.node.operator, step.node.title, state, spent, size,
             runs=runs, inside=inside,
         )  # fmt: skip
 

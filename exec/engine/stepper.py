@@ -22,7 +22,7 @@ from onnx_workbench.exec.engine.snapshot import ModelSnapshot
 from onnx_workbench.exec.engine.stored_weights import StoredWeight, held_constants, just_in_time
 from onnx_workbench.exec.errors import LimitError
 from onnx_workbench.exec.inputs.feeds import Feeds
-from onnx_workbench.exec.results.node_table import CODES, NO_NODES, Failure, NodeTable, State
+from onnx_workbench.exec.results.node_table import CODES, Failure, NodeTable, State
 from onnx_workbench.exec.results.run_result import RunMemory, RunResult
 from onnx_workbench.exec.results.slot_map import Path, ValueKey
 from onnx_workbench.exec.results.values import MISSING
@@ -402,11 +402,13 @@ class Stepper:
             stopped=stopped,
             notes=plan.notes,
             bodies=inside.values,
-            inner=NodeTable.of(inside.nodes) if inside.nodes else NO_NODES,
+            build_inner=inside.nodes,
             iterations=inside.iterations,
         )
         if is_over:  # while it is paused, its bodies are in use
             found.iterate = partial(in_iterations, self._engine, self._request, self.plan)
+        else:
+            _ = found.inner  # made now, as they change
         return found
 
     def _record(self) -> SubgraphRecord:

@@ -121,7 +121,7 @@ class RunResult:
     notes: tuple[str, ...] = ()
     bodies: Mapping[Path, dict[int, RuntimeValue]] = field(default_factory=dict)  # values of the last iteration
     body_summaries: Mapping[ValueKey, Summary] = field(default_factory=dict)
-    inner: NodeTable = NO_NODES  # nodes in bodies, over all iterations
+    build_inner: Callable[[], NodeTable] = lambda: NO_NODES
     iterations: Mapping[LoopKey, int] = field(default_factory=dict)  # of each loop, in its last execution
     iterate: Iterate | None = None
 
@@ -132,6 +132,11 @@ class RunResult:
     def nodes(self) -> NodeTable:
         """Outcome, time and memory of every node of the plan, in run order."""
         return self.build_nodes()
+
+    @cached_property
+    def inner(self) -> NodeTable:
+        """Nodes in bodies, with their times over all iterations."""
+        return self.build_inner()
 
     @cached_property
     def failures(self) -> list[Failure]:
@@ -173,7 +178,7 @@ class RunResult:
 
     def fill_caches(self) -> RunResult:
         """Fill all lazy caches and return itself, so that another thread, which must not wait, finds them filled."""
-        _ = self.failures, self.counts, self.computed_bytes, self.failed, self.calls_of
+        _ = self.failures, self.inner, self.counts, self.computed_bytes, self.failed, self.calls_of
         nothing = 0
         _ = self.nodes[:1], self.by_node.find(nothing), self.layout.slots.get(((), nothing))  # sorts
         return self

@@ -406,7 +406,7 @@ class RemoteStepper:
             state=snapshot.state,
             bodies=_missing(tables.bodies),
             body_summaries=tables.bodies,
-            inner=replace(tables.inner, label=tables.inner_labels.__getitem__),
+            build_inner=lambda: replace(tables.inner, label=tables.inner_labels.__getitem__),
             iterations=tables.iterations,
         )
 

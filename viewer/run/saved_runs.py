@@ -173,7 +173,9 @@ def _result(
     outputs = tuple([slots.get(((), v.id), 0) for v in workspace.runs.inputs.graph.outputs])
     layout = SlotMap(slots, outputs, workspace.runs.session.snapshots.names, Steps.of(steps))
     state, table = workspace.document.current.id, NodeTable.of(nodes)
-    return RunResult(layout, contents, lambda: table, state=state, bodies=bodies, inner=NodeTable.of(inner))
+    return RunResult(
+        layout, contents, lambda: table, state=state, bodies=bodies, build_inner=lambda: NodeTable.of(inner)
+    )
 
 
 def _producer(value: Value | None) -> Node | None:
