@@ -64,6 +64,18 @@ def test_the_first_run_opens_its_panels_and_shows_an_output(window, qtbot, net):
     assert workspace.selection.items == (workspace.model.graph.outputs[0],)
 
 
+def test_a_run_leaves_the_view_where_it_is(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    canvas = window.tab.canvas
+    canvas.show_beginning(4.0)
+    position = canvas.viewport.position
+    output = canvas.scene.bounds_of(canvas.scene.drawing.boxes_for(workspace.model.graph.outputs[0]))
+    assert canvas.viewport.area[3] < output[1], "the output is out of view"
+    for action in ("run.run", "run.fresh"):
+        run(qtbot, workspace, action)
+        assert canvas.viewport.position == position
+
+
 @pytest.mark.long
 def test_the_first_run_keeps_what_is_selected(window, qtbot, net):
     workspace = opened(window, qtbot, net)
