@@ -1,10 +1,11 @@
 """Random models that are valid by construction: a seed gives one, typed and shaped, of any operator set.
 
-A `Builder` holds the values in scope; operators (tests/fuzz/operators.py) draw their inputs from it and add nodes.
+A `Builder` holds the values in scope; operators (tests/fuzz/operators/) draw their inputs from it and add nodes.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -284,6 +285,34 @@ def broadcast(a: Dims, b: Dims) -> Dims | None:
     return tuple(found)
 
 
+def product(dims: Dims) -> Dim:
+    """The formula of a product."""
+    number = math.prod(d for d in dims if isinstance(d, int))
+    names = [d for d in dims if isinstance(d, str)]
+    if not names or not number:
+        return number
+    return "*".join([*names, *([str(number)] if number != 1 else [])])
+
+
+def total(parts: list[Dim]) -> Dim:
+    names = [d for d in parts if isinstance(d, str)]
+    number = sum(d for d in parts if isinstance(d, int))
+    return number if not names else f"({'+'.join([*names, *([str(number)] if number else [])])})"
+
+
+def axis_of(g: Builder, x: Value, since: int = 11) -> tuple[int, int]:
+    """An axis, and as the attribute says it: counted from the end where the version knows that."""
+    if not x.rank:
+        raise Impossible
+    axis = g.rng.randrange(x.rank)
+    return axis, axis - x.rank if g.opset >= since and g.chance(0.4) else axis
+
+
+def is_doubtful(v: Value) -> bool:
+    """Whether an axis may be empty although no symbol is."""
+    return any(isinstance(d, str) and ("?" in d or "//" in d) for d in v.dims)
+
+
 def array_of(rng: random.Random, kind: int, shape: tuple[int, ...]) -> np.ndarray:
     """Small numbers of few bits, of which sums and products are exact."""
     draws = np.random.default_rng(rng.getrandbits(32))
@@ -328,7 +357,7 @@ def ir_version(opset: int) -> int:
 
 def random_model(seed: int | str, *, nodes: int | None = None, opset: int | None = None) -> onnx.ModelProto:
     """A model of 4 to 30 nodes."""
-    from tests.fuzz.operators import draw_node
+    from tests.fuzz.operators.registry import draw_node
 
     rng = random.Random(seed)
     opset = rng.randint(OLDEST, NEWEST) if opset is None else opset

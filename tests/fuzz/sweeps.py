@@ -23,7 +23,7 @@ from onnx_workbench.model.schemas import registry as schemas
 from onnx_workbench.model.schemas.schema import AttributeSchema
 from tests.exec.test_backend_suite import node_cases, runtime_value
 from tests.fuzz.generator import NEWEST, OLDEST, Builder, dtype_of, finished
-from tests.fuzz.operators import OPERATORS, apply, usable
+from tests.fuzz.operators.registry import all_operators, apply, usable
 from tests.fuzz.oracles import ORT, Case, changes_precision, difference, feeds_of, run
 from tests.fuzz.shrinker import as_text
 
@@ -80,7 +80,7 @@ def sweep(seed: int | str, numbers: Iterable[int]) -> Iterator[Finding]:
 def drawn_case(rng: random.Random) -> tuple[onnx.ModelProto, dict[str, Any]] | None:
     """A model of one operator as the generator draws it."""
     builder = Builder(rng, rng.randint(OLDEST, NEWEST))
-    operator = rng.choice([o for o in OPERATORS if usable(builder, o) and not o.nests])
+    operator = rng.choice([o for o in all_operators() if usable(builder, o) and not o.nests])
     if not apply(builder, operator):
         return None
     proto = finished(builder)
