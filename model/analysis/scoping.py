@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 
 from onnx_workbench.model.ir.graph import Function, Graph, Node, TrainingInfo, Value
 from onnx_workbench.model.ir.name_index import NameIndex, ancestor_in, comes_before
@@ -195,6 +195,34 @@ def nodes_downstream(nodes: Iterable[Node]) -> set[Node]:
                     reach(user.owner)
         if node.graph is not None and isinstance(node.graph.owner, Node):
             reach(node.graph.owner)
+    return found
+
+
+def users_in(value: Value | None, graph: Graph | None) -> Iterator[Node]:
+    """Yield the nodes of a graph that use a value, themselves or in a subgraph."""
+    for user, _ in () if value is None else value.uses:
+        place: Node | Graph | None = user
+        while place is not None and not (isinstance(place, Node) and place.graph is graph):
+            home = place.graph if isinstance(place, Node) else place
+            place = home.owner if home is not None and isinstance(home.owner, Node) else None
+        if isinstance(place, Node):
+            yield place
+
+
+def followers_before(last: Node, nodes: Collection[Node]) -> set[Node]:
+    """Return the nodes that use what `nodes` of a sorted graph compute, at any distance, and come before `last`.
+
+    The cost is that of the nodes between the first and the last one.
+    """
+    graph = last.graph
+    assert graph is not None
+    end, found, pending = graph.nodes.place(last), set[Node](), list(nodes)
+    while pending:
+        for value in pending.pop().outputs:
+            for user in users_in(value, graph):
+                if user not in found and user not in nodes and graph.nodes.place(user) < end:
+                    found.add(user)
+                    pending.append(user)
     return found
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.call_graph import Operator, callers_of, expanded_sizes
@@ -18,7 +17,8 @@ from onnx_workbench.model.analysis.scoping import (
 )
 from onnx_workbench.model.analysis.topology import outer_values
 from onnx_workbench.model.edits.fresh_names import FreshNames
-from onnx_workbench.model.edits.nodes import drop_unused_constants, import_operators, is_constant
+from onnx_workbench.model.edits.inlining import insert_body, take_out
+from onnx_workbench.model.edits.nodes import drop_unused_constants, is_constant
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.clone import Cloner
 from onnx_workbench.model.history.document import Transaction
@@ -132,11 +132,7 @@ def call_instead(
     The call takes the position of the last node; earlier users of its outputs must be moved by the caller.
     """
     _import(edit, graph.importer, function.domain)
-    after = max(nodes, key=graph.nodes.place).next
-    given = set(outputs)
-    for node in nodes:
-        edit.do(RemoveNode(node))
-        edit.do(SetOutputs(node, tuple(None if v in given else v for v in node.outputs)))
+    after = take_out(edit, graph, nodes, outputs)
     name = unique_name(function.name, node_names(graph))
     passed = {name: Attribute(name, kind, None, reference=name) for name, kind in _references(function.body).items()}
     call = Node(function.name, tuple(inputs), tuple(outputs), name=name, domain=function.domain, attributes=passed)
@@ -359,46 +355,7 @@ def replace_by_body(edit: Transaction, graph: Graph, call: Node, function: Funct
     names.reserve(graph, (value.name for value in outputs if value is not None))
     edit.do(RemoveNode(call))
     edit.do(SetOutputs(call, tuple(None for _ in outputs)))
-    values: dict[Value, Value | None] = dict(
-        zip(function.body.inputs, (*call.inputs, *([None] * len(function.body.inputs))), strict=False)
-    )
-    passed_through = []
-    for formal, actual in zip(function.body.outputs, outputs, strict=False):
-        if actual is None:
-            continue
-        if formal in values:
-            passed_through.append((formal, actual))
-        else:
-            values[formal] = actual
-    cloner = Cloner(
-        values,
-        rename=lambda name: names.value(graph, name),
-        rename_node=lambda name: names.node(graph, f"{call.title}/{name}") if name else "",
-        substitute=_substitution(function, call),
-    )
-    for value in function.body.values():
-        if value not in values and not value.is_defined:
-            cloner.value(value)  # an undefined name becomes a new undefined value
-    copies = cloner.nodes(function.body.nodes)
-    if passed_through:
-        import_operators(edit, graph)
-    copies += [
-        Node("Identity", (values[formal],), (actual,), name=names.node(graph, f"{call.title}/Identity"))
-        for formal, actual in passed_through
-    ]
-    for copy in copies:
-        edit.do(InsertNode(graph, copy, before))
-    return copies
-
-
-def _substitution(function: Function, call: Node) -> Callable[[Attribute], Attribute | None]:
-    given: Mapping[str, Attribute] = {a.name: a for a in function.attribute_defaults} | dict(call.attributes)
-
-    def substitute(attribute: Attribute) -> Attribute | None:
-        actual = given.get(attribute.reference)
-        return None if actual is None else replace(actual, name=attribute.name, source=None)
-
-    return substitute
+    return insert_body(edit, graph, call, outputs, function, before, names)
 
 
 def _reconcile_opsets(edit: Transaction, graph: Graph, function: Function, call: Node) -> None:

@@ -94,10 +94,13 @@ def _signature(edit: Transaction, graph: Graph, op_type: str, domain: str) -> sc
     return schemas.find(op_type, graph.opset_imports.get(domain, 1), domain)
 
 
-def import_operators(edit: Transaction, graph: Graph) -> None:
-    """Import ai.onnx for nodes that are added to a model of other domains: a version that most programs read."""
-    if "" not in graph.opset_imports:
-        _import(edit, graph, "", _WIDELY_READ)
+def import_operators(edit: Transaction, graph: Graph, domain: str = "", version: int = _WIDELY_READ) -> None:
+    """Import a domain for nodes that are added to a model of other ones: of ai.onnx a version that most programs read.
+
+    A version that the graph has already stays.
+    """
+    if domain not in graph.opset_imports:
+        _import(edit, graph, domain, version)
 
 
 def _import(edit: Transaction, graph: Graph, domain: str, version: int) -> None:

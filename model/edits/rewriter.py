@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.analysis.constants import ProtectedValues
-from onnx_workbench.model.analysis.scoping import dependencies
+from onnx_workbench.model.analysis.scoping import dependencies, followers_before
 from onnx_workbench.model.edits.fresh_names import FreshNames
 from onnx_workbench.model.edits.initializers import INITIALIZERS_ALONE_SINCE
+from onnx_workbench.model.edits.inlining import insert_body, take_out
 from onnx_workbench.model.edits.nodes import import_operators
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import (
@@ -133,6 +134,36 @@ class GraphRewriter:
         """Replace a node by one that makes its first output; it is named like `like`, by default like the old one."""
         self.add_like(like or node, op_type, inputs, attributes, before=node, outputs=node.outputs[:1])
         self.collect([node])
+
+    def replace_nodes(
+        self,
+        nodes: Sequence[Node],
+        function: Function,
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        attributes: Mapping[str, Attribute],
+    ) -> list[Node]:
+        """Replace nodes of a graph by those of an equivalent function, whose opsets the graph imports.
+
+        The new nodes take the position of the last one; nodes before it that use the outputs move behind it.
+        """
+        graph = nodes[0].graph
+        assert graph is not None
+        last = max(nodes, key=graph.nodes.place)
+        moved = sorted(followers_before(last, set(nodes)), key=graph.nodes.place)
+        for node in nodes:
+            self._observer.node_removed(node)
+        following = take_out(self.edit, graph, nodes, outputs)
+        call = Node(
+            function.name, tuple(inputs), tuple(outputs), name=last.name or function.name, attributes=attributes
+        )
+        copies = insert_body(self.edit, graph, call, outputs, function, following, self.names)
+        for node in moved:
+            self.edit.do(RemoveNode(node))
+            self.edit.do(InsertNode(graph, node, following))
+        for node in copies:
+            self._observer.node_added(node)
+        return copies
 
     def cast(self, value: Value, element_type: ElementType, graph: Graph) -> Value:
         """Return a value cast to another element type, by a new Cast behind its producer.

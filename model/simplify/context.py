@@ -45,6 +45,7 @@ class MatchContext(RewriteObserver):
         self.refusals: dict[tuple[str, str, Node | Value], PassRefusal] = {}
         self.growth = 0  # bytes by which folding has enlarged the constants so far
         self.made: set[Node] = set()  # nodes created by passes
+        self.made_by: dict[str, set[Node]] = {}  # those of a rule, by its name
         self._waiting = {identifier: list(chosen) for identifier, chosen in self.options.only.items()}
         self.constants = Constants(model, self.options.work_limit)
         self.protected = self.constants.protected

@@ -157,6 +157,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         rename_value(edit, document.model.graph.inputs[0], "picture")
     (tmp_path / "changes.jsonl").write_text(edit_script.export(document), encoding="utf-8")
     Image.new("L", (28, 28), 90).save(tmp_path / "digit.png")
+    (tmp_path / "rules.txt").write_text(*blocks(DOCS / "how-to" / "rewrite.md", "text"), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

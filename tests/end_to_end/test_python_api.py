@@ -22,8 +22,8 @@ REPOSITORY = Path(__file__).parents[2]
 SAMPLE = REPOSITORY / "resources" / "sample" / "digits.onnx"
 
 FUNCTIONS = [
-    "check", "compare", "convert", "diff", "extract", "infer", "load", "merge", "render", "save", "show", "simplify",
-    "split", "statistics",
+    "check", "compare", "convert", "diff", "extract", "find", "infer", "load", "merge", "render", "rewrite", "save",
+    "show", "simplify", "split", "statistics",
 ]  # fmt: skip
 
 
@@ -125,7 +125,7 @@ def test_each_decorator_says_what_it_does_and_its_example_holds(name, tmp_path):
 
 
 INTERNAL = {"raw_codecs", "raw_entries", "raw_fields", "raw_paths", "unknown_fields", "tensors",
-            "function_attributes"}  # fmt: skip
+            "function_attributes", "inlining"}  # fmt: skip
 
 
 def test_edits_has_every_edit_function():

@@ -12,9 +12,10 @@ from dataclasses import asdict
 from onnx_workbench import api
 from onnx_workbench.api import Simplified
 from onnx_workbench.exec.transform.simplify import refusal_counts, size_table
-from onnx_workbench.model.ir.graph import Node
+from onnx_workbench.model.ir.graph import Model, Node
 from onnx_workbench.model.simplify.pass_list import all_passes
 from onnx_workbench.model.simplify.pipeline import ModelFigures
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.cli.arguments import add_check_arguments, natural
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
 from onnx_workbench.viewer.cli.output import add_output_arguments, print_agreement, write_model
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", metavar="PASS,…", help="run only these passes")
     parser.add_argument("--skip", metavar="PASS,…", default="", help="do not run these passes")
     parser.add_argument("--also", metavar="PASS,…", default="", help="also run these passes, which are off by default")
+    parser.add_argument("--rules", metavar="FILE", help="also apply the rules of a file, as rewrite does")
     add_nodes_argument(parser, "simplify only these")
     add_check_arguments(parser, runs=3)
     parser.add_argument(
@@ -58,10 +60,15 @@ def run(options: argparse.Namespace) -> int:
     with progress("Simplifying") as running:
         simplified = api.simplify(
             model, only=_listed(options.only) if options.only else None, skip=_listed(options.skip),
-            also=_listed(options.also), nodes=chosen_nodes(options.nodes, model),
+            also=_listed(options.also), nodes=chosen_nodes(options.nodes, model), rules=options.rules,
             tensor_limit=options.tensor_limit << 10, growth_limit=options.growth_limit << 10, checks=options.check,
             progress=running,
         )  # fmt: skip
+    return write_simplified(model, simplified, options)
+
+
+def write_simplified(model: Model, simplified: Simplified, options: argparse.Namespace) -> int:
+    """Write the model unless it was left as it was, and print what was done; returns the exit status."""
     if simplified.is_applied:
         write_model(model, options)
     if options.json:
@@ -102,7 +109,8 @@ def _print(simplified: Simplified) -> None:
     report = simplified.report
     titles = {p.id: p.title for p in all_passes()}
     for identifier, count in report.applied.items():
-        print(f"{count:6}  {titles[identifier]}  ({identifier})")
+        name = display(identifier, 60)
+        print(f"{count:6}  {titles[identifier]}  ({name})" if identifier in titles else f"{count:6}  {name}")
     if report.applied:
         print()
     print_table(size_table(report))

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from onnx_workbench.model.inference.infer import InferredTypes
     from onnx_workbench.model.io.writer.save import Saved
     from onnx_workbench.model.ir.tensors import Tensor
+    from onnx_workbench.model.simplify.passes import Pass, SimplifyOptions
+    from onnx_workbench.model.simplify.pattern_rules import Rule
     from onnx_workbench.model.simplify.pipeline import SimplifyReport
 
 StrPath = str | os.PathLike[str]
@@ -208,6 +210,7 @@ def simplify(
     skip: Iterable[str] = (),
     also: Iterable[str] = (),
     nodes: Collection[Node] | None = None,
+    rules: StrPath | bytes | None = None,
     tensor_limit: int = 1 << 20,
     growth_limit: int = 1 << 20,
     checks: int = 3,
@@ -216,7 +219,8 @@ def simplify(
     """Fold constants, remove what does nothing, fuse what operators can do in one. Inputs and outputs stay.
 
     Passes are named as in ``onnx-workbench simplify --help``: those that are on by default, or `only` some, without
-    `skip`, and with `also`. With `nodes` they change nothing else. No folded tensor may be larger by more than
+    `skip`, and with `also`. The `rules` of a file, as for `rewrite`, run after them. With `nodes` they change nothing
+    else. No folded tensor may be larger by more than
     `tensor_limit` bytes, nor all of them by `growth_limit`. Outputs are compared with those before on so many random
     inputs (`checks`); where they differ, the interface does, or ONNX Runtime, where it is installed, or onnx.checker do
     not accept the result any more, the model stays as it was and `is_applied` is false. `agreement` says what could not
@@ -232,9 +236,6 @@ def simplify(
     >>> simplified.is_applied, simplified.report.after.nodes < simplified.report.before.nodes
     (True, True)
     """
-    from onnx_workbench.exec.inspect.self_check import require_defined
-    from onnx_workbench.exec.transform.simplify import Simplification
-    from onnx_workbench.model.history.working_copy import WorkingCopy
     from onnx_workbench.model.simplify.pass_list import default_passes
     from onnx_workbench.model.simplify.passes import SimplifyOptions
     from onnx_workbench.model.simplify.pipeline import chosen_passes
@@ -246,20 +247,134 @@ def simplify(
         passes = chosen_passes((wanted | set(also)) - skipped)
     except KeyError as error:
         raise ModelError(f"There is no pass {error.args[0]!r}", "See onnx-workbench simplify --help.") from None
-    document = as_document(model)
+    if rules is not None:
+        passes = (*passes, *(rule.as_pass() for rule in _rules(rules, progress)))
+    options = SimplifyOptions(tensor_limit=tensor_limit, growth_limit=growth_limit)
+    return _run_passes(as_document(model), passes, options, nodes, checks, progress)
+
+
+def _run_passes(
+    document: Document,
+    passes: Sequence[Pass],
+    options: SimplifyOptions,
+    nodes: Collection[Node] | None,
+    checks: int,
+    progress: Progress,
+) -> Simplified:
+    """Run passes on a copy, compare it, and apply what they did unless outputs differ."""
+    from onnx_workbench.exec.inspect.self_check import require_defined
+    from onnx_workbench.exec.transform.simplify import Simplification
+    from onnx_workbench.model.history.working_copy import WorkingCopy
+
     if checks:
         require_defined(document.model)
     work = Simplification(WorkingCopy(document.model, progress))
-    options = SimplifyOptions(
-        tensor_limit=tensor_limit,
-        growth_limit=growth_limit,
-        nodes=None if nodes is None else work.copy.copies(nodes),
-    )
+    options = replace(options, nodes=None if nodes is None else work.copy.copies(nodes))
     outcome = work.run(passes, options=options, checks=checks, progress=progress)
     is_applied = outcome.agreement.agrees is not False
     if is_applied:
         outcome.apply(document)
     return Simplified(outcome.report, outcome.agreement, is_applied)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPattern:
+    """The places of a pattern: the nodes of each, in the order of the pattern's nodes.
+
+    No two share a node; `overlapping` counts the places that were left out because they do.
+    """
+
+    places: list[tuple[Node, ...]]
+    overlapping: int
+
+
+def find(
+    model: Model | Document | StrPath | bytes, pattern: StrPath | bytes, *, progress: Progress = SILENT
+) -> dict[str, FoundPattern]:
+    """Find the places where a model computes what a pattern does, for each pattern of a file, by its name.
+
+    `pattern` is a path or the text itself as bytes: functions in ONNX text named ``pattern``, each in a domain of its
+    own, which names it. Inputs stand for any values, constants must be equal, and so must attributes, where one that is
+    left out is the default; ``alpha: float = @alpha`` is any. Subgraphs and functions of the model are searched too.
+
+    ModelError: the text is not valid, or a pattern cannot be searched for.
+
+    >>> import onnx_workbench as ow
+    >>> text = '''<domain: "active", opset_import: ["" : 18]> pattern (x, w) => (y) { a = Conv (x, w) y = Relu (a) }'''
+    >>> len(ow.find(ow.load(sample), text.encode())["active"].places)
+    0
+    """
+    from onnx_workbench.model.analysis.value_types import declared_type
+    from onnx_workbench.model.inference.infer import infer as infer_types
+    from onnx_workbench.model.simplify.pattern_matching import find as search
+    from onnx_workbench.model.simplify.pattern_rules import patterns_in
+
+    patterns = patterns_in(_text_of(pattern), progress)
+    read = model_of(model)
+    is_typed = any(value.type is not None for one in patterns.values() for value in one.function.body.values())
+    type_of = infer_types(read, progress=progress).type_of if is_typed else declared_type
+    found = {name: search(one, read, type_of, progress=progress) for name, one in patterns.items()}
+    return {
+        name: FoundPattern([place.of(patterns[name]) for place in places], overlapping)
+        for name, (places, overlapping) in found.items()
+    }
+
+
+def rewrite(
+    model: Model | Document,
+    rules: StrPath | bytes,
+    *,
+    nodes: Collection[Node] | None = None,
+    checks: int = 3,
+    progress: Progress = SILENT,
+) -> Simplified:
+    """Replace every place where a model computes what the pattern of a rule does by its replacement.
+
+    `rules` is a path or the text itself as bytes: for each rule two functions in ONNX text of one domain, which names
+    it, ``pattern`` and ``replacement``, with the same inputs, outputs and attributes. See `find` for what a pattern
+    means. Rules are applied in their order, and again while they find something; none to what it made itself, unless it
+    makes the model smaller. Everything else is as for `simplify`: `checks`, `nodes` and the result.
+
+    ModelError: the text is not valid, or a rule cannot be applied; with `checks`, a value is defined by nothing.
+
+    >>> import onnx_workbench as ow
+    >>> text = '''
+    ... <domain: "twice", opset_import: ["" : 18]> pattern (x) => (y) { a = Relu (x) y = Relu (a) }
+    ... <domain: "twice", opset_import: ["" : 18]> replacement (x) => (y) { y = Relu (x) }'''
+    >>> ow.rewrite(ow.load(sample), text.encode()).report.applied
+    {}
+    """
+    from onnx_workbench.model.simplify.passes import SimplifyOptions
+
+    passes = [rule.as_pass() for rule in _rules(rules, progress)]
+    return _run_passes(as_document(model), passes, SimplifyOptions(), nodes, checks, progress)
+
+
+def _rules(source: StrPath | bytes, progress: Progress) -> list[Rule]:
+    from onnx_workbench.model.simplify.pass_list import all_passes
+    from onnx_workbench.model.simplify.pattern_rules import rules_in
+
+    rules = rules_in(_text_of(source), progress)
+    taken = {one.id for one in all_passes()}
+    for rule in rules:
+        if rule.name in taken:
+            raise ModelError(f"The rule {rule.name} is not valid", "There is a pass of this name; choose another.")
+    return rules
+
+
+def _text_of(source: StrPath | bytes) -> bytes:
+    """The bytes of a file of rules, or these bytes themselves; no more than rules may have."""
+    from onnx_workbench.model.simplify.pattern_rules import LONGEST
+
+    if isinstance(source, (bytes, bytearray)):
+        return bytes(source)
+    if not isinstance(source, (str, os.PathLike)):
+        raise TypeError(f"{source!r:.200} is no file of rules; expected a path, or the text as bytes")
+    try:
+        with Path(source).open("rb") as file:
+            return file.read(LONGEST + 1)
+    except OSError as error:
+        raise ModelError(f"{Path(source).name} cannot be read", error.strerror or str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
