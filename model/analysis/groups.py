@@ -14,7 +14,7 @@ import numpy as np
 from onnx_workbench.model.analysis.adjacency import Adjacency, adjacency_of
 from onnx_workbench.model.analysis.convex_scopes import convex_paths
 from onnx_workbench.model.analysis.folded_nodes import find_folded_nodes
-from onnx_workbench.model.analysis.name_scopes import Path, ScopeTree, common_path, scope_paths, tree_of
+from onnx_workbench.model.analysis.name_scopes import Path, ScopeTree, common_path, is_constant, scope_paths, tree_of
 from onnx_workbench.model.analysis.repeated_blocks import blocks_of
 from onnx_workbench.model.analysis.stacks import stack_repeats
 from onnx_workbench.model.ir.graph import Graph, Node
@@ -117,21 +117,17 @@ def convex_tree(
         return tree_of(graph, paths, progress)
     wiring = adjacency_of(graph, progress)
     users = np.repeat(np.arange(len(wiring.nodes)), np.diff(wiring.starts))
-    is_constant = np.array([_is_constant(node) for node in progress.paced(wiring.nodes)])
+    constant = np.array([is_constant(node) for node in progress.paced(wiring.nodes)])
     wired = wiring.makers >= 0
-    wired[wired] = ~is_constant[wiring.makers[wired]]
+    wired[wired] = ~constant[wiring.makers[wired]]
     found = convex_paths([paths[node] for node in wiring.nodes], wiring.makers[wired], users[wired], progress)
     placed = dict(zip(wiring.nodes, found, strict=True))
-    for number in progress.paced(np.flatnonzero(is_constant).tolist()):
+    for number in progress.paced(np.flatnonzero(constant).tolist()):
         uses = wiring.users[wiring.use_starts[number] : wiring.use_starts[number + 1]].tolist()
         placed[wiring.nodes[number]] = common_path([found[user] if user >= 0 else () for user in uses])
     tree = tree_of(graph, placed, progress)
     stack_repeats(tree, progress, stacks)
     return tree
-
-
-def _is_constant(node: Node) -> bool:
-    return node.op_type == "Constant" and not node.domain and not any(node.inputs)
 
 
 def _inside(wiring: Adjacency, kind: _Kind, progress: Progress) -> list[_Kind]:

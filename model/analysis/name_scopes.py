@@ -77,6 +77,11 @@ class ScopeTree:
         return next((scope for scope in self.root.walk() if scope.path == path and scope is not self.root), None)
 
 
+def is_constant(node: Node) -> bool:
+    """Return whether a node is a plain Constant, which has no place of its own in a graph."""
+    return node.op_type == "Constant" and not node.domain and not any(node.inputs)
+
+
 def known_stacks(tree: ScopeTree) -> dict[Path, Path]:
     """Return the stack of each scope in one, for `stack_repeats`."""
     return {layer.path: stack.path for stack in tree.root.walk() if stack.is_stack for layer in stack.children}

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, insort_left
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
 from PySide6.QtCore import QModelIndex, QObject, Qt, Signal
 from shiboken6 import isValid
 
-from onnx_workbench.model.analysis.name_scopes import Path, Scope, scope_path
+from onnx_workbench.model.analysis.name_scopes import Path, Scope, is_constant, scope_path
 from onnx_workbench.model.ir.graph import Graph, Model, Node
 from onnx_workbench.model.ir.name_index import comes_before
 from onnx_workbench.viewer.core.grouping import Grouping
 from onnx_workbench.viewer.style.icons import dot, icon
 from onnx_workbench.viewer.style.theme import categories, node_category, theme
 from onnx_workbench.viewer.style.tooltips import for_role
-from onnx_workbench.viewer.tables.outline_rows import OutlineRow, Stretch
+from onnx_workbench.viewer.tables.outline_rows import Constants, OutlineRow, Stretch
 from onnx_workbench.viewer.tables.tree_model import Index, TreeModel
 from onnx_workbench.viewer.tables.two_tone import TextsRole
 
@@ -163,11 +164,18 @@ class OutlineModel(TreeModel):
     def _remove_moved(self, row: OutlineRow, node: Node) -> bool:
         """Remove a node that is elsewhere now from the branch of a graph; return whether it was there."""
         scope = self._holder(row, node)
-        if scope is None or _is_in_order(scope, node):
+        if scope is None or (_is_in_order(scope, node) and self._is_among_its_kind(row, scope, node)):
             return False
         scope.nodes.remove(node)
         self._remove_node(row, scope, node)
         return True
+
+    def _is_among_its_kind(self, row: OutlineRow, scope: Scope, node: Node) -> bool:
+        """Return whether a node is among the constants as it should, which its operator decides."""
+        around = self._row_of_scope(row, scope)
+        if around is None or around.children is None:
+            return True
+        return any(isinstance(one.subject, Constants) for one in around.down_to(node)) == is_constant(node)
 
     def _add_to_branch(self, row: OutlineRow, node: Node) -> None:
         """Insert a node into the branch of its graph."""
@@ -243,17 +251,18 @@ class OutlineModel(TreeModel):
             scope = scope.parent
 
     def _remove(self, row: OutlineRow | None, subject: Node | Scope) -> None:
-        """Remove the row of an object, and its stretch when nothing else is in it."""
-        above = row.above(subject) if row is not None else None
-        if row is None or above is None:
+        """Remove the row of an object, and its stretches when nothing else is in them."""
+        if row is None:
             return
-        gone = above.child(subject)
-        if isinstance(above.subject, Stretch) and row.stretches is not None:
-            del row.stretches[subject]
-            row.stretches = row.stretches or None
-            if above.subject.subjects == [subject]:
-                gone = above
-            above.subject.subjects.remove(subject)
+        rows = row.down_to(subject)
+        gone = rows[-1].child(subject)
+        for outer, inner in reversed([*pairwise(rows)]):
+            assert isinstance(inner.subject, Stretch)
+            assert outer.stretches is not None
+            del outer.stretches[subject]
+            inner.subject.subjects.remove(subject)
+            if not inner.subject.subjects:
+                gone = inner
         if gone is not None:
             self._remove_row(gone)
 
@@ -269,29 +278,40 @@ class OutlineModel(TreeModel):
         self.endRemoveRows()
 
     def _insert(self, graph_row: OutlineRow, scope: Scope, subject: Node | Scope, siblings: list[Any]) -> None:
-        number = bisect_left(siblings, _position(subject), key=_position)
-        siblings.insert(number, subject)
+        insort_left(siblings, subject, key=_position)
         row = self._row_of_scope(graph_row, scope)
-        if row is None or row.children is None:
-            return
-        index = number + (len(scope.children) if isinstance(subject, Node) else 0)
-        if row.stretches is not None:
-            row, index = _enter_stretch(row, scope, subject, index)
+        if row is not None and row.children is not None:
+            self._insert_into(row, subject)
+
+    def _insert_into(self, row: OutlineRow, subject: Node | Scope) -> None:
+        """Insert an object below a row, in the order of the graph, or into a stretch there."""
+        if isinstance(row.subject, Stretch):
+            insort_left(row.subject.subjects, subject, key=_order)
         if row.children is None:
             return
+        is_loose = isinstance(row.subject, (Graph, Scope)) and isinstance(subject, Node) and is_constant(subject)
+        added = Constants([subject]) if is_loose else subject
+        index = bisect_left(row.children, _order(added), key=lambda one: _order(one.subject))
+        stretch = _stretch_at(row.children, index, among_constants=is_loose)
+        if stretch is not None:
+            row.stretches = {} if row.stretches is None else row.stretches
+            row.stretches[subject] = stretch
+            self._insert_into(stretch, subject)
+            return
         self.beginInsertRows(self._index(row), index, index)
-        made = OutlineRow(subject, row, index)
+        made = OutlineRow(added, row, index)
         row.children.insert(index, made)
         if row.rows is not None:
-            row.rows[subject] = made
+            row.rows[added] = made
+        if is_loose:
+            row.stretches = {**(row.stretches or {}), subject: made}
         self.endInsertRows()
 
     def _row_of_scope(self, row: OutlineRow, scope: Scope) -> OutlineRow | None:
         """Return the row of a scope in the branch of a graph, if it is built."""
         found: OutlineRow | None = row
         for step in _steps_to(scope):
-            above = None if found is None else found.above(step)
-            found = None if above is None else above.child(step)
+            found = None if found is None else found.down_to(step)[-1].child(step)
         return found
 
     def rename(self, nodes: Iterable[Node]) -> None:
@@ -312,8 +332,12 @@ class OutlineModel(TreeModel):
         for one in (*self._built(), *(self._row_of_scope(row, scope) for row, scope in counted)):
             if one is not None:
                 self._update_texts(one)
-                for stretch in one.children or () if one.stretches is not None else ():
-                    self._update_texts(stretch)
+                self._update_stretches(one)
+
+    def _update_stretches(self, row: OutlineRow) -> None:
+        for stretch in {id(one): one for one in (row.stretches or {}).values()}.values():
+            self._update_texts(stretch)
+            self._update_stretches(stretch)
 
     def _update_texts(self, row: OutlineRow) -> None:
         """Emit dataChanged for a row if its texts differ from those shown: the view measures its columns for that."""
@@ -359,12 +383,11 @@ class OutlineModel(TreeModel):
     def _child(self, row: OutlineRow, subject: object, build: bool) -> OutlineRow | None:
         if build or row is self._root:
             self._children(row)
-        above = row.above(subject)
-        if above is None:
-            return None
-        if build:
-            self._children(above)
-        return above.child(subject)
+        inner = row.down_to(subject)[-1]
+        while build and inner.children is None:
+            self._children(inner)
+            inner = inner.down_to(subject)[-1]
+        return inner.child(subject)
 
     def _index(self, row: OutlineRow) -> QModelIndex:
         return QModelIndex() if row is self._root else self.createIndex(self._index_in_parent(row), 0, row)
@@ -442,6 +465,24 @@ def _position(subject: Node | Scope) -> int:
     return node.graph.nodes.place(node)
 
 
+def _order(subject: Any) -> tuple[int, int]:
+    """Return what the rows of a branch are sorted by: groups, then nodes, each in the order of the graph, constants."""
+    match subject:
+        case Constants():
+            return 2, 0
+        case Stretch():
+            return _order(subject.subjects[0])
+    return int(isinstance(subject, Node)), _position(subject)
+
+
+def _stretch_at(rows: list[OutlineRow], index: int, *, among_constants: bool) -> OutlineRow | None:
+    """Return the stretch that an object with this index among rows belongs into."""
+    row = next(iter(rows[index if among_constants else max(index - 1, 0) :]), None)
+    if row is None or not isinstance(row.subject, Stretch):
+        return None
+    return row if isinstance(row.subject, Constants) == among_constants else None
+
+
 def _is_in_order(scope: Scope, node: Node) -> bool:
     """Return whether a node is positioned between its neighbours of the same scope."""
     index = bisect_left(scope.nodes, _position(node), key=_position)
@@ -484,20 +525,3 @@ def _steps_to(scope: Scope | None) -> list[Scope]:
         steps.append(scope)
         scope = scope.parent
     return steps[::-1]
-
-
-def _enter_stretch(row: OutlineRow, scope: Scope, subject: Node | Scope, index: int) -> tuple[OutlineRow, int]:
-    """Insert an object of a scope into the stretch of a neighbour too; return its row and the index within."""
-    assert row.stretches is not None
-    inner = len(scope.children)
-
-    def sibling(number: int) -> Node | Scope:
-        return scope.children[number] if number < inner else scope.nodes[number - inner]
-
-    neighbour = sibling(index - 1 if index else 1)
-    above = row.stretches[neighbour]
-    assert isinstance(above.subject, Stretch)
-    within = above.subject.subjects.index(neighbour) + 1 if index else 0
-    above.subject.subjects.insert(within, subject)
-    row.stretches[subject] = above
-    return above, within

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from onnx_workbench.model.analysis.name_scopes import Scope, ScopeTree
+from onnx_workbench.model.analysis.name_scopes import Scope, ScopeTree, is_constant
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node
 from onnx_workbench.model.text.formatting import count_text, display, number_text, plural
 from onnx_workbench.viewer.style.labels import first_output
@@ -32,6 +32,11 @@ class Stretch:
                 yield from subject.all_nodes()
             else:
                 yield subject
+
+
+@dataclass(slots=True, eq=False)
+class Constants(Stretch):
+    """The Constant nodes of a graph or group: exporters make hundreds, which would hide what it computes."""
 
 
 def divided(subjects: list[T]) -> list[list[T]]:
@@ -69,19 +74,29 @@ class OutlineRow:
             self.rows = {row.subject: row for row in self.children}
         return self.rows.get(subject)
 
-    def above(self, subject: object) -> OutlineRow | None:
-        """Return the row that is, or would be, the parent of an object's row: this one, or a stretch."""
-        return self if self.stretches is None else self.stretches.get(subject)
+    def down_to(self, subject: object) -> list[OutlineRow]:
+        """Return this row and the stretches below it that contain an object, as far as they are built."""
+        rows = [self]
+        while (inner := (rows[-1].stretches or {}).get(subject)) is not None:
+            rows.append(inner)
+        return rows
 
     def holds(self, subject: object) -> bool:
         """Return whether an object has a row below this one, or in a stretch."""
-        return self.child(subject) is not None if self.stretches is None else subject in self.stretches
+        return subject in (self.stretches or ()) or self.child(subject) is not None
 
     def branch(self, subjects: list[Any]) -> list[OutlineRow]:
-        """Build the child rows, in stretches if a graph or scope has very many nodes."""
-        if len(subjects) > MOST_IN_A_BRANCH and isinstance(self.subject, (Graph, Scope)):
-            return [OutlineRow(Stretch(part), self, index) for index, part in enumerate(divided(subjects))]
-        return [OutlineRow(subject, self, index) for index, subject in enumerate(subjects)]
+        """Build the child rows: in a graph or scope the constants in one, the last; very many rows in stretches."""
+        shown: list[Any] = subjects
+        constants: list[Scope | Node] = []
+        if isinstance(self.subject, (Graph, Scope)):
+            constants = [one for one in subjects if isinstance(one, Node) and is_constant(one)]
+            shown = [one for one in subjects if not isinstance(one, Node) or not is_constant(one)]
+        if len(shown) > MOST_IN_A_BRANCH and isinstance(self.subject, (Graph, Scope, Constants)):
+            shown = [Stretch(part) for part in divided(shown)]
+        if constants:
+            shown = [*shown, Constants(constants)]
+        return [OutlineRow(subject, self, index) for index, subject in enumerate(shown)]
 
     def set_children(self, branch: list[OutlineRow]) -> None:
         """Set the children."""
@@ -117,6 +132,8 @@ class OutlineRow:
                 return display(graph_title(graph), limit), plural(len(graph.nodes), "node")
             case Scope() as scope:
                 return display(scope.name, limit), count_text(scope.count)
+            case Constants(constants):
+                return plural(len(constants), "constant"), ""
             case Stretch() as stretch:
                 first, last = (_name_of(stretch.subjects[end], limit // 2) for end in (0, -1))
                 return f"{first} … {last}", self._numbers(stretch)

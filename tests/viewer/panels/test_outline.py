@@ -39,12 +39,28 @@ def stacked(qtbot):
     yield from _outline_of_groups(qtbot)
 
 
-def _outline_of_groups(qtbot):
+@pytest.fixture
+def with_constants(qtbot, monkeypatch):
+    """The same with a constant in each group, one that all share, and one for each node outside."""
+    monkeypatch.setattr(stacks, "_LEAST", 100)
+    yield from _outline_of_groups(qtbot, constants=True)
+
+
+def _outline_of_groups(qtbot, *, constants=False):
     graph = Graph("net")
     value = Value("x", None, graph)
+    shared = Node("Constant", (), (Value("shared"),), name="shared")
+    if constants:
+        InsertNode(graph, shared).apply()
     names = [name for block in range(10) for name in (*(f"net/b{block}/n{i}" for i in range(3)), f"free{block}")]
     for number, name in enumerate(names):
-        node = Node("Relu", (value,), (Value(f"v{number}"),), name=name)
+        operands = (value,)
+        if constants and not name.endswith("n2"):
+            operand = shared if name.endswith("n1") else Node("Constant", (), (Value(f"k{number}"),), name=f"{name}.k")
+            operands = (value, operand.outputs[0])
+            if operand is not shared:
+                InsertNode(graph, operand).apply()
+        node = Node("Relu" if len(operands) == 1 else "Add", operands, (Value(f"v{number}"),), name=name)
         InsertNode(graph, node).apply()
         if "free" not in name:
             value = node.outputs[0]
@@ -418,6 +434,54 @@ def test_any_edits_leave_the_outline_right(blocks, seed):
             assert_right(blocks)
     document.go_to(document.root)
     assert_right(blocks)
+
+
+def test_constants_are_one_row_after_the_nodes(with_constants):
+    model, graph = with_constants.model, with_constants.workspace.model.graph
+    top = model.index(0, 0)
+    assert titles(model, top) == ["net", *(f"free{n}" for n in range(10)), "10 constants"]
+    assert titles(model, model.index(0, 0, top)) == [*(f"b{n}" for n in range(10)), "1 constant"]
+    group = model.index(0, 0, model.index(0, 0, top))
+    assert titles(model, group) == ["n0", "n1", "n2", "1 constant"]
+    node = next(n for n in graph.nodes if n.name == "free3.k")
+    with_constants.workspace.selection.set([node])  # as the search does
+    current = with_constants.tree.currentIndex()
+    assert current.data(ObjectRole) is node
+    assert current.parent().data() == "10 constants"
+
+
+def test_constants_come_go_and_change_their_kind_with_edits(with_constants):
+    document, model = with_constants.workspace.document, with_constants.model
+    graph, top = document.model.graph, model.index(0, 0)
+    list(rows(model))
+    constants = [node for node in graph.nodes if node.name.startswith("free") and node.op_type == "Constant"]
+    with document.edit("Delete") as edit:
+        nodes.delete(edit, constants[:4])
+    assert titles(model, top)[-1] == "6 constants"
+    with document.edit("Change") as edit:
+        edit.do(SetField(constants[5], "op_type", "RandomNormal"))
+    assert titles(model, top)[-2:] == ["free9", "5 constants"]
+    assert "free5.k" in titles(model, top)
+    document.go_to(document.root)
+    assert titles(model, top)[-1] == "10 constants"
+    assert_right(with_constants)
+    with document.edit("Delete all") as edit:
+        nodes.delete(edit, [node for node in graph.nodes if node.op_type == "Constant"])
+    assert titles(model, top)[-1] == "free9"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("most", [3, 1000])
+@pytest.mark.parametrize("seed", range(4))
+def test_any_edits_leave_constants_right(with_constants, monkeypatch, seed, most):
+    monkeypatch.setattr(outline_rows, "MOST_IN_A_BRANCH", most)
+    monkeypatch.setattr(outline_rows, "IN_A_STRETCH", 3)
+    with_constants.model.rebuild()
+    test_any_edits_leave_the_outline_right(with_constants, seed)
+    for parent in rows(with_constants.model):
+        inside = [with_constants.model.index(r, 0, parent) for r in range(with_constants.model.rowCount(parent))]
+        if isinstance(parent.data(ObjectRole), (Graph, Scope)):
+            assert not any(getattr(index.data(ObjectRole), "op_type", "") == "Constant" for index in inside)
 
 
 @pytest.mark.long
