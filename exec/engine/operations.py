@@ -34,11 +34,8 @@ if TYPE_CHECKING:
 Environment = Mapping[str, AttributeSnapshot]
 NO_ENVIRONMENT: Environment = {}
 
-#: Growth by edits and inputs after which unused data is evicted: bytes of constants, of weights; numbers, of tokens.
-_GROWTH_BYTES, _GROWTH_WEIGHTS, _GROWTH, _GROWTH_TOKENS = 1 << 20, 1 << 25, 16, 50_000
-
-#: The same for operations, which are small, and are used again after an undo.
-_GROWTH_OPERATIONS = 10_000
+#: Plans made since, and bytes of constants and weights read since, after which those that no plan reads are evicted.
+_PLANS, _GROWTH = 8, 1 << 25
 
 #: Bit of outputs that depend on more than the inputs of their node: they are computed in every run.
 AROUND = 1
@@ -79,17 +76,6 @@ class Prepared(NamedTuple):
     nbytes: int
 
 
-class LibrarySize(NamedTuple):
-    """Size of a library: bytes, and numbers of objects."""
-
-    folded_bytes: int = 0
-    weight_bytes: int = 0
-    prepared: int = 0
-    arrays: int = 0
-    tokens: int = 0
-    operations: int = 0
-
-
 class Library:
     """Caches shared by the plans of one model: constants read from the file, resolved operations, prepared weights.
 
@@ -114,7 +100,8 @@ class Library:
         self.folded_bytes = 0
         self.weight_bytes = 0  # of tensors read from the model and of prepared weights
         self.compiler: Compiler | None = None  # the last one, of which the next may take over parts
-        self._kept = LibrarySize()  # size after the last `retain`, see is_grown
+        self._used = 0  # plans since the last `retain`
+        self._kept = 0  # bytes after it
 
     def token(self, content: Hashable) -> int:
         """Return a number that is the same for the same content."""
@@ -130,43 +117,20 @@ class Library:
     @property
     def is_grown(self) -> bool:
         """Whether enough was added since the last `retain` to make another one worthwhile."""
-        size, kept = self.size, self._kept
-        return (
-            size.folded_bytes > 2 * kept.folded_bytes + _GROWTH_BYTES
-            or size.weight_bytes > kept.weight_bytes + _GROWTH_WEIGHTS
-            or size.prepared > kept.prepared + _GROWTH
-            or size.arrays > kept.arrays + _GROWTH
-            or size.tokens > 2 * kept.tokens + _GROWTH_TOKENS
-            or self._has_many_operations
-        )
-
-    @property
-    def size(self) -> LibrarySize:
-        """The current size."""
-        return LibrarySize(
-            self.folded_bytes, self.weight_bytes, len(self.prepared), len(self._arrays), len(self._tokens),
-            len(self._operations),
-        )  # fmt: skip
-
-    @property
-    def _has_many_operations(self) -> bool:
-        return len(self._operations) > 2 * self._kept.operations + _GROWTH_OPERATIONS
+        return self._used >= _PLANS or self.folded_bytes + self.weight_bytes > self._kept + _GROWTH
 
     def retain(
         self, tokens: Container[int], operations: Container[int], tensors: Container[int], known: Container[int]
     ) -> None:
-        """Evict constants and weights that belong to none of the given steps, operations and tensors.
+        """Evict constants, weights and operations that belong to none of the given steps, operations and tensors.
 
         Edits have replaced them; tensors of the model can be read again. Tokens not in `known` are dropped; their
         numbers are not reused.
         """
-        operations_kept = self._kept.operations
-        if self._has_many_operations:
-            self._operations = {key: found for key, found in self._operations.items() if found.number in operations}
-            operations_kept = len(self._operations)
-        self._arrays = {number: array for number, array in self._arrays.items() if number < 0 or number in tensors}
         self._free.clear()
         self._of_nodes.clear()
+        self._operations = {key: found for key, found in self._operations.items() if found.number in operations}
+        self._arrays = {number: array for number, array in self._arrays.items() if number < 0 or number in tensors}
         self._tokens = {content: token for content, token in self._tokens.items() if token in known}
         self.folded = {token: values for token, values in self.folded.items() if token in tokens}
         self.prepared = {
@@ -176,7 +140,7 @@ class Library:
         }
         self.folded_bytes = sum(nbytes(value) for values in self.folded.values() for value in values)
         self.weight_bytes = sum(map(nbytes, self._arrays.values())) + sum(p.nbytes for p in self.prepared.values())
-        self._kept = self.size._replace(operations=operations_kept)
+        self._used, self._kept = 0, self.folded_bytes + self.weight_bytes
 
     def local_number(self) -> int:
         """Return a number that no snapshot uses: for graphs and tensors from operator specifications."""
@@ -190,8 +154,9 @@ class Library:
         return TensorReference(number)
 
     def use(self, snapshot: ModelSnapshot) -> None:
-        """Use the tensors of a snapshot from now on."""
+        """Use the tensors of a snapshot from now on, of which a plan is made."""
         self._tensors = snapshot.tensors
+        self._used += 1
 
     def constant(self, number: int) -> RuntimeValue:
         """Return the values of a tensor, read at most once; ModelError or ValueError if they are not available."""
