@@ -17,7 +17,7 @@ import numpy as np
 from onnx_workbench.exec.engine.cache import CacheEntry, CacheOutline, ValueCache
 from onnx_workbench.exec.engine.executor import Executor, Observer
 from onnx_workbench.exec.engine.input_types import kind_of
-from onnx_workbench.exec.engine.lowering import compile_model
+from onnx_workbench.exec.engine.lowering import Compiler, compile_model
 from onnx_workbench.exec.engine.operations import AROUND, Library
 from onnx_workbench.exec.engine.plan import Plan, PlanStep
 from onnx_workbench.exec.engine.plan_state import Code, Kinds, PlanState, Schedule, fill
@@ -57,6 +57,7 @@ class Engine:
         self.library = Library()
         self.cache = ValueCache(budget)
         self._plans: dict[Any, PlanState] = {}  # LRU cache, the newest last
+        self._compiler: Compiler | None = None  # the last one, of which the next takes over parts
         self._feeds: dict[int, RuntimeValue] = {}  # the last value of each input
         self._last: Executor | None = None  # the last run, whose values are not in the cache yet
 
@@ -78,9 +79,8 @@ class Engine:
             self._plans[key] = self._plans.pop(key)
             return state
         with no_collection():
-            state = self._plans[key] = PlanState(
-                compile_model(snapshot, self.library, seed=seed, fed=fed), self.library
-            )
+            plan, self._compiler = compile_model(snapshot, self.library, seed=seed, fed=fed, before=self._compiler)
+            state = self._plans[key] = PlanState(plan, self.library)
         while len(self._plans) > _PLANS:
             del self._plans[next(iter(self._plans))]
         if self.library.is_grown:
@@ -195,7 +195,7 @@ class Engine:
         """Return a stopped run without nodes, for a run that was stopped during planning."""
         snapshot = request.snapshot
         bare = replace(snapshot, graph=replace(snapshot.graph, initializers=(), nodes=()))
-        state = PlanState(compile_model(bare, self.library, seed=request.options.seed), self.library)
+        state = PlanState(compile_model(bare, self.library, seed=request.options.seed)[0], self.library)
         run = Executor(state, state.template.copy(), limits=Limits(), ceiling=max(self.budget, 1))
         run.stopped = stopped
         return Stepper(self, request, run, {}, (), begun)

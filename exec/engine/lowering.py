@@ -34,17 +34,21 @@ _INTERVAL = 64
 
 
 def compile_model(
-    snapshot: ModelSnapshot, library: Library, *, seed: int = 0, fed: frozenset[int] = frozenset()
-) -> Plan:
-    """Return the plan of a model's graph; `fed` are initializers replaced by inputs. Checks this thread's limits.
+    snapshot: ModelSnapshot,
+    library: Library,
+    *,
+    seed: int = 0,
+    fed: frozenset[int] = frozenset(),
+    before: Compiler | None = None,
+) -> tuple[Plan, Compiler]:
+    """Return the plan of a model's graph, and the compiler that has made it. Checks this thread's limits.
 
-    Of a model that was compiled before, only what follows the first node that an edit has changed is compiled again.
+    `fed` are initializers replaced by inputs. Of what the compiler `before` compiled with the same library, only what
+    follows the first node that is different now is compiled again.
     """
     library.use(snapshot)
     compiler = Compiler(library, snapshot.functions, snapshot.names, seed, snapshot.ir_version)
-    plan = compiler.root(snapshot.graph, snapshot.opset_imports, fed, before=library.compiler)
-    library.compiler = compiler
-    return plan
+    return compiler.root(snapshot.graph, snapshot.opset_imports, fed, before=before), compiler
 
 
 def compile_expansion(

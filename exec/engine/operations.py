@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from onnx_workbench.exec.engine.input_types import attribute_misfit
 from onnx_workbench.exec.engine.snapshot import (
@@ -26,9 +26,6 @@ from onnx_workbench.exec.values.statistics import nbytes
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.attributes import AttributeKind
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
-
-if TYPE_CHECKING:
-    from onnx_workbench.exec.engine.lowering import Compiler
 
 #: Attributes inside a function, by name: from its caller and its defaults.
 Environment = Mapping[str, AttributeSnapshot]
@@ -99,7 +96,6 @@ class Library:
         self.reads_on_demand = False  # weights stay in their file, see stored_weights; set before any is read
         self.folded_bytes = 0
         self.weight_bytes = 0  # of tensors read from the model and of prepared weights
-        self.compiler: Compiler | None = None  # the last one, of which the next may take over parts
         self._used = 0  # plans since the last `retain`
         self._kept = 0  # bytes after it
 

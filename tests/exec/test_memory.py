@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+import weakref
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +22,7 @@ from onnx_workbench.exec.results.node_table import State
 from onnx_workbench.exec.session import Session
 from onnx_workbench.exec.worker.client import WorkerSession
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.graph import Model
 from tests.exec.texts import parse
@@ -56,6 +59,19 @@ def assert_same_values(result: Any, expected: Any) -> None:
     assert result.ok
     for name in expected.values:
         np.testing.assert_allclose(result.values[name], expected.values[name], rtol=1e-5, atol=1e-6)
+
+
+def test_a_session_is_freed_without_the_garbage_collector(tmp_path: Path) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        session = Session(Document(stored_model(tmp_path, chain(3), 3)))
+        session.run({"x": X})
+        library = weakref.ref(session.engine.library)
+        del session
+        assert library() is None
+    finally:
+        gc.enable()
 
 
 def test_weights_larger_than_the_limit_are_read_for_each_node_and_let_go(tmp_path: Path) -> None:
