@@ -93,7 +93,7 @@ def dialog_of_file(action_id: str, make: Callable[[], Path]) -> Picture:
 
     def show(window: MainWindow) -> QWidget:
         name = str(make())
-        QFileDialog.getOpenFileName = lambda *_, **__: (name, "")  # type: ignore[method-assign, assignment]
+        QFileDialog.getOpenFileName = lambda *_, **__: (name, "")
         return dialog(action_id)(window)
 
     return show

@@ -92,7 +92,7 @@ class Attack:
         if hostile.broken:
             figures.broken += 1
             if not _is_named(answer):
-                figures.unnamed.append(self._told(words, hostile, answer))
+                figures.unnamed.append(self._as_text(words, hostile, answer))
         other = "run FILE --time-limit 2" if hostile.arguments else self._rng.choice(COMMANDS)
         self._run([*other.replace("FILE", name).split(), *hostile.arguments], hostile)
 
@@ -121,7 +121,7 @@ class Attack:
         self._server.stdin.write(json.dumps(request) + "\n")
         self._server.stdin.flush()
         answer: dict[str, Any] = json.loads(self._server.stdout.readline())
-        report = self._told(words, hostile, answer)
+        report = self._as_text(words, hostile, answer)
         runs_it = words[0] in ("convert", "simplify")  # endless models too, for so long
         limit = HANG + (COMPARISON_SECONDS if runs_it else 0)
         if answer["code"] is None or answer["busy"] > limit:
@@ -134,7 +134,7 @@ class Attack:
             figures.large.append(report)
         return answer
 
-    def _told(self, words: list[str], hostile: HostileFile, answer: dict[str, Any]) -> str:
+    def _as_text(self, words: list[str], hostile: HostileFile, answer: dict[str, Any]) -> str:
         end = answer["err"].strip()[-300:]
         took = f"{answer['busy']:.1f} s busy, {answer['seconds']:.1f} s, {answer['memory'] >> 20} MB"
         return f"#{self.figures.tried} {hostile.category}: {' '.join(words)}: exit {answer['code']}, {took}: {end}"

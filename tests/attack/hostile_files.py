@@ -59,7 +59,7 @@ def model_of(
 def written(category: str, model: ModelProto, *, broken: bool = False, **more: object) -> HostileFile:
     """The file of a model, in which QQ becomes bytes that are no UTF-8."""
     content = model.SerializeToString().replace(b"QQ", b"\xff\xfe")
-    return HostileFile(category, content, broken=broken, **more)  # type: ignore[arg-type]
+    return HostileFile(category, content, broken=broken, **more)
 
 
 def ints(name: str, values: list[int]) -> TensorProto:

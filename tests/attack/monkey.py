@@ -102,7 +102,7 @@ class Monkey:
         self._collector = Collector(self.application)
         self._collector.start()
         self.window = self.application.start([])
-        self.window.closeEvent = QEvent.ignore  # type: ignore[method-assign]  # the palette of actions can quit
+        self.window.closeEvent = QEvent.ignore  # the palette of actions can quit
         self.heartbeat = Heartbeat()
         self._noted = self.heartbeat.worst
         self.stalled = ""

@@ -271,7 +271,7 @@ class Session:
         from PySide6.QtCore import QEvent
 
         end = time.monotonic() + _LONGEST
-        quiet, busy = time.monotonic(), time.thread_time()
+        idle_since, busy = time.monotonic(), time.thread_time()
         while (now := time.monotonic()) < end:
             self.application.processEvents()
             self.application.sendPostedEvents(None, QEvent.Type.DeferredDelete)
@@ -280,10 +280,10 @@ class Session:
             if (
                 works
                 or any(tab.view.scenes.is_busy for tab in tabs[:1])
-                or time.thread_time() - busy > 0.5 * (now - quiet) + 0.05
+                or time.thread_time() - busy > 0.5 * (now - idle_since) + 0.05
             ):
-                quiet, busy = now, time.thread_time()
-            elif now - quiet > _QUIET:
+                idle_since, busy = now, time.thread_time()
+            elif now - idle_since > _QUIET:
                 return
             time.sleep(0.002)
 

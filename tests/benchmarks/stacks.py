@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 
 _INTERVAL = 0.0005  # seconds by the clock
-_LEAST_MS = 0.25  # of the mean slow turn, for a call to be told
+_LEAST_MS = 0.25  # of the mean slow turn, for a call to be printed
 
 _HERE = str(Path(__file__).parent)
 
@@ -56,18 +56,18 @@ class Stacks:
                 for depth in range(len(calls)):
                     self._slow[calls[: depth + 1]] += 1e3 * seconds
 
-    def tell(self) -> None:
-        """Print what was found since it was last told: CPU time in ms of a slow turn, and of which call."""
+    def print_calls(self) -> None:
+        """Print what was found since it was last printed: CPU time in ms of a slow turn, and of which call."""
         if self._count:
             print(f"    mean of {self._count} turns of more than {self._slow_ms} ms of CPU time")
-            self._tell_below(())
+            self._print_below(())
         self._slow.clear()
         self._count = 0
 
-    def _tell_below(self, calls: Calls) -> None:
+    def _print_below(self, calls: Calls) -> None:
         depth = len(calls)
         below = [(spent / self._count, one) for one, spent in self._slow.items() if one[:-1] == calls]
         for spent, one in sorted(below, reverse=True):
             if spent >= _LEAST_MS:
                 print(f"    {'  ' * depth}{spent:.2f}  {one[-1]}")
-                self._tell_below(one)
+                self._print_below(one)

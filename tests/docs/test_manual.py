@@ -96,7 +96,7 @@ def test_every_picture_is_used_and_made_by_the_script() -> None:
         key.value
         for node in ast.walk(tree)
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == "PICTURES"
-        for key in node.value.keys  # type: ignore[union-attr]
+        for key in node.value.keys
     }
     used = {Path(link).stem for page in WRITTEN for link in re.findall(r"\]\(([^)]+\.png)\)", text_of(page))}
     assert used == made

@@ -150,7 +150,7 @@ def test_readme_shows_commands_that_exist():
 
 
 @pytest.mark.long
-def test_a_model_py_of_the_persons_own_does_not_get_in_the_way(tmp_path):
+def test_a_model_py_of_the_users_own_does_not_get_in_the_way(tmp_path):
     for name in ("model", "exec", "viewer", "resources"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('the wrong module')\n")
     result = workbench("info", SAMPLE, cwd=tmp_path)

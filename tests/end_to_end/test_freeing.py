@@ -15,7 +15,7 @@ g (float[1,4] x, float[1,2,4,4] im) => (float[1,1] s, float[1,2,8,8] up)
 
 
 @pytest.mark.parametrize(
-    ("text", "declared", "warned", "told"),
+    ("text", "declared", "warned", "reported"),
     [
         (RNN, {"y": (4, 1, "N", 2)}, [], ["it runs with N = 1; N = 2; N = 3"]),
         (
@@ -26,11 +26,11 @@ g (float[1,4] x, float[1,2,4,4] im) => (float[1,1] s, float[1,2,8,8] up)
         ),
     ],
 )
-def test_freed_sizes(text, declared, warned, told):
+def test_freed_sizes(text, declared, warned, reported):
     model = builders.model(text)
     free = ["x:1=N"] if text is RNN else ["N"]
     converted = ow.convert(model, free=free)
     assert {v.name: v.type.shape.dims for v in model.graph.outputs} == declared
     assert [remark.text for report in converted.reports for remark in report.warnings] == warned
     remarks = [remark for remark in converted.agreement.remarks if remark.startswith("it ")]
-    assert [remark.partition(" (")[0] for remark in remarks] == told
+    assert [remark.partition(" (")[0] for remark in remarks] == reported

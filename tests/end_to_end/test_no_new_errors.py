@@ -39,7 +39,7 @@ def middle(model: ow.Model) -> str:
 
 def convert(**options: object) -> Callable[[ow.Model], ow.Model]:
     def command(model: ow.Model) -> ow.Model:
-        ow.convert(model, checks=0, **options)  # type: ignore[arg-type]
+        ow.convert(model, checks=0, **options)
         return model
 
     return command

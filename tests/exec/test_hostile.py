@@ -229,7 +229,7 @@ def test_types_that_an_operator_does_not_take_are_refused(op_type: str, inputs: 
     assert reason in failure.reason
 
 
-def test_errors_tell_the_first_types_of_a_sequence() -> None:
+def test_errors_name_the_first_types_of_a_sequence() -> None:
     given = [[X, X[0], X[:, 0], X]]
     (failure,) = run_one("", "ConcatFromSequence", given, 1, {"axis": 0}).failures
     assert failure.inputs == ("i0: sequence of 4 (float[2,3], float[3], float[2], …)",)

@@ -144,7 +144,7 @@ def test_notes_are_those_of_the_model_as_it_is() -> None:
         assert session.run({"x": X}).notes == expected
 
 
-def test_notes_tell_of_bodies() -> None:
+def test_notes_describe_bodies() -> None:
     model = parse("""g (bool c, float[3] x) => (float[3] y) {
       y = If (c) < then_branch = t () => (float[3] a) { a = Neg <odd = 1> (x) },
                    else_branch = e () => (float[3] b) { b = Abs(x) } >
@@ -221,14 +221,14 @@ def test_laid_out_weights_that_edits_replaced_are_let_go_of_by_their_bytes(monke
         parse(f"g (float[3, {size}] x, float[{size}, {size}] w) => (float[M, N] y) {{ y = MatMul(x, w) }}")
     )
     session, graph = Session(document), document.model.graph
-    x, value, held = np.ones((3, size), np.float32), graph.inputs[1], []
+    x, value, kept = np.ones((3, size), np.float32), graph.inputs[1], []
     for number in range(1, 15):
         with document.edit("Set the weight") as edit:
             edit.do(SetInitializer(graph, value, ArrayTensor(np.full((size, size), number, np.float32))))
         assert session.run({"x": x}).outputs["y"][0, 0] == number * size
-        held.append(session.engine.library.weight_bytes // (4 * size**2))
-    assert held[0] == 2, "as it was read, and laid out"
-    assert max(held) <= 4 * 2 + 5, "four plans may have theirs; others may wait for five times its bytes"
+        kept.append(session.engine.library.weight_bytes // (4 * size**2))
+    assert kept[0] == 2, "as it was read, and laid out"
+    assert max(kept) <= 4 * 2 + 5, "four plans may have theirs; others may wait for five times its bytes"
     assert len(session.engine.library.prepared) <= 7
 
 
@@ -309,8 +309,8 @@ def test_whatever_is_done_values_are_those_of_a_fresh_session(data: st.DataObjec
             names = expected.values if data.draw(st.booleans()) else expected.outputs
             for name in names:
                 assert same_value(found.value(name), expected.value(name)), name
-            held = {name: value for name in expected.values if (value := found.find(name)) is not MISSING}
-            earlier.append((found, {name: value.copy() for name, value in held.items()}))
+            kept = {name: value for name in expected.values if (value := found.find(name)) is not MISSING}
+            earlier.append((found, {name: value.copy() for name, value in kept.items()}))
             for result, values in earlier:
                 assert all(same_value(result.find(name), value) for name, value in values.items())
 

@@ -209,7 +209,7 @@ def test_values_that_are_not_kept_are_freed_after_their_last_use(keep: Any, kept
 
 
 def test_buffers_of_kernels_count_and_are_freed_where_they_take_much_of_the_limit() -> None:
-    """They came on top of the limit, and were told nowhere."""
+    """They came on top of the limit, and were reported nowhere."""
     text = "g (float[1, 8, 200, 200] x) => (float[1, 8, 200, 200] y) { y = Conv <pads = [1, 1, 1, 1]> (x, x1) }"
     text = text.replace("x) =>", "x, float[8, 8, 3, 3] x1) =>")
     feeds = {"x": np.ones((1, 8, 200, 200), np.float32), "x1": np.ones((8, 8, 3, 3), np.float32)}
@@ -217,9 +217,9 @@ def test_buffers_of_kernels_count_and_are_freed_where_they_take_much_of_the_limi
     roomy = Session(parse(text)).run(feeds, memory_limit=64 << 20)
     buffers = roomy.memory.buffers
     assert 100_000 < buffers <= working_bytes(sys.maxsize)
-    held = feeds["x"].nbytes + roomy.peak_bytes
-    failed = Session(parse(text)).run(feeds, memory_limit=held + buffers // 2)
+    kept = feeds["x"].nbytes + roomy.peak_bytes
+    failed = Session(parse(text)).run(feeds, memory_limit=kept + buffers // 2)
     assert [failure.operator for failure in failed.failures] == ["Conv"]
     assert "over the memory limit" in str(failed.failures[0])
     assert failed.memory.buffers < buffers  # what other runs left was freed
-    assert Session(parse(text)).run(feeds, memory_limit=held + 2 * buffers + 10_000).ok
+    assert Session(parse(text)).run(feeds, memory_limit=kept + 2 * buffers + 10_000).ok

@@ -72,7 +72,7 @@ def test_what_is_reported_of_steps_is_what_the_result_has(until: int) -> None:
     assert all(one.seconds >= 0 for one in nodes)
 
 
-def test_what_a_person_thinks_over_is_no_time_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_user_thinks_over_is_no_time_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither of the limit, nor of the time that is told."""
     stepper = Session(parse(CHAIN)).steps({"x": X}, time_limit=1000.0)
     thought, clocks = [0.0], {name: getattr(time, name) for name in ("monotonic", "perf_counter")}
@@ -358,7 +358,7 @@ def test_an_element_above_a_limit_is_seen_beside_any_other(kind: str, numbers: A
     [("float16", np.inf, 70_000.0, True), ("float", 0.1, 0.1, False), ("float", -np.inf, np.inf, False),
      ("float", 1e38, 1e39, False), ("complex64", 3e38 + 3e38j, 4e38, True), ("complex64", 3e38 + 3e38j, 1e39, False)],
 )  # fmt: skip
-def test_a_limit_may_be_more_than_the_type_it_is_held_against_has(
+def test_a_limit_may_be_more_than_the_type_it_is_compared_with_has(
     kind: str, number: Any, limit: float, stops: bool
 ) -> None:
     model = parse(f"g ({kind}[1] x) => ({kind}[1] y) {{ y = Identity(x) }}")
@@ -441,7 +441,7 @@ DECLARED = """g (float[2] x) => (float[2] y, float[2] z) <bool yes = {1}, int64 
 F (s) => (t) <float[7] p> { p = Neg(s) t = Abs(p) }"""
 
 
-def test_shapes_are_held_against_those_declared_in_bodies_and_functions() -> None:
+def test_shapes_are_compared_with_those_declared_in_bodies_and_functions() -> None:
     model = parse(DECLARED, header='ir_version: 10, opset_import: ["" : 21, "own" : 1]')
     stepper = Session(model).steps({"x": X[:2]}, breakpoints=[Breakpoint(condition="shape")])
     assert list(iter(stepper.resume, "")) == [

@@ -253,7 +253,7 @@ class Builder:
 
     def remember(self, value: Value, **changes: object) -> Value:
         """Say more of a value that was added."""
-        changed = replace(value, **changes)  # type: ignore[arg-type]
+        changed = replace(value, **changes)
         self.values[self.values.index(value)] = changed
         return changed
 

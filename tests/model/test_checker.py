@@ -188,7 +188,7 @@ def test_an_odd_name_that_only_bodies_still_ask_for_is_none_of_the_graph():
     assert_agrees(checker, document)
 
 
-def test_an_order_that_an_edit_mends_and_asks_about_is_no_problem_any_more():
+def test_an_order_that_an_edit_fixes_and_asks_about_is_no_problem_any_more():
     document = builders.document()
     graph, node = document.model.graph, builders.node(document, "first")
     after = node.next

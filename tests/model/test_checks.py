@@ -74,7 +74,7 @@ def document():
     return builders.document()
 
 
-def test_order_is_checked_and_can_be_mended(document):
+def test_order_is_checked_and_can_be_fixed(document):
     graph, node = document.model.graph, builders.node(document, "first")
     with document.edit("Move") as edit:
         edit.do(RemoveNode(node))
@@ -198,7 +198,7 @@ def test_outputs_whose_nodes_are_gone_are_removed_but_for_the_last():
     assert [p.fix for p in check_model(model) if p.rule == "undefined-output"] == [None]
 
 
-def test_every_fix_of_a_broken_model_mends_what_it_says():
+def test_every_fix_of_a_broken_model_fixes_what_it_says():
     text = """
         <ir_version: 3, opset_import: ["" : 9]>
         g (float[2] x) => (float[2] y) <float[2] w = {1.0, 2.0}, float[2] idle = {1.0, 2.0}>
@@ -354,7 +354,7 @@ def only(*changes):
         (FIRST, only(lambda d: InsertNode(d.model.graph, Node("Own", (), (), domain="l"))), "arity", None),
     ],
 )
-def test_what_is_wrong_is_found_at_once_and_mended_where_that_is_safe(text, changes, rule, mended):
+def test_what_is_wrong_is_found_at_once_and_fixed_where_that_is_safe(text, changes, rule, mended):
     document = builders.document(text if "<ir" in text else f'<ir_version: 10, opset_import: ["" : 21]> {text}')
     checker = Checker(document)
     checker.run()
@@ -378,7 +378,7 @@ def test_what_is_wrong_is_found_at_once_and_mended_where_that_is_safe(text, chan
     assert snapshot(document.model) == before
 
 
-def test_what_speaks_of_values_that_are_gone_is_reported_and_mended():
+def test_what_speaks_of_values_that_are_gone_is_reported_and_fixed():
     document = Document(load(rich_bytes()))
     first, before = builders.node(document, "first"), to_bytes(document.model)
     a, b, w = (builders.value(document, name) for name in "abw")
@@ -424,7 +424,7 @@ def test_fixes_of_one_check_do_not_undo_each_other():
     assert document.model.opset_imports.keys() == {"", "l", "k"}
 
 
-def test_value_info_that_lists_a_value_twice_is_reported_and_mended():
+def test_value_info_that_lists_a_value_twice_is_reported_and_fixed():
     text = '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { m = Relu (x) y = Neg (m) }'
     document = builders.document(text)
     graph = document.model.graph

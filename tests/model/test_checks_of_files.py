@@ -33,8 +33,8 @@ def test_an_attribute_is_found_twice_until_the_node_is_edited():
     assert [p.rule for p in errors(document.model)] == ["attribute-unknown"]
 
 
-def mend(document):
-    """Apply the fix of the only error; undone, the file is the same again, redone it is mended."""
+def fix(document):
+    """Apply the fix of the only error; undone, the file is the same again, redone it is fixed."""
     before = to_bytes(document.model)
     (problem,) = errors(document.model)
     with document.edit(problem.fix.title) as edit:
@@ -71,7 +71,7 @@ def test_of_an_attribute_that_a_file_has_twice_the_first_is_kept():
     (problem,) = errors(document.model)
     assert problem.fix.title == "Keep the first axis of fourth only"
     assert "The first one, 1, counts" in problem.detail
-    assert attributes_of(mend(document), "fourth") == [("axis", 1)]
+    assert attributes_of(fix(document), "fourth") == [("axis", 1)]
 
 
 def test_an_attribute_whose_value_an_edit_changes_is_still_there_twice():
@@ -79,7 +79,7 @@ def test_an_attribute_whose_value_an_edit_changes_is_still_there_twice():
     with document.edit("Set") as edit:
         attributes.set_attribute(edit, builders.node(document, "fourth"), "axis", 0)
     assert [p.rule for p in errors(document.model)] == ["duplicate-attribute"]
-    assert attributes_of(mend(document), "fourth") == [("axis", 0)]
+    assert attributes_of(fix(document), "fourth") == [("axis", 0)]
 
 
 def test_a_body_that_a_file_has_twice_is_kept_once():
@@ -88,9 +88,9 @@ def test_a_body_that_a_file_has_twice_is_kept_once():
     node.attribute.add().CopyFrom(node.attribute[0])
     document = Document(load(proto.SerializeToString()))
     bodies = builders.node(document, node.name).bodies
-    mended = mend(document)
+    fixed = fix(document)
     assert builders.node(document, node.name).bodies == bodies
-    assert [[a.name for a in n.attribute] for n in mended.graph.node if n.op_type == "If"] == [
+    assert [[a.name for a in n.attribute] for n in fixed.graph.node if n.op_type == "If"] == [
         [a.name for a in node.attribute][:2]
     ]
 
@@ -99,7 +99,7 @@ def test_an_attribute_has_one_value():
     document = with_fourth(lambda node: setattr(node.attribute[0], "f", 2.5))
     (problem,) = errors(document.model)
     assert problem.message == "axis of fourth is INT and has a value in the field f too"
-    proto = mend(document)
+    proto = fix(document)
     (attribute,) = next(node for node in proto.graph.node if node.name == "fourth").attribute
     assert not attribute.HasField("f")
     assert attribute.i == 1
@@ -142,8 +142,8 @@ def test_a_key_of_metadata_is_found_twice_until_it_is_edited(name):
         properties.set_metadata(edit, where, "note", "one")
     assert errors(document.model) == []
     document.undo()
-    mended = holder(mend(document))
-    assert {e.key: e.value for e in mended.metadata_props} == {"note_1": "first", "note": "second"}
+    fixed = holder(fix(document))
+    assert {e.key: e.value for e in fixed.metadata_props} == {"note_1": "first", "note": "second"}
 
 
 def test_a_key_of_a_tensors_metadata_is_found_twice():
@@ -153,8 +153,8 @@ def test_a_key_of_a_tensors_metadata_is_found_twice():
     document = Document(load(proto.SerializeToString()))
     where = builders.value(document, "w")
     assert [(p.rule, p.place) for p in errors(document.model)] == [("duplicate-metadata", where)]
-    mended = mend(document).graph.initializer[0]
-    assert {e.key: e.value for e in mended.metadata_props} == {"note_1": "first", "note": "second"}
+    fixed = fix(document).graph.initializer[0]
+    assert {e.key: e.value for e in fixed.metadata_props} == {"note_1": "first", "note": "second"}
 
 
 def test_the_values_of_a_tensor_stand_in_one_field():
@@ -339,7 +339,7 @@ def test_what_it_allows_is_not(model):
 
 def test_an_attribute_that_lacks_its_type_gets_it():
     document = Document(load(own(attribute(name="k", i=3)).SerializeToString()))
-    assert mend(document).graph.node[0].attribute[0].type == INT
+    assert fix(document).graph.node[0].attribute[0].type == INT
 
 
 def test_an_open_size_is_declared_as_one():

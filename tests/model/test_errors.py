@@ -40,15 +40,15 @@ def test_nothing_that_was_in_use_is_held_on_to():
 
     def work():
         large = Thing()
-        held.append(weakref.ref(large))
+        references.append(weakref.ref(large))
         raise ValueError
 
-    held, texts = [], []
+    references, texts = [], []
     gc.disable()
     try:
         with errors_to(lambda error: texts.append(repr(error))):
             work()
         assert texts == ["ValueError()"]
-        assert held[0]() is None
+        assert references[0]() is None
     finally:
         gc.enable()

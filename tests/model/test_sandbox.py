@@ -31,7 +31,7 @@ def _cases(monkeypatch, tmp_path):
         "def crash(data): os.kill(os.getpid(), signal.SIGSEGV)\n"
         "def announce(data):\n    if data:\n        with open(data, 'w') as file: file.write(str(os.getpid()))\n"
         "def spin(data):\n    announce(data)\n    while True: pass\n"
-        "def hold_the_interpreter(data):\n    announce(data)\n    ctypes.PyDLL(None).sleep(100)\n"
+        "def block_the_interpreter(data):\n    announce(data)\n    ctypes.PyDLL(None).sleep(100)\n"
         "def other_number(data): return number(data)\n"
         "def slow_number(data):\n    time.sleep(1)\n    return number(data)\n"
         "def sleep(data): time.sleep(100)\n"
@@ -137,7 +137,7 @@ def test_nothing_lies_in_the_working_folder_of_a_child():
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only /proc tells")
-@pytest.mark.parametrize("function", ["spin", "hold_the_interpreter"])
+@pytest.mark.parametrize("function", ["spin", "block_the_interpreter"])
 def test_a_child_ends_with_a_program_that_is_killed(tmp_path, function):
     program = tmp_path / "program.py"
     started = tmp_path / "started"

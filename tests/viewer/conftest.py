@@ -135,8 +135,8 @@ def same_theme() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def no_key_held(qapp: QApplication) -> None:
-    """What the test before pressed is let go: Qt takes Shift for held after Ctrl+Shift+T until the next key."""
+def no_key_pressed(qapp: QApplication) -> None:
+    """What the test before pressed is let go: Qt takes Shift for pressed after Ctrl+Shift+T until the next key."""
     if QApplication.keyboardModifiers() != Qt.KeyboardModifier.NoModifier:
         QTest.keyRelease(QWidget(), Qt.Key.Key_Shift)
     assert QApplication.keyboardModifiers() == Qt.KeyboardModifier.NoModifier
@@ -193,7 +193,7 @@ def settings(qapp: object) -> Settings:
 
 @pytest.fixture
 def received() -> Callable[[object], list[object]]:
-    """`heard(signal)` is a list that gets what the signal sends."""
+    """`received(signal)` is a list that gets what the signal sends."""
 
     def listen(signal: object) -> list[object]:
         calls: list[object] = []

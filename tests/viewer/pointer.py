@@ -7,14 +7,16 @@ from PySide6.QtGui import QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
 
-def hover(widget: QWidget, position: QPoint | QPointF, held: Qt.MouseButton = Qt.MouseButton.NoButton) -> None:
-    """Move the pointer there; with `held`, as a part of dragging.
+def hover(widget: QWidget, position: QPoint | QPointF, buttons: Qt.MouseButton = Qt.MouseButton.NoButton) -> None:
+    """Move the pointer there; with `buttons`, as a part of dragging.
 
     QTest.mouseMove moves the platform's cursor instead, and the platform without a screen sends that to whichever
     window is first at the place: a tip or a window of an earlier test as well.
     """
     at, none = QPointF(position), Qt.MouseButton.NoButton
-    event = QMouseEvent(QEvent.Type.MouseMove, at, widget.mapToGlobal(at), none, held, Qt.KeyboardModifier.NoModifier)
+    event = QMouseEvent(
+        QEvent.Type.MouseMove, at, widget.mapToGlobal(at), none, buttons, Qt.KeyboardModifier.NoModifier
+    )
     QApplication.sendEvent(widget, event)
 
 

@@ -19,7 +19,7 @@ from onnx_workbench.viewer.core.settings import Settings
 from onnx_workbench.viewer.files.read_model import sample_model
 from onnx_workbench.viewer.main_window import MainWindow
 from onnx_workbench.viewer.panel_list import PANELS
-from tests.viewer.quiet import at_work
+from tests.viewer.activity import activity_in
 
 
 class Loop(QEventLoop):
@@ -65,9 +65,9 @@ def test_no_timer_runs_while_nothing_happens(qtbot):
         window.docks.open(panel.id)
     window.tab.view.setFocus()  # a text cursor blinks
 
-    qtbot.waitUntil(lambda: not at_work(window))
+    qtbot.waitUntil(lambda: not activity_in(window))
     qtbot.wait(100)
-    assert at_work(window) == set()
+    assert activity_in(window) == set()
     window.close()
     qtbot.waitUntil(lambda: not isValid(window))
 
@@ -88,7 +88,7 @@ def test_nothing_of_a_closed_document_stays(qtbot):
         tab.workspace.selection.set([next(iter(tab.workspace.graph.nodes))])
         kept.append([weakref.ref(thing) for thing in (tab, tab.workspace, tab.workspace.document)])
         window.files.close(tab)
-        qtbot.waitUntil(lambda tab=tab: not isValid(tab) and not at_work(window))
+        qtbot.waitUntil(lambda tab=tab: not isValid(tab) and not activity_in(window))
         del tab
         widgets.append(len(window.findChildren(QWidget)))
 

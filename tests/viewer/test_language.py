@@ -33,7 +33,7 @@ from onnx_workbench.viewer.app import Application
 from onnx_workbench.viewer.core.settings import EDGE_NOTES, LANGUAGE
 from onnx_workbench.viewer.dialogs.preferences import PreferencesDialog
 from onnx_workbench.viewer.panel_list import PANELS
-from tests.viewer.quiet import at_work
+from tests.viewer.activity import activity_in
 
 messages = []
 qInstallMessageHandler(lambda kind, _, text: messages.append(text))
@@ -48,8 +48,8 @@ def workspace():
 def settle():
     deadline = QDeadlineTimer(120_000)
     QTest.qWait(1)
-    while workspace() is None or at_work(window):
-        assert not deadline.hasExpired(), at_work(window)
+    while workspace() is None or activity_in(window):
+        assert not deadline.hasExpired(), activity_in(window)
         QTest.qWait(10)
 
 

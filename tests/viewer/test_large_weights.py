@@ -16,8 +16,8 @@ from onnx_workbench.viewer.dialogs.import_weights import ImportWeightsDialog
 from onnx_workbench.viewer.dialogs.simplify import SimplifyDialog
 from onnx_workbench.viewer.files.show_beside import show_beside
 from onnx_workbench.viewer.panel_list import PANELS
+from tests.viewer.activity import activity_in
 from tests.viewer.opening import opened, run, titles
-from tests.viewer.quiet import at_work
 from tests.viewer.tensor_view.tensor_actions import panel_of
 
 ROWS, COLUMNS = 5120, 12288
@@ -37,7 +37,7 @@ def bounded(qtbot, window):
     tracemalloc.reset_peak()
     before = tracemalloc.get_traced_memory()[0]
     yield
-    qtbot.waitUntil(lambda: not at_work(window) and not window.files.pending)
+    qtbot.waitUntil(lambda: not activity_in(window) and not window.files.pending)
     assert tracemalloc.get_traced_memory()[1] - before < WINDOW_TENSOR
 
 

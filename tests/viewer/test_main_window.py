@@ -349,7 +349,7 @@ def test_shift_f10_opens_the_context_menu_of_what_has_the_focus(window, qtbot, w
         popup.close()
 
 
-def test_a_save_is_told_in_the_status_line(window, qtbot, write_model):
+def test_a_save_shows_in_the_status_line(window, qtbot, write_model):
     tab = opened(window, qtbot, write_model("a.onnx"))
     rename(tab, "other")
     run(window, "file.save")

@@ -13,7 +13,7 @@ from onnx_workbench.viewer.files.show_beside import show_beside
 from onnx_workbench.viewer.panel_list import PANELS
 from onnx_workbench.viewer.run.workspace import Workspace
 from tests.model import builders
-from tests.viewer.quiet import at_work
+from tests.viewer.activity import activity_in
 
 _HOSTILE = "<b>bold</b>"
 _MOST_ROWS = 60
@@ -90,7 +90,7 @@ def test_no_panel_shows_html(window, qtbot, panel):
     for item in (workspace.model, workspace.graph, *workspace.graph.nodes, *workspace.graph.values()):
         workspace.selection.set([item])
         QCoreApplication.processEvents()
-        qtbot.waitUntil(lambda: not at_work(window))
+        qtbot.waitUntil(lambda: not activity_in(window))
         for widget in [*shown.findChildren(QWidget), window.status, *window.status.findChildren(QLabel)]:
             found |= guessed(widget)
     assert found == set()
@@ -102,7 +102,7 @@ def test_no_comparison_shows_the_titles_of_documents_as_html(window, qtbot):
     window.area.add_tab(DocumentTab(Workspace(Document(hostile_model()), window.settings, title=_HOSTILE)))
     show_beside(window.area, left, window.tab)
     shown = window.docks.open("differences")
-    qtbot.waitUntil(lambda: not at_work(window) and _HOSTILE in str(shown.model.columns))
+    qtbot.waitUntil(lambda: not activity_in(window) and _HOSTILE in str(shown.model.columns))
     found = set()
     for widget in [shown, *shown.findChildren(QWidget)]:
         found |= guessed(widget)
@@ -122,7 +122,7 @@ def test_no_message_tab_or_dialog_shows_html(window, qtbot):
             dialog.pattern.setText("<b>")
             dialog.search()
     QCoreApplication.processEvents()
-    qtbot.waitUntil(lambda: not at_work(window))
+    qtbot.waitUntil(lambda: not activity_in(window))
     found = {tip for tip in [window.area._tabs.tabToolTip(0)] if is_taken(tip)}
     for widget in window.findChildren(QWidget):
         found |= guessed(widget)

@@ -11,7 +11,7 @@ from onnx_workbench.viewer.core import type_inference
 from onnx_workbench.viewer.dialogs.text_prompt import TextPrompt
 from tests.model import builders
 from tests.model.builders import node, value
-from tests.viewer.held import let_background_work_run
+from tests.viewer.background_work import wait_for_background_work
 
 CUSTOM = """
     <ir_version: 10, opset_import: ["" : 18, "my.own" : 1]>
@@ -78,7 +78,7 @@ def test_types_are_inferred_once_typing_rests(window, qtbot, monkeypatch):
 
     monkeypatch.setattr(type_inference, "_DELAY_MS", 3_600_000)
     edit(0.25)
-    let_background_work_run(qtbot)
+    wait_for_background_work(qtbot)
     assert not asked
     monkeypatch.setattr(type_inference, "_DELAY_MS", 0)
     edit(0.5)

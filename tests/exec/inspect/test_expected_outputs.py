@@ -1,4 +1,4 @@
-"""Outputs held against what was expected, and the model that a folder of test data is for."""
+"""Outputs compared with what was expected, and the model that a folder of test data is for."""
 
 import numpy as np
 import pytest

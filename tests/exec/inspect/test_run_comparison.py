@@ -1,4 +1,4 @@
-"""Comparing runs of two models: what is matched with what, and which tolerance it is held to."""
+"""Comparing runs of two models: what is matched with what, and which tolerance it is checked by."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def result():
     return run(text, {"x": x, "words": np.array(["a", "b"], object)})
 
 
-def test_a_glimpse_is_the_statistics_and_a_histogram(result):
+def test_a_summary_is_the_statistics_and_a_histogram(result):
     y, nothing = make_thumbnails(result, [result.key("y"), ((), 987_654)])
     assert nothing is None
     assert y.statistics == statistics(result.values["y"])

@@ -116,7 +116,7 @@ TOO_LARGE: dict[str, tuple[str, int, list[Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", TOO_LARGE)
-def test_held_against_the_memory_limit(name: str) -> None:
+def test_compared_with_the_memory_limit(name: str) -> None:
     op_type, opset, inputs, attributes = TOO_LARGE[name]
     inputs = [x.reshape(()) if x.size == 1 and op_type in ("Range", "DFT") else x for x in inputs]
     set_limits(Limits(max_bytes=1 << 28))

@@ -138,7 +138,7 @@ def test_fused_products_are_those_of_the_normalized_input(normed: bool, skip: bo
             assert_same(one, total) if skip else np.testing.assert_equal(one, None)
 
 
-def test_masks_of_bits_tell_what_was_kept() -> None:
+def test_masks_of_bits_show_what_was_kept() -> None:
     x = np.abs(f(5, 9)) + 1
     training = [np.array(0.4, np.float32), np.array(True)]
     y, bits = call("BitmaskDropout", [x, *training], opset=1, domain=MS, seed=3)

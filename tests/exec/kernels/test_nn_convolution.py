@@ -1,4 +1,4 @@
-"""Convolutions in every way of computing them, held against the definition, ONNX Runtime and hostile arguments."""
+"""Convolutions in every way of computing them, compared with the definition, ONNX Runtime and hostile arguments."""
 
 from __future__ import annotations
 

@@ -101,16 +101,16 @@ def test_stacks_of_products_cut_for_threads_are_the_same(count: int) -> None:
 
 
 def test_helpers_do_not_keep_what_they_worked_on(count: int) -> None:
-    class Held:
+    class Function:
         def __call__(self, index: int) -> None:
             if index < count:  # every thread takes part
                 barrier.wait(10)
 
     barrier = threading.Barrier(count)
-    held = Held()
-    gone = weakref.ref(held)
-    parallel_for(held, 8)
-    del held
+    function = Function()
+    gone = weakref.ref(function)
+    parallel_for(function, 8)
+    del function
     for _ in range(200):
         if gone() is None:
             break

@@ -27,11 +27,11 @@ def test_bodies_and_calls_hold_what_is_inside_however_deep():
     nodes = {node.name: node for graph in model.graphs() for node in graph.nodes}
     outer, inner, _ = model.functions
 
-    def held(*places):
+    def callers(*places):
         return {node.name for node in holders(model, places)}
 
-    assert held(nodes["wrong"]) == held(inner) == {"a", "b", "c", "choice"}
-    assert held(nodes["wrong"].outputs[0], inner.body) == {"a", "b", "c", "choice"}
-    assert held(nodes["c"]) == held(outer) == {"a"}
-    assert held(nodes["other"]) == {"choice"}
-    assert held(nodes["lonely"], nodes["a"], model) == set()
+    assert callers(nodes["wrong"]) == callers(inner) == {"a", "b", "c", "choice"}
+    assert callers(nodes["wrong"].outputs[0], inner.body) == {"a", "b", "c", "choice"}
+    assert callers(nodes["c"]) == callers(outer) == {"a"}
+    assert callers(nodes["other"]) == {"choice"}
+    assert callers(nodes["lonely"], nodes["a"], model) == set()

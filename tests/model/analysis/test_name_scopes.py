@@ -27,7 +27,7 @@ from tests.model.builders import model
         ("...", ()),
     ],
 )
-def test_a_name_tells_its_scopes(name, path):
+def test_a_name_shows_its_scopes(name, path):
     assert scope_path(Node("Relu", name=name)) == path
 
 
@@ -79,7 +79,7 @@ def test_every_node_is_in_exactly_one_scope_or_none():
     assert tree.root.children[0].operators() == [("Relu", 10)]
 
 
-def test_scopes_that_tell_nothing_are_folded_away():
+def test_scopes_that_say_nothing_are_folded_away():
     tree = scope_tree(named("/outer/inner/relu1", "/outer/inner/relu2", "/single/relu"))
     assert [scope.name for scope in tree.root.children] == ["outer/inner"]
     assert [node.name for node in tree.root.nodes] == ["/single/relu"]

@@ -1,4 +1,4 @@
-"""Costs of models, held against numbers worked out by hand."""
+"""Costs of models, compared with numbers worked out by hand."""
 
 from __future__ import annotations
 

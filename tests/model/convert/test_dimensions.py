@@ -57,7 +57,7 @@ def test_a_batch_is_changed_and_shapes_in_constants_follow(head, body):
     assert found.shape == tuple(builders.value(document, "y").type.shape.dims)
 
 
-def test_a_shape_with_a_second_open_size_is_told_where_it_cannot_stay_open():
+def test_a_shape_with_a_second_open_size_is_reported_where_it_cannot_stay_open():
     text = "g (float[1,2,3] x) => (float[1,6] y) <int64[2] s = {1,-1}> { y = Reshape<allowzero=1>(x, s) }"
     document = made(21, text, 10)
     with document.edit("Set") as edit:
@@ -94,7 +94,7 @@ def test_any_size_becomes_free_and_shapes_follow(body, names):
     assert outputs(document.model, {"x": np.zeros(wider, np.float32)})["y"].shape == wider
 
 
-def test_two_sizes_that_one_shape_cannot_leave_open_are_told():
+def test_two_sizes_that_one_shape_cannot_leave_open_are_reported():
     document = made(17, f"{HEADS} {{ {FREED[1]} }}")
     with document.edit("Free") as edit:
         types = infer(document.model).type_of
@@ -103,7 +103,7 @@ def test_two_sizes_that_one_shape_cannot_leave_open_are_told():
 
 
 @pytest.mark.parametrize("body", ["y = Mul(x, w)", "y = MatMul(x, m)"])
-def test_a_free_size_that_a_weight_fixes_is_told(body):
+def test_a_free_size_that_a_weight_fixes_is_reported(body):
     weights = "<float[3] w = {1.0,2.0,3.0}, float[3,1] m = {1.0,2.0,3.0}>"
     document = made(17, f"g (float[2,3] x) => (float[2,k] y) {weights} {{ {body} }}")
     with document.edit("Free") as edit:

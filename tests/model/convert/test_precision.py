@@ -1,4 +1,4 @@
-"""Other precisions compute nearly the same, and what cannot follow is kept and told."""
+"""Other precisions compute nearly the same, and what cannot follow is kept and reported."""
 
 from __future__ import annotations
 
@@ -476,18 +476,18 @@ def test_a_weight_too_large_to_be_held_is_converted_when_it_is_read(tmp_path, mo
     )
     opsets = [onnx.helper.make_opsetid("", 21)]
     path.write_bytes(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString())
-    held, large = Document(load(path)), Document(load(path))
-    said = to_precision(held, target)
+    small, large = Document(load(path)), Document(load(path))
+    said = to_precision(small, target)
     monkeypatch.setattr("onnx_workbench.model.convert.precision.WINDOW_TENSOR", 1 << 16)
     monkeypatch.setattr("onnx_workbench.model.ir.tensors._CONVERTED_AT_ONCE", 1000)
     assert to_precision(large, target).summary() == said.summary()
-    tensors = [initializer(document) for document in (held, large)]
+    tensors = [initializer(document) for document in (small, large)]
     assert [tensor.storage for tensor in tensors] == ["memory", "file"]
     np.testing.assert_array_equal(*(tensor.numpy() for tensor in tensors))
     np.testing.assert_array_equal(*(tensor.read(999, 2002) for tensor in tensors))
-    assert to_bytes(large.model) == to_bytes(held.model)
+    assert to_bytes(large.model) == to_bytes(small.model)
     session = WorkerSession(large.model)
-    np.testing.assert_array_equal(session.run({}).value("y"), outputs(held.model, {})["y"])
+    np.testing.assert_array_equal(session.run({}).value("y"), outputs(small.model, {})["y"])
     session.close()
 
 

@@ -37,19 +37,19 @@ def pair(array, *, per_axis):
 @given(mostly_zero, st.booleans())
 @settings(max_examples=examples(40), deadline=None)
 def test_an_edit_is_that_of_the_dense_tensor(array, per_axis):
-    dense, held = pair(array, per_axis=per_axis)
+    dense, sparse = pair(array, per_axis=per_axis)
     region = (slice(0, 2), 1)
     for change in (
         lambda t: tensors.fill(t, [region], "7"),
         lambda t: tensors.compute(t, "x*2 + 1", [region])[0],
         lambda t: tensors.paste(t, [["0", "3"]], lambda r, c: (r, c)),
     ):
-        made = sparse_tensors.on_dense(held, change)
+        made = sparse_tensors.on_dense(sparse, change)
         assert np.array_equal(tensors.to_dense(made).numpy(), change(dense).numpy())
         assert np.count_nonzero(made.values.numpy()) == made.values.size
-        assert made.indices.numpy().ndim == held.indices.numpy().ndim
+        assert made.indices.numpy().ndim == sparse.indices.numpy().ndim
     for shape in ((4, 3), (2, -1), (12,)):
-        made = sparse_tensors.reshape(held, shape)
+        made = sparse_tensors.reshape(sparse, shape)
         assert np.array_equal(tensors.to_dense(made).numpy(), tensors.reshape(dense, shape).numpy())
 
 
@@ -63,16 +63,16 @@ def test_a_shape_that_does_not_fit_is_refused_and_a_huge_one_needs_no_memory():
 
 
 def test_a_type_is_changed_with_what_is_lost():
-    held = tensors.to_sparse(ArrayTensor(np.array([0, 1.5, 300], np.float32)))
+    sparse = tensors.to_sparse(ArrayTensor(np.array([0, 1.5, 300], np.float32)))
 
     def cast(array, kind):
         return array.astype(kind.numpy_dtype)
 
-    made, report = sparse_tensors.retype(held, ElementType.INT16, cast)
+    made, report = sparse_tensors.retype(sparse, ElementType.INT16, cast)
     assert made.values.numpy().tolist() == [1, 300]
     assert report.changed == 1
     with pytest.raises(ModelError, match="cannot be sparse"):
-        sparse_tensors.retype(held, ElementType.STRING, cast)
+        sparse_tensors.retype(sparse, ElementType.STRING, cast)
 
 
 def test_constants_go_between_sparse_and_dense_and_back_through_a_file():
@@ -123,7 +123,7 @@ def test_an_attribute_changes_its_kind_with_its_tensor_and_a_list_does_not():
 
 
 def test_entries_in_any_order_come_into_theirs():
-    held = SparseTensor(ArrayTensor(np.array([1, 2], np.float32)), ArrayTensor(np.array([3, 0])), (2, 2))
-    made = tensors.set_sparse_element(held, (0, 1), "9")
+    sparse = SparseTensor(ArrayTensor(np.array([1, 2], np.float32)), ArrayTensor(np.array([3, 0])), (2, 2))
+    made = tensors.set_sparse_element(sparse, (0, 1), "9")
     assert made.indices.numpy().tolist() == [0, 1, 3]
     assert made.values.numpy().tolist() == [2, 9, 1]

@@ -139,8 +139,8 @@ def test_what_a_scan_gives_in_addition_has_an_axis():
     assert errors(document.model) == []
 
 
-def test_a_loop_is_mended_to_give_what_each_step_hands_on():
-    """It was mended by taking that from its body, so that the next step got nothing."""
+def test_a_loop_is_fixed_to_give_what_each_step_hands_on():
+    """It was fixed by taking that from its body, so that the next step got nothing."""
     document, node, body = opened(LOOP.replace("y, z, s, t", "y").replace(", float[2] e, float[2] f)", ")"))
     (problem,) = [problem for problem in check_model(document.model) if problem.severity == "error"]
     with document.edit("Mend") as edit:
@@ -169,12 +169,12 @@ def test_an_if_gives_more_once_both_branches_return_it():
         assert [error for error in errors(document.model) if "a value of an outer graph" not in error] == report
 
 
-def test_outputs_that_no_body_gives_are_mended_where_they_are_unused():
+def test_outputs_that_no_body_gives_are_fixed_where_they_are_unused():
     document, node, _ = opened(IF.replace("(float[2] a, float[2] b)", "(float[2] a)"))
-    mended = [problem for problem in check_model(document.model) if problem.rule == "body"]
-    assert [problem.message for problem in mended] == ["then_branch of choose has 1 outputs"]
+    fixed = [problem for problem in check_model(document.model) if problem.rule == "body"]
+    assert [problem.message for problem in fixed] == ["then_branch of choose has 1 outputs"]
     with document.edit("Mend") as edit:
-        mended[0].fix.apply(edit)
+        fixed[0].fix.apply(edit)
     assert names(node.outputs) == ["y"]
     (other,) = [problem for problem in check_model(document.model) if problem.rule == "body"]  # it returns more now
     with document.edit("Mend") as edit:
@@ -182,7 +182,7 @@ def test_outputs_that_no_body_gives_are_mended_where_they_are_unused():
     assert errors(document.model) == []
 
 
-def mend(document, message):
+def fix(document, message):
     """Apply the fix of the one error there is, and see that it is undone whole."""
     (problem,) = [problem for problem in check_model(document.model) if problem.severity == "error"]
     assert problem.message == message
@@ -214,13 +214,13 @@ def test_what_a_loop_takes_in_addition_is_handed_on_and_begins_with_zeros():
     assert names(body.outputs) == ["more", "c", "d", "k", "e", "f"]
     kept = [value.name for value in node.outputs]
     assert (kept[:2], kept[3:]) == (["y", "z"], ["s", "t"])
-    assert mend(document, "Input 4 of loop is not connected") == "Initialize k of loop with zeros"
+    assert fix(document, "Input 4 of loop is not connected") == "Initialize k of loop with zeros"
     assert errors(document.model) == []
     assert node.inputs[4].initializer.numpy().tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize("kind", [None, "float[n]", "seq(float[2])", "float[100000,100000]"])
-def test_a_loop_that_begins_with_nobody_knows_what_is_not_mended(kind):
+def test_a_loop_that_begins_with_nobody_knows_what_is_not_fixed(kind):
     document, _, body = opened(LOOP)
     add_input(document, body, "k", kind)
     (report,) = [problem for problem in check_model(document.model) if problem.severity == "error"]
@@ -244,7 +244,7 @@ def test_a_branch_of_an_if_takes_nothing():
     document, node, then = opened(IF)
     add_input(document, then, "k")
     assert len(node.inputs) == 1
-    assert mend(document, "then_branch of choose has 1 inputs") == "Remove the inputs k, which the node does not pass"
+    assert fix(document, "then_branch of choose has 1 inputs") == "Remove the inputs k, which the node does not pass"
     assert errors(document.model) == []
 
 
@@ -252,7 +252,7 @@ def test_constants_of_a_loop_that_become_inputs_come_to_its_node():
     document, node, body = opened(LOOP)
     with document.edit("Turn") as edit:
         interface.initializer_to_input(edit, body, add_constant(edit, body, "k: float[3]"))
-    mend(document, "Input 4 of loop is not connected")
+    fix(document, "Input 4 of loop is not connected")
     assert errors(document.model) == []
     assert (len(node.inputs), len(node.outputs), len(body.outputs)) == (5, 5, 6)
 
@@ -268,7 +268,7 @@ def test_a_body_takes_what_its_loop_is_given_in_addition():
     document, node, body = opened(PLAIN)
     with document.edit("Connect") as edit:
         connect(edit, node, 3, document.model.graph.inputs[3])
-    mend(document, "body of loop has 3 inputs")
+    fix(document, "body of loop has 3 inputs")
     assert errors(document.model) == []
     assert (names(body.inputs), names(body.outputs)) == (["i", "on", "a", "w_1"], ["more", "c", "w_1"])
     assert str(body.inputs[3].type) == "float[2]"
@@ -301,12 +301,12 @@ def test_a_body_that_collects_values_too_is_not_guessed_at():
     assert "Add inputs to the body" in report.detail
 
 
-def test_a_loop_that_hands_on_less_than_each_step_takes_is_reported_and_mended():
+def test_a_loop_that_hands_on_less_than_each_step_takes_is_reported_and_fixed():
     document, node, body = opened(PLAIN)
     with document.edit("Take one more") as edit:
         connect(edit, node, 3, document.model.graph.inputs[3])
         edit.do(SetGraphInputs(body, (*body.inputs, Value("k"))))
-    mend(document, "body of loop has 2 outputs")
+    fix(document, "body of loop has 2 outputs")
     assert errors(document.model) == []
     assert (names(body.outputs), len(node.outputs)) == (["more", "c", "k"], 2)
 

@@ -52,7 +52,7 @@ def test_values_of_a_body_are_not_visible_outside(branches):
         values.connect(edit, double, 0, inside)
 
 
-def test_connecting_mends_the_order(chain):
+def test_connecting_fixes_the_order(chain):
     from onnx_workbench.model.edits.nodes import add_node
 
     graph = chain.model.graph

@@ -178,7 +178,7 @@ def test_what_a_subgraph_learns_from_formulas_reaches_its_node():
     assert types("y").shape.dims[:2] == ("N", 4)
 
 
-def test_an_operator_nobody_knows_follows_the_rule_of_the_person():
+def test_an_operator_nobody_knows_follows_the_rule_of_the_user():
     body, imports = "a = my.own.Magic(x) y = Transpose(a)", ', "my.own" : 1'
     assert inferred(body, imports=imports)("y") is None
     types = inferred(body, imports=imports, rules={"my.own::Magic": "same as input 0"})
@@ -259,7 +259,7 @@ def test_declaring_what_was_inferred_keeps_real_models_legal(real_models):
     assert not document.modified
 
 
-def test_a_declared_type_says_what_a_person_meant():
+def test_a_declared_type_says_what_a_user_meant():
     document = builders.document()
     with document.edit("Type") as edit:
         values.set_type(edit, builders.value(document, "a"), TensorType(ElementType.FLOAT, Shape((7, 4))))
@@ -474,7 +474,7 @@ def test_only_numbers_and_names_of_the_model_are_written():
         assert declare_all(edit, found) == 0
 
 
-def test_what_a_person_declared_stays_where_inference_knows_no_more():
+def test_what_a_user_declared_stays_where_inference_knows_no_more():
     model = builders.model("""
         <ir_version: 10, opset_import: ["" : 18]>
         g (float[N, 4] x) => (int64[2, found] y) <int64[two, found] n> { n = NonZero(x) y = Neg(n) }

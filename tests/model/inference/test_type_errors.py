@@ -24,7 +24,7 @@ def facts(problems):
 ADD = '<domain: "f", opset_import: ["" : 18]> Sum (a, b) => (c) { c = Add(a, b) }'
 
 
-def test_types_that_nothing_declares_are_held_against_signatures():
+def test_types_that_nothing_declares_are_compared_with_signatures():
     problems, model = report("a = Cast<to = 7>(x) b = Relu(x) y = Add(a, b)", outputs="float[3] y")
     assert facts(problems) == [("error", "type", "b of Add is tensor(float), a is tensor(int64)")]
     assert problems[0][3] is model.graph.outputs[0].producer

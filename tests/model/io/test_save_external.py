@@ -58,8 +58,8 @@ def test_shapes_stay_inside_whatever_the_least_size(tmp_path):
     path.write_bytes(proto_of(arrays, None).SerializeToString())
     saved = save(load(path), path, Storage(DataLayout.FILE_PER_TENSOR, threshold=0))
     assert len(saved.data_files) == 2
-    held = {v.name: v.initializer.storage for v in load(path).graph.initializers}
-    assert [name for name, storage in held.items() if storage == "external"] == ["ids", "w"]
+    saved = {v.name: v.initializer.storage for v in load(path).graph.initializers}
+    assert [name for name, storage in saved.items() if storage == "external"] == ["ids", "w"]
 
 
 def test_the_same_part_of_a_file_is_written_once(tmp_path):
@@ -208,8 +208,8 @@ def test_weights_of_a_small_file_stay_where_the_last_save_put_them(path, tmp_pat
     fresh = load(path)
     constant = next(n for n in fresh.graph.nodes if n.op_type == "Constant")
     np.testing.assert_array_equal(constant.attributes["value"].value.numpy(), weights()["w0"])
-    held = {v.name: v.initializer.numpy().tolist() for v in fresh.graph.initializers}
-    assert held == {name: array.tolist() for name, array in weights().items()} | {"typed": [*range(1000)]}
+    saved = {v.name: v.initializer.numpy().tolist() for v in fresh.graph.initializers}
+    assert saved == {name: array.tolist() for name, array in weights().items()} | {"typed": [*range(1000)]}
 
 
 def test_weights_stay_inside_once_they_were_put_there(external_path):

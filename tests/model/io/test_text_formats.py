@@ -206,5 +206,5 @@ def test_onnx_text_holds_every_float_or_says_what_it_loses(number):
     model.graph.initializer.add(data_type=1, dims=[1], name="t").float_data.append(number)
     printed = print_message(model, FileForm.ONNX_TEXT)
     again = parse(printed.data, FileFormat(FileForm.ONNX_TEXT, "ModelProto"))
-    held = again.graph.node[0].attribute[0].f, again.graph.initializer[0].float_data[0]
-    assert printed.left_out or held == (model.graph.node[0].attribute[0].f, model.graph.initializer[0].float_data[0])
+    numbers = again.graph.node[0].attribute[0].f, again.graph.initializer[0].float_data[0]
+    assert printed.left_out or numbers == (model.graph.node[0].attribute[0].f, model.graph.initializer[0].float_data[0])

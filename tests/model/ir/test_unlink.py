@@ -41,7 +41,7 @@ def test_an_unlinked_model_is_freed_by_reference_counts(text):
         steps = sum(1 for _ in unlink(model))
         del model
         assert alive(ids) == []
-    assert steps >= len(ids) // 2  # so that the window is not held up
+    assert steps >= len(ids) // 2  # so that the window is not blocked
 
 
 @pytest.mark.long

@@ -26,8 +26,8 @@ def text(
     ir: int = 8,
 ) -> str:
     """A model in ONNX text around the nodes of its graph."""
-    held = f"<{constants}>" if constants else ""
-    return f'<ir_version: {ir}, opset_import: ["" : {opset}]> g {signature} {held} {{ {body} }}'
+    initializers = f"<{constants}>" if constants else ""
+    return f'<ir_version: {ir}, opset_import: ["" : {opset}]> g {signature} {initializers} {{ {body} }}'
 
 
 def left(document: Document) -> dict[str, int]:

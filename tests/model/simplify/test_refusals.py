@@ -47,8 +47,8 @@ def left(document: Document) -> dict[str, int]:
 
 
 def graph(body: str, signature: str, constants: str = "", *, opset: int = 17, ir: int = 8) -> str:
-    held = f"<{constants}>" if constants else ""
-    return f'<ir_version: {ir}, opset_import: ["" : {opset}]> g {signature} {held} {{ {body} }}'
+    initializers = f"<{constants}>" if constants else ""
+    return f'<ir_version: {ir}, opset_import: ["" : {opset}]> g {signature} {initializers} {{ {body} }}'
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from PySide6.QtGui import QImage, QPainter
 
 from onnx_workbench.viewer.canvas.paint import highlights
 from onnx_workbench.viewer.style.theme import theme
+from tests.viewer.background_work import wait_for_background_work
 from tests.viewer.canvas.graphs import Graphs, long_chain, settle
-from tests.viewer.held import let_background_work_run
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_a_scene_that_follows_is_marked_at_once(view, qtbot):
     assert shown(view, "stale") == boxes_of(view, nodes[1:-3])
     view.highlighter.mark("stale", nodes[1:])
     view.set_scene(None)
-    let_background_work_run(qtbot)
+    wait_for_background_work(qtbot)
     assert view.marks is None
 
 

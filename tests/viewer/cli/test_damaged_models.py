@@ -67,7 +67,7 @@ def test_a_model_that_uses_what_nothing_defines_is_written_without_a_comparison_
     assert places["OUT"].exists()
 
 
-def test_info_and_check_tell_of_it(cut, capsys):
+def test_info_and_check_report_it(cut, capsys):
     assert main(["info", str(cut)]) == 1
     assert "byte 9,000" in capsys.readouterr().out
     assert main(["check", str(cut), "--json"]) == 1

@@ -175,7 +175,7 @@ def test_a_picture_becomes_the_input_of_the_declared_size(tmp_path: Path) -> Non
     np.testing.assert_allclose(read_npz(out)["y"][0, :, 2, 3], [1, 0, 0.2], atol=1e-6)
 
 
-def test_a_seed_makes_it_repeatable_and_sizes_are_heeded(model: str, tmp_path: Path) -> None:
+def test_a_seed_makes_it_repeatable_and_sizes_are_respected(model: str, tmp_path: Path) -> None:
     arrays = []
     for seed in ("1", "1", "2"):
         out = tmp_path / "out.npz"

@@ -146,7 +146,7 @@ def test_what_is_wrong_in_a_body_or_function_shows_at_the_nodes_that_hold_it(win
     qtbot.waitUntil(lambda: not marked())
 
 
-def test_a_function_that_does_not_take_what_a_call_gives_is_a_problem_until_it_is_mended(qapp, qtbot):
+def test_a_function_that_does_not_take_what_a_call_gives_is_a_problem_until_it_is_fixed(qapp, qtbot):
     model = builders.model("""
         <ir_version: 10, opset_import: ["" : 18, "f" : 1]>
         g (float[3] x) => (float[3] y) { a = Cast<to = 7>(x) [good] b = f.Sum(x, x) [bad] c = f.Sum(x, a) y = Relu(b) }

@@ -16,7 +16,7 @@ from onnx_workbench.viewer.core import threads
 from onnx_workbench.viewer.panel_list import PANELS
 from onnx_workbench.viewer.workflows.background_edit import convert_in_background
 from tests.benchmarks.large_models import write_nodes_model
-from tests.viewer.held import let_readers_end
+from tests.viewer.background_work import wait_for_readers
 
 _NODES = 12_000
 _MOST_CALLS = 20_000  # of functions and generators, some 3 ms of work
@@ -83,7 +83,7 @@ def test_readers_poll_after_a_bounded_number_of_calls(calls, make_window, qtbot,
     workspace = window.tab.workspace
 
     def settle():
-        let_readers_end(qtbot)
+        wait_for_readers(qtbot)
         qtbot.waitUntil(lambda: not workspace.tasks.running)
 
     for info in PANELS:

@@ -16,7 +16,7 @@ from onnx_workbench.viewer.core.readers import ModelReader, cancel_readers, read
 from onnx_workbench.viewer.core.tasks import TaskRunner
 from onnx_workbench.viewer.core.threads import post_and_wait, wait_for_end
 from tests.model import builders
-from tests.viewer.held import let_readers_end
+from tests.viewer.background_work import wait_for_readers
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_the_newest_of_superseding_requests_wins(tasks, qtbot):
     assert sorted(results) == ["new", "other"]
 
 
-def test_an_error_of_the_person_goes_to_failed_or_to_the_signal(tasks, qtbot, received):
+def test_an_error_of_the_user_goes_to_failed_or_to_the_signal(tasks, qtbot, received):
     unhandled = received(tasks.failed)
     errors = []
 
@@ -248,7 +248,7 @@ def destroyed_on(thread):
     return thing
 
 
-def hold(*things):
+def holding(*things):
     """A function of any arguments that holds things."""
     return lambda *_: len(things)
 
@@ -257,18 +257,20 @@ def hold(*things):
 @pytest.mark.parametrize("when", ["while it works", "after it has answered"])
 def test_what_a_task_holds_is_destroyed_on_the_gui_thread(tasks, qtbot, slow_to_let_go, holder, when):
     threads, begun, resume = [], threading.Event(), threading.Event()
-    held = {name: hold(destroyed_on(threads) if name == holder else None) for name in ("work", "done", "finished")}
+    functions = {
+        name: holding(destroyed_on(threads) if name == holder else None) for name in ("work", "done", "finished")
+    }
 
-    def work(progress, held=held["work"]):
+    def work(progress, functions=functions["work"]):
         begun.set()
         resume.wait(30)
-        return held(progress)
+        return functions(progress)
 
     if when == "while it works":
         slow_to_let_go.set()
-    tasks.start("Read", work, done=held["done"], finished=held["finished"])
+    tasks.start("Read", work, done=functions["done"], finished=functions["finished"])
     begun.wait(30)
-    del work, held
+    del work, functions
     assert threads == []
     resume.set()
     qtbot.waitUntil(lambda: not tasks.running)
@@ -304,7 +306,7 @@ def rename(document, name):
         edit.do(SetField(document.model.graph, "name", name))
 
 
-def names_while_held(document, began, free):
+def names_once_allowed(document, began, free):
     """Reads the name of the graph again and again until it may end; gives all that it saw."""
 
     def work(progress):
@@ -336,7 +338,7 @@ def test_a_change_stops_readers_and_they_start_again(document, owner, qtbot, cha
     before = document.model.graph.name
     began, free, found = threading.Event(), threading.Event(), []
     reader = ModelReader(owner)
-    reader.start(names_while_held(document, began, free), found.append)
+    reader.start(names_once_allowed(document, began, free), found.append)
     qtbot.waitUntil(began.is_set)
     began.clear()
     rename(document, "c") if change == "edit" else getattr(document, change)()
@@ -355,7 +357,7 @@ def test_what_was_read_before_a_change_is_not_delivered_after_it(document, owner
         ended.set()
         return document.model.graph.name
 
-    ModelReader(owner).start(names_while_held(document, began, free), lambda _: None)
+    ModelReader(owner).start(names_once_allowed(document, began, free), lambda _: None)
     ModelReader(owner).start(work, found.append)  # its end is not waited for as it is not alone
     qtbot.waitUntil(began.is_set)
     free.set()
@@ -383,12 +385,12 @@ def test_what_is_read_quickly_is_there_before_the_next_frame(owner, qtbot):
 def test_a_stopped_reader_reads_nothing_more_and_calls_nothing(document, owner, qtbot):
     began, free, found = threading.Event(), threading.Event(), []
     reader = ModelReader(owner)
-    reader.start(names_while_held(document, began, free), found.append)
+    reader.start(names_once_allowed(document, began, free), found.append)
     qtbot.waitUntil(began.is_set)
     reader.stop()
     assert not reader.running
     free.set()
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     assert found == []
 
 
@@ -425,17 +427,17 @@ def test_a_bug_in_a_reader_reaches_the_exception_hook(owner, qtbot):
 
 def test_a_reader_whose_owner_goes_away_ends(document, owner, qtbot):
     began, found = threading.Event(), []
-    ModelReader(owner).start(names_while_held(document, began, threading.Event()), found.append)
+    ModelReader(owner).start(names_once_allowed(document, began, threading.Event()), found.append)
     qtbot.waitUntil(began.is_set)
     delete(owner)
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     rename(document, "later")
     assert found == []
 
 
 def test_a_task_that_reads_the_model_starts_again_after_an_edit(document, tasks, qtbot):
     began, free, found = threading.Event(), threading.Event(), []
-    task = tasks.start("Read", names_while_held(document, began, free), done=found.append, lane="model")
+    task = tasks.start("Read", names_once_allowed(document, began, free), done=found.append, lane="model")
     qtbot.waitUntil(began.is_set)
     rename(document, "later")
     assert tasks.running == (task,)
@@ -448,7 +450,7 @@ def test_a_cancelled_task_that_reads_the_model_only_finishes(document, tasks, qt
     began, calls = threading.Event(), []
     task = tasks.start(
         "Read",
-        names_while_held(document, began, threading.Event()),
+        names_once_allowed(document, began, threading.Event()),
         done=lambda _: calls.append("done"),
         finished=lambda: calls.append("finished"),
         lane="model",
@@ -458,7 +460,7 @@ def test_a_cancelled_task_that_reads_the_model_only_finishes(document, tasks, qt
     qtbot.waitUntil(lambda: bool(calls))
     assert calls == ["finished"]
     rename(document, "later")
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     assert calls == ["finished"]
 
 
@@ -476,7 +478,7 @@ def test_what_a_reader_reports_is_the_progress_of_its_task(tasks, qtbot):
 
 def test_a_task_runs_a_reader_until_no_edit_comes_between(document, tasks, qtbot):
     began, free, found = threading.Event(), threading.Event(), []
-    read = names_while_held(document, began, free)
+    read = names_once_allowed(document, began, free)
     tasks.start("Count", lambda progress: read_model(read, progress), done=found.append)
     qtbot.waitUntil(began.is_set)
     rename(document, "later")
@@ -490,7 +492,7 @@ def test_a_reader_ends_with_the_task_that_runs_it(document, tasks, qtbot):
 
     def read(progress):
         try:
-            return names_while_held(document, began, threading.Event())(progress)
+            return names_once_allowed(document, began, threading.Event())(progress)
         finally:
             ended.append(1)
 
@@ -529,7 +531,7 @@ def test_a_task_gets_what_a_call_on_the_gui_thread_returns_or_raises(tasks, qtbo
 
 def test_what_a_reader_holds_is_destroyed_on_the_gui_thread(owner, qtbot, slow_to_let_go):
     threads, found = [], []
-    ModelReader(owner).start(hold(destroyed_on(threads)), found.append)
+    ModelReader(owner).start(holding(destroyed_on(threads)), found.append)
     qtbot.waitUntil(lambda: bool(found))
     slow_to_let_go.set()
     assert wait_for_end(30)

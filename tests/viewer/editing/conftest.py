@@ -15,7 +15,7 @@ from onnx_workbench.viewer.files.document_tab import DocumentTab
 from onnx_workbench.viewer.main_window import MainWindow
 from onnx_workbench.viewer.run.workspace import Workspace
 from tests.model import builders
-from tests.viewer.held import let_readers_end
+from tests.viewer.background_work import wait_for_readers
 
 
 class Desk:
@@ -74,7 +74,7 @@ class Desk:
         self.qtbot.waitUntil(
             lambda: all(tab.view.scene is not None and not tab.view.scenes.is_busy for tab in self.window.tabs()),
         )
-        let_readers_end(self.qtbot)
+        wait_for_readers(self.qtbot)
 
     def child(self, kind: type[QWidget]):
         """The visible window or widget of a kind."""

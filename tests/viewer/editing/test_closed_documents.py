@@ -24,13 +24,13 @@ def test_closing_lets_go_of_the_document_after(desk, action):
     tab = desk.window.tab
     use(desk, action)
     desk.settle()
-    held = [weakref.ref(one) for one in (tab.workspace, tab.workspace.document)]
+    references = [weakref.ref(one) for one in (tab.workspace, tab.workspace.document)]
     desk.window.area.remove_tab(tab)
     del tab
 
     def is_gone():
         gc.collect()
-        return not any(one() for one in held)
+        return not any(one() for one in references)
 
     desk.qtbot.waitUntil(is_gone)
 

@@ -73,7 +73,7 @@ def test_a_wrong_expression_is_said(dialog):
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal for it")
 def test_an_expression_that_takes_too_long_lists_nothing(desk, dialog, monkeypatch):
-    """It held the window until the program was killed."""
+    """It blocked the window until the program was killed."""
     monkeypatch.setattr(regular_expressions, "LIMIT_SECONDS", 0.05)
     with desk.document.edit("Rename") as edit:
         edit.do(SetField(desk.node("fourth"), "name", "a" * 40))
@@ -171,7 +171,7 @@ def test_a_dialog_that_is_closed_replaces_all_the_same_what_was_asked_for(desk, 
     dialog.apply()
     dialog.reject()
     assert not dialog.isVisible()
-    assert desk.document.undo_title is None, "the window is not held up"
+    assert desk.document.undo_title is None, "the window is not blocked"
     desk.qtbot.waitUntil(lambda: desk.document.undo_title == "Replace ir by IR")
     assert [n.name for n in desk.workspace.graph.nodes] == ["fIRst", "second", "thIRd", "fourth"]
     desk.qtbot.waitUntil(lambda: not isValid(dialog))

@@ -129,12 +129,12 @@ class Trials:
         first = desk.window.tabs()[0]
         self.tab = desk.open(model)
         desk.window.area.remove_tab(first)
-        self.quiet()
+        self.wait_until_idle()
         self.before = to_bytes(desk.document.model)
         self.errors = errors(self.before)
         self.was_loaded = isinstance(ORT.run(self.before), dict)
 
-    def quiet(self) -> None:
+    def wait_until_idle(self) -> None:
         """Wait until nothing is under way."""
         window, wait = self.desk.window, self.desk.qtbot.waitUntil
         for _ in range(2):
@@ -204,7 +204,7 @@ class Trials:
     def accept_what_opened(self) -> None:
         """Press the default button of each dialog and Enter in each popup, as often as that leads on."""
         window, qtbot = self.desk.window, self.desk.qtbot
-        self.quiet()
+        self.wait_until_idle()
         for popup in window.findChildren(FilterPopup):
             if popup.isVisible():
                 qtbot.keyClick(popup.field, Qt.Key.Key_Return)
@@ -212,13 +212,13 @@ class Trials:
             if isinstance(dialog, ConvertDialog):
                 dialog.opset.setCurrentIndex(dialog.opset.count() - 1)
             for _ in range(3):
-                self.quiet()
+                self.wait_until_idle()
                 button = default_button(dialog) if isValid(dialog) and dialog.isVisible() else None
                 if button is None or not button.isEnabled():
                     break
                 button.click()
-                self.quiet()
-        self.quiet()
+                self.wait_until_idle()
+        self.wait_until_idle()
 
     def close_what_opened(self) -> None:
         window = self.desk.window

@@ -19,7 +19,7 @@ from onnx_workbench.viewer.core import event_loop
 from onnx_workbench.viewer.panels.node_table import NodeTablePanel
 from onnx_workbench.viewer.panels.node_table_model import NodeTableModel
 from onnx_workbench.viewer.style.theme import theme
-from tests.viewer.held import let_readers_end
+from tests.viewer.background_work import wait_for_readers
 
 CONVS = """
 <ir_version: 10, opset_import: ["" : 21]>
@@ -50,7 +50,7 @@ def panel(desk):
 def listed(panel, qtbot):
     """Wait until the nodes are listed and sorted."""
     qtbot.waitUntil(lambda: not panel._search.running)
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
 
 
 @pytest.mark.long
@@ -160,7 +160,7 @@ def test_the_filter_speaks_the_query_language(panel, desk):
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal for it")
 def test_an_expression_that_takes_too_long_is_said(panel, desk, monkeypatch):
-    """It held the window until the program was killed."""
+    """It blocked the window until the program was killed."""
     monkeypatch.setattr(regular_expressions, "LIMIT_SECONDS", 0.05)
     with desk.document.edit("Rename") as edit:
         edit.do(SetField(desk.node("b"), "name", "a" * 40))

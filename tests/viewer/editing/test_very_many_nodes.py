@@ -120,7 +120,7 @@ def set_cells(desk):
     panel.paste_cells()
 
 
-def mend_all(desk):
+def fix_all(desk):
     node = desk.node("second")
     if "nonsense" not in node.attributes:
         with desk.document.edit("Break") as edit:
@@ -134,7 +134,7 @@ def mend_all(desk):
 
 
 @pytest.fixture
-def at_work(desk, qtbot, tmp_path):
+def file_desk(desk, qtbot, tmp_path):
     """The model of a file, whose edits are kept, and no other document: of one in no file a journal is begun soon."""
     desk.window.area.remove_tab(desk.window.tab)
     path = tmp_path / "chain.onnx"
@@ -168,7 +168,7 @@ def wait_for_end(desk):
         (paste, "Paste 2 nodes"),
         (replace_names, "Replace r by R"),
         (set_cells, "Set Name of 4 nodes"),
-        (mend_all, "Fix all problems"),
+        (fix_all, "Fix all problems"),
         (chosen("graph.make_output"), "Make 2 values outputs"),
         (take_from_the_outputs, "Remove 2 values from the outputs"),
         (chosen_values("value.to_input", "w", "b"), "Make 2 values inputs"),
@@ -176,22 +176,22 @@ def wait_for_end(desk):
         (give_values, "Make 2 values constant"),
     ],
 )
-def test_it_comes_to_the_same_as_at_once_and_no_crash_takes_it(at_work, monkeypatch, do, title):
-    document = at_work.document
-    do(at_work)
+def test_it_comes_to_the_same_as_at_once_and_no_crash_takes_it(file_desk, monkeypatch, do, title):
+    document = file_desk.document
+    do(file_desk)
     assert document.undo_title == title
     at_once = snapshot(document.model)
-    picked = [getattr(item, "name", None) for item in at_work.workspace.selection.items]
+    picked = [getattr(item, "name", None) for item in file_desk.workspace.selection.items]
     document.undo()
     before = document.revision
     make_large(monkeypatch)
-    do(at_work)
+    do(file_desk)
     assert document.revision == before, "the window goes on first"
-    wait_for_end(at_work)
+    wait_for_end(file_desk)
     assert document.undo_title == title
     assert snapshot(document.model) == at_once
-    assert [getattr(item, "name", None) for item in at_work.workspace.selection.items] == picked
-    journal = at_work.workspace.journal
+    assert [getattr(item, "name", None) for item in file_desk.workspace.selection.items] == picked
+    journal = file_desk.workspace.journal
     abandon(journal)
     (kept,) = journal_folder().glob("*.journal")
     assert "confirms" in json.loads(kept.read_text().splitlines()[-1]), "what was made was on file before"
@@ -209,71 +209,71 @@ def large(monkeypatch):
 
 @pytest.mark.long
 @pytest.mark.usefixtures("large")
-def test_what_the_dialog_refuses_stands_in_it(at_work):
-    dialog = dialog_of(at_work, "(first|fourth)", "second")
+def test_what_the_dialog_refuses_stands_in_it(file_desk):
+    dialog = dialog_of(file_desk, "(first|fourth)", "second")
     dialog.regex.setChecked(True)
     dialog.search()
     dialog.apply()
     assert not dialog.apply_button.isEnabled(), "it is being done"
-    at_work.qtbot.waitUntil(lambda: "Two would be named second" in dialog.error.text())
-    at_work.qtbot.waitUntil(dialog.apply_button.isEnabled)
-    assert at_work.document.undo_title is None
+    file_desk.qtbot.waitUntil(lambda: "Two would be named second" in dialog.error.text())
+    file_desk.qtbot.waitUntil(dialog.apply_button.isEnabled)
+    assert file_desk.document.undo_title is None
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("large")
-def test_the_dialog_says_what_was_replaced_until_it_is_undone(at_work):
-    dialog = dialog_of(at_work, "ir", "IR")
+def test_the_dialog_says_what_was_replaced_until_it_is_undone(file_desk):
+    dialog = dialog_of(file_desk, "ir", "IR")
     dialog.apply()
-    wait_for_end(at_work)
-    at_work.qtbot.waitUntil(lambda: not dialog._delay.isActive() and not dialog.is_searching)
+    wait_for_end(file_desk)
+    file_desk.qtbot.waitUntil(lambda: not dialog._delay.isActive() and not dialog.is_searching)
     assert dialog.status.text() == "2 places changed."
-    at_work.document.undo()
-    at_work.qtbot.waitUntil(lambda: dialog.status.text() == "2 places would change.")
+    file_desk.document.undo()
+    file_desk.qtbot.waitUntil(lambda: dialog.status.text() == "2 places would change.")
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("large")
-def test_a_name_given_meanwhile_is_not_replaced(at_work):
-    dialog = dialog_of(at_work, "r", "R")
+def test_a_name_given_meanwhile_is_not_replaced(file_desk):
+    dialog = dialog_of(file_desk, "r", "R")
     dialog.apply()
-    with at_work.document.edit("Mine") as edit:
-        edit.do(SetField(at_work.node("first"), "name", "mine"))
-    at_work.qtbot.waitUntil(lambda: "meantime" in dialog.error.text())
-    assert at_work.document.undo_title == "Mine"
+    with file_desk.document.edit("Mine") as edit:
+        edit.do(SetField(file_desk.node("first"), "name", "mine"))
+    file_desk.qtbot.waitUntil(lambda: "meantime" in dialog.error.text())
+    assert file_desk.document.undo_title == "Mine"
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("large")
-def test_a_dialog_that_is_closed_meanwhile_takes_nothing_back(at_work):
-    dialog = dialog_of(at_work, "r", "R")
+def test_a_dialog_that_is_closed_meanwhile_takes_nothing_back(file_desk):
+    dialog = dialog_of(file_desk, "r", "R")
     dialog.apply()
     dialog.close()
-    at_work.qtbot.waitUntil(lambda: at_work.document.undo_title == "Replace r by R")
+    file_desk.qtbot.waitUntil(lambda: file_desk.document.undo_title == "Replace r by R")
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("large")
-def test_what_the_table_refuses_stands_below_it(at_work):
-    panel = table_of(at_work)
+def test_what_the_table_refuses_stands_below_it(file_desk):
+    panel = table_of(file_desk)
     panel.table.selectColumn(1)
     panel.bulk.setText("No such thing!")
     panel.set_selected()
-    at_work.qtbot.waitUntil(lambda: bool(panel.error.text()))
-    assert at_work.document.undo_title is None
+    file_desk.qtbot.waitUntil(lambda: bool(panel.error.text()))
+    assert file_desk.document.undo_title is None
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("large")
-def test_deleting_twice_deletes_once_and_refuses_nothing(at_work):
-    at_work.select(at_work.node("second"), at_work.node("third"))
-    at_work.run("edit.delete")
-    at_work.run("edit.delete")
-    wait_for_end(at_work)
-    assert at_work.document.undo_title == "Delete 2 nodes"
-    at_work.document.undo()
-    assert at_work.document.undo_title is None
-    assert at_work.messages() == []
+def test_deleting_twice_deletes_once_and_refuses_nothing(file_desk):
+    file_desk.select(file_desk.node("second"), file_desk.node("third"))
+    file_desk.run("edit.delete")
+    file_desk.run("edit.delete")
+    wait_for_end(file_desk)
+    assert file_desk.document.undo_title == "Delete 2 nodes"
+    file_desk.document.undo()
+    assert file_desk.document.undo_title is None
+    assert file_desk.messages() == []
 
 
 @pytest.mark.long
@@ -287,19 +287,19 @@ def test_deleting_twice_deletes_once_and_refuses_nothing(at_work):
         (constant_nodes_to_inputs, "value.to_input", "Make 2 values inputs"),
     ],
 )
-def test_what_is_asked_for_twice_is_made_once_and_refuses_nothing(at_work, do, again, title):
-    do(at_work)
-    at_work.run(again)
-    wait_for_end(at_work)
-    assert at_work.document.undo_title == title
-    at_work.document.undo()
-    assert at_work.document.undo_title != title
-    assert at_work.messages() == []
+def test_what_is_asked_for_twice_is_made_once_and_refuses_nothing(file_desk, do, again, title):
+    do(file_desk)
+    file_desk.run(again)
+    wait_for_end(file_desk)
+    assert file_desk.document.undo_title == title
+    file_desk.document.undo()
+    assert file_desk.document.undo_title != title
+    assert file_desk.messages() == []
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("large")
-def test_the_pointer_shows_that_much_is_done_undone_and_done_again(at_work, monkeypatch):
+def test_the_pointer_shows_that_much_is_done_undone_and_done_again(file_desk, monkeypatch):
     """The window stands still meanwhile; with little nobody could see the pointer change."""
     shapes = []
 
@@ -309,16 +309,16 @@ def test_the_pointer_shows_that_much_is_done_undone_and_done_again(at_work, monk
 
     def shown():
         shapes.clear()
-        at_work.select(at_work.node("second"), at_work.node("third"))
-        at_work.run("edit.delete")
-        wait_for_end(at_work)
-        at_work.run("edit.undo")
-        at_work.run("edit.redo")
-        at_work.run("edit.undo")
+        file_desk.select(file_desk.node("second"), file_desk.node("third"))
+        file_desk.run("edit.delete")
+        wait_for_end(file_desk)
+        file_desk.run("edit.undo")
+        file_desk.run("edit.redo")
+        file_desk.run("edit.undo")
         assert QApplication.overrideCursor() is None
         return shapes
 
-    at_work.document.subscribe(look)
+    file_desk.document.subscribe(look)
     assert shown() == [None] * 4
     monkeypatch.setattr(busy_cursor, "_MANY", 2)
     assert shown() == [Qt.CursorShape.WaitCursor] * 4
@@ -326,28 +326,28 @@ def test_the_pointer_shows_that_much_is_done_undone_and_done_again(at_work, monk
 
 @pytest.mark.long
 @pytest.mark.parametrize("action", ["edit.copy", "edit.cut"])
-def test_very_many_are_copied_in_a_task(at_work, monkeypatch, action):
+def test_very_many_are_copied_in_a_task(file_desk, monkeypatch, action):
     monkeypatch.setattr("onnx_workbench.viewer.actions.edit._MANY", 1)
     copy, threads = copy_paste.copy, []
     monkeypatch.setattr(copy_paste, "copy", lambda *given: (threads.append(threading.get_ident()), copy(*given))[1])
     QApplication.clipboard().setText("what was there before")
-    at_work.select(at_work.node("second"), at_work.node("third"))
-    at_work.run(action)
+    file_desk.select(file_desk.node("second"), file_desk.node("third"))
+    file_desk.run(action)
     assert not QApplication.clipboard().text(), "nothing else is pasted meanwhile"
-    at_work.qtbot.waitUntil(clipboard.has_nodes)
-    at_work.run("edit.paste")
-    wait_for_end(at_work)
-    assert at_work.document.undo_title == "Paste 2 nodes"
+    file_desk.qtbot.waitUntil(clipboard.has_nodes)
+    file_desk.run("edit.paste")
+    wait_for_end(file_desk)
+    assert file_desk.document.undo_title == "Paste 2 nodes"
     assert threads
     assert threading.get_ident() not in threads
-    at_work.document.undo()
-    assert at_work.document.undo_title == ("Cut 2 nodes" if action == "edit.cut" else None)
+    file_desk.document.undo()
+    assert file_desk.document.undo_title == ("Cut 2 nodes" if action == "edit.cut" else None)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("action", ["edit.duplicate", "edit.delete", "edit.copy"])
 def test_a_node_of_very_many_outputs_is_like_many_nodes(desk, monkeypatch, action):
-    """Duplicating one of 99,000 held the window for 1.7 s."""
+    """Duplicating one of 99,000 blocked the window for 1.7 s."""
     outputs = ", ".join(f"o{number}" for number in range(40))
     desk.open(f'<ir_version: 10, opset_import: ["" : 18]> g (float[40] x) => () {{ [many] {outputs} = Split (x) }}')
     monkeypatch.setattr(edit_many, "MANY", 4)

@@ -14,7 +14,7 @@ from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.viewer.workflows import background_edit
 from tests.model.snapshots import snapshot
-from tests.viewer.held import until_stopped
+from tests.viewer.background_work import until_stopped
 
 DISORDER = """
 <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
@@ -114,12 +114,12 @@ def test_an_edit_while_the_batch_is_set_is_kept(desk, monkeypatch):
     desk.open(WITH_BATCH)
     known = background_edit.known_of
 
-    def held(*given):
+    def paused(*given):
         began.set()
         resume.wait(60)
         return known(*given)
 
-    monkeypatch.setattr(background_edit, "known_of", held)
+    monkeypatch.setattr(background_edit, "known_of", paused)
     background_edit.set_batch(desk.workspace, desk.workspace.graph, "n", "n")
     desk.qtbot.waitUntil(began.is_set)
     with desk.document.edit("Remove an input") as edit:
@@ -165,14 +165,14 @@ def test_stop_leaves_the_model_as_it_was(tools, monkeypatch):
     began, resume = threading.Event(), threading.Event()
     attempt = background_edit.attempt
 
-    def held(working_copy, options, progress, **more):
+    def paused(working_copy, options, progress, **more):
         trial = attempt(working_copy, options, progress, **more)
         began.set()
         resume.wait(60)
         progress.check()
         return trial
 
-    monkeypatch.setattr(background_edit, "attempt", held)
+    monkeypatch.setattr(background_edit, "attempt", paused)
     before = snapshot(tools.document.model)
     tools.run("model.inline_all")
     tools.qtbot.waitUntil(began.is_set)
@@ -199,13 +199,13 @@ def test_an_edit_meanwhile_is_kept(tools, monkeypatch):
     began, resume = threading.Event(), threading.Event()
     attempt = background_edit.attempt
 
-    def held(*given, **more):
+    def paused(*given, **more):
         trial = attempt(*given, **more)
         began.set()
         resume.wait(60)
         return trial
 
-    monkeypatch.setattr(background_edit, "attempt", held)
+    monkeypatch.setattr(background_edit, "attempt", paused)
     tools.run("model.value_names")
     tools.qtbot.waitUntil(began.is_set)
     with tools.document.edit("Rename") as edit:

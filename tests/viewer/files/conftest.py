@@ -8,8 +8,8 @@ import pytest
 from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.recovery.journal_files import JournalFiles
 from tests.model import builders
+from tests.viewer.background_work import task_of
 from tests.viewer.files.large import ELEMENTS, large_document
-from tests.viewer.held import task_of
 from tests.viewer.opening import opened
 from tests.viewer.tensor_view.tensor_actions import panel_of
 

@@ -28,7 +28,7 @@ class Person:
         self.begun, self.stopped, self.became = [], set(), {}
 
     def act(self):
-        self.random.choice([self.add, self.add, self.edit, self.undo, self.redo, self.save, self.stop, self.hold])()
+        self.random.choice([self.add, self.add, self.edit, self.undo, self.redo, self.save, self.stop, self.pause])()
 
     def add(self):
         name = f"Add {len(self.begun)}"
@@ -61,7 +61,7 @@ class Person:
             self.stopped.add(task.title)
             task.cancel()
 
-    def hold(self):
+    def pause(self):
         (self.disk.clear if self.disk.is_set() else self.disk.set)()
 
 

@@ -16,7 +16,7 @@ from onnx_workbench.model.recovery import object_ids
 from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
 from onnx_workbench.viewer.files import read_model, save
 from onnx_workbench.viewer.files.save import SaveOptions
-from tests.viewer.held import until_stopped
+from tests.viewer.background_work import until_stopped
 from tests.viewer.opening import choose, titles
 
 

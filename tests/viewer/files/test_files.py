@@ -12,7 +12,7 @@ from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.viewer.files import read_model
 from onnx_workbench.viewer.files.read_model import sample_model
 from onnx_workbench.viewer.files.save import SaveOptions
-from tests.viewer.held import delay, let_readers_end
+from tests.viewer.background_work import delay, wait_for_readers
 from tests.viewer.opening import opened, rename, run, settled
 
 # -- the start page --------------------------------------------------------------------------------------------
@@ -270,7 +270,7 @@ def test_an_edit_made_while_saving_stays_unsaved(window, qtbot, write_model):
     tab = opened(window, qtbot, write_model())
     rename(tab, "first")
     run(window, "file.save")
-    let_readers_end(qtbot)  # the save is prepared: what follows is not in it
+    wait_for_readers(qtbot)  # the save is prepared: what follows is not in it
     rename(tab, "second")
     qtbot.waitUntil(lambda: not window.files.saving)
     assert tab.modified

@@ -16,8 +16,8 @@ from onnx_workbench.viewer.workflows.edit_many import edit_many
 from tests.model import builders
 from tests.model.recovery.recorded_work import killed_now
 from tests.model.snapshots import assert_linked, snapshot
+from tests.viewer.background_work import task_of, wait_for_background_work
 from tests.viewer.files.large import ELEMENTS, large_document
-from tests.viewer.held import let_background_work_run, task_of
 from tests.viewer.opening import opened
 from tests.viewer.tensor_view.tensor_actions import panel_of
 
@@ -182,5 +182,5 @@ def test_a_merge_whose_dialog_is_closed_while_its_weights_are_written_is_not_don
     qtbot.waitUntil(lambda: task.finished)
     delayed.set()
     workspace.journal._log._store.flush()
-    let_background_work_run(qtbot)
+    wait_for_background_work(qtbot)
     assert workspace.document.undo_title is None

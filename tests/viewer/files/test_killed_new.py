@@ -18,8 +18,8 @@ from onnx_workbench.viewer.dialogs.new_model import NewModelDialog
 from tests.model import builders
 from tests.model.recovery.recorded_work import killed_now
 from tests.model.snapshots import assert_linked, snapshot
+from tests.viewer.background_work import task_of
 from tests.viewer.files.large import ELEMENTS, large_document
-from tests.viewer.held import task_of
 from tests.viewer.opening import added, opened
 
 TITLE = "Keep new for recovery"

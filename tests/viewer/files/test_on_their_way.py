@@ -20,7 +20,7 @@ from onnx_workbench.viewer.files import read_model
 from onnx_workbench.viewer.tensor_view import editing
 from onnx_workbench.viewer.workflows import background_edit
 from tests.model import builders
-from tests.viewer.held import delay, let_readers_end, until_stopped
+from tests.viewer.background_work import delay, until_stopped, wait_for_readers
 from tests.viewer.opening import choose, opened, rename, run, titles
 from tests.viewer.tensor_view.tensor_actions import panel_of
 
@@ -316,7 +316,7 @@ def test_what_is_edited_while_closing_saves_is_asked_about(qtbot, window, large_
     rename(tab, "saved")
     window.files.close(tab)
     answer(qtbot, question(qtbot, window), Button.Save)
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     with tab.workspace.document.edit("Rename") as edit:
         rename_node(edit, tab.workspace.graph.nodes.last, "more")
     gate.set()

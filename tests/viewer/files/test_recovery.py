@@ -21,7 +21,7 @@ from tests.model import builders
 from tests.model.recovery.crash import abandon
 from tests.model.recovery.recorded_work import killed_now
 from tests.model.snapshots import snapshot
-from tests.viewer.held import delay
+from tests.viewer.background_work import delay
 from tests.viewer.opening import added
 
 

@@ -79,7 +79,7 @@ class Gone(tuple):
 
 
 def test_the_functions_of_the_model_are_not_gone_through_for_each_node(panel, workspace):
-    """A thousand nodes beside fifty thousand functions held the window for seconds."""
+    """A thousand nodes beside fifty thousand functions blocked the window for seconds."""
     with workspace.document.edit("More") as edit:
         calls = [node for node in workspace.graph.nodes if node.op_type == "Twice"]
         for _ in range(20):

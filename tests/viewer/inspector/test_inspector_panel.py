@@ -102,7 +102,7 @@ def test_texts_of_files_stay_plain_text(qtbot):
     workspace.close()
 
 
-def test_what_is_wrong_is_said_and_mended(qtbot, panel, workspace):
+def test_what_is_wrong_is_said_and_fixed(qtbot, panel, workspace):
     workspace.problems.start()
     node = relu(workspace)
     workspace.selection.set([node])

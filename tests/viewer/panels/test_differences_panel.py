@@ -1,4 +1,4 @@
-"""Two open documents held against each other."""
+"""Two open documents shown side by side."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def test_groups_come_from_scopes(qtbot):
     workspace.close()
 
 
-def test_names_of_strangers_are_plain_text(qtbot):
+def test_names_in_files_are_plain_text(qtbot):
     graph = Graph("<b>bold</b>\u202e")
     InsertNode(graph, Node("Relu", name="a\nb" + "x" * 3000)).apply()
     workspace = Workspace(Document(Model(graph)), title="hostile")
@@ -235,7 +235,7 @@ def test_arrows_walk_the_results_and_reveal_them(qtbot, workspace):
     assert panel.list.currentIndex().row() == 0
 
 
-def test_results_look_as_on_the_canvas_and_tell_types(qtbot):
+def test_results_look_as_on_the_canvas_and_show_types(qtbot):
     graph = Graph("g")
     SetInitializer(graph, Value("weights"), ArrayTensor(np.zeros((2, 3), np.float32))).apply()
     node = Node("Twice", domain="my", name="w")
@@ -262,7 +262,7 @@ def test_a_wrong_expression_is_said(qtbot, workspace):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal for it")
 def test_an_expression_that_takes_too_long_is_said(qtbot, workspace, monkeypatch):
-    """It held the window until the program was killed."""
+    """It blocked the window until the program was killed."""
     monkeypatch.setattr(regular_expressions, "LIMIT_SECONDS", 0.05)
     with workspace.document.edit("Rename") as edit:
         edit.do(SetField(workspace.graph.outputs[0], "name", "a" * 40))
@@ -326,7 +326,7 @@ def test_problems_appear_and_go(qtbot, workspace):
     qtbot.waitUntil(lambda: messages(panel) == before)
 
 
-def test_a_problem_leads_to_its_place_and_is_mended(qtbot, workspace):
+def test_a_problem_leads_to_its_place_and_is_fixed(qtbot, workspace):
     panel = shown(qtbot, ProblemsPanel(workspace))
     relu = broken(workspace)
     qtbot.waitUntil(lambda: "Relu_0 has an unknown attribute nonsense" in messages(panel))
@@ -359,7 +359,7 @@ def test_a_problem_that_went_with_its_node_leads_nowhere_until_all_is_checked_ag
     assert workspace.document.undo_title == "Change very much"
 
 
-def test_everything_is_mended_as_one_edit(qtbot, workspace):
+def test_everything_is_fixed_as_one_edit(qtbot, workspace):
     panel = shown(qtbot, ProblemsPanel(workspace))
     relu = broken(workspace)
     with workspace.document.edit("Break more") as edit:

@@ -640,7 +640,7 @@ def rows_of_first(panel):
     return [index for index in inside if panel.tree.visualRect(index).intersects(panel.tree.viewport().rect())]
 
 
-def test_groups_that_are_closed_tell_how_many_nodes_they_hold_now(blocks, qtbot, received):
+def test_groups_that_are_closed_show_how_many_nodes_they_hold_now(blocks, qtbot, received):
     """They went on showing the count of before until something else had them painted."""
     document, tree = blocks.workspace.document, blocks.tree
     node = next(n for n in document.model.graph.nodes if n.name == "net/b4/n1")
@@ -675,7 +675,7 @@ def test_very_many_nodes_that_have_other_names_are_called_by_them_at_once(blocks
     assert_right(blocks)
 
 
-def test_closed_groups_of_every_graph_tell_how_many_nodes_they_hold(blocks, received):
+def test_closed_groups_of_every_graph_show_how_many_nodes_they_hold(blocks, received):
     """Those of all graphs but the first went on showing the count of before."""
     document, tree, model = blocks.workspace.document, blocks.tree, blocks.model
     source = Value("s")
@@ -722,7 +722,7 @@ def test_rows_that_fit_leave_nothing_to_scroll_to_after_a_reset(blocks, qtbot):
 
 
 def test_a_name_of_megabytes_is_measured_as_it_is_shown(blocks):
-    """It held the window for over a second at each edit of its node."""
+    """It blocked the window for over a second at each edit of its node."""
     workspace = blocks.workspace
     with workspace.document.edit("Rename") as edit:
         edit.do(SetField(workspace.graph.nodes[0], "name", "n" * 100_000))

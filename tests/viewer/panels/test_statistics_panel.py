@@ -15,7 +15,7 @@ from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.panels.statistics import StatisticsPanel
 from onnx_workbench.viewer.run.workspace import Workspace
 from tests.model import builders
-from tests.viewer.held import let_readers_end
+from tests.viewer.background_work import wait_for_readers
 
 
 @pytest.fixture
@@ -250,7 +250,7 @@ def test_scopes_begin_where_there_are_several_and_go_as_deep_as_asked(qtbot):
     qtbot.waitUntil(lambda: panel.found is not None)
     assert not panel.levels.isVisible()
     panel.group.setCurrentIndex(panel.group.findData("scope"))
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     assert panel.levels.isVisible()
     assert {title: row[0] for title, row in cells(panel).items()} == {"model/one": "2", "model/two": "1"}
     panel.levels.setValue(3)

@@ -65,9 +65,9 @@ def test_any_rows_follow_any_others(qapp, versions):
 def test_rows_that_stay_are_the_same_rows_to_the_view(qapp, before, after):
     model = PropertyModel()
     model.set_rows([PropertyRow(k, k) for k in before])
-    held = {k: QPersistentModelIndex(model.find(k)) for k in before}
+    indexes = {k: QPersistentModelIndex(model.find(k)) for k in before}
     model.set_rows([PropertyRow(k, f"new {k}") for k in after])
-    for key, index in held.items():
+    for key, index in indexes.items():
         assert index.isValid() == (key in after)
         if index.isValid():
             assert model.row(index).label == f"new {key}"

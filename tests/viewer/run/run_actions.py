@@ -6,7 +6,7 @@ import pytest
 
 from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.model.edits.attributes import set_attribute
-from tests.viewer.held import let_background_work_run
+from tests.viewer.background_work import wait_for_background_work
 
 needs_onnx_runtime = pytest.mark.skipif(
     importlib.util.find_spec("onnxruntime") is None, reason="ONNX Runtime is not installed"
@@ -37,7 +37,7 @@ def idle(qtbot, workspace):
         return not workspace.tasks.running and not workspace.runs.is_running
 
     qtbot.waitUntil(is_idle)
-    let_background_work_run(qtbot)
+    wait_for_background_work(qtbot)
     qtbot.waitUntil(is_idle)
 
 

@@ -1,4 +1,4 @@
-"""Runs held against others through the real window: before an edit, fewer bits, other models, ONNX Runtime."""
+"""Runs compared with others through the real window: before an edit, fewer bits, other models, ONNX Runtime."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ from onnx_workbench.exec.values.statistics import Summary, describe
 from onnx_workbench.model.edits.values import rename_value
 from onnx_workbench.viewer.dialogs.convert import ConvertDialog
 from onnx_workbench.viewer.run import compare
-from tests.viewer.held import let_readers_end
+from tests.viewer.background_work import wait_for_readers
 from tests.viewer.run.run_actions import ONNX_RUNTIME, edit, make_finite, needs_onnx_runtime, node, opened, run, value
 
 
@@ -25,7 +25,7 @@ def compared(qtbot, panel, prepare):
     panel.rows = []
     panel.compare("other", prepare)
     qtbot.waitUntil(lambda: bool(panel.rows) and not panel.workspace.tasks.running)
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     return {row.name: row.difference for row in panel.rows}
 
 
@@ -305,7 +305,7 @@ def pick(qtbot, panel, text):
     panel.menu.aboutToShow.emit()
     next(a for a in panel.menu.actions() if a.text() == text).trigger()
     qtbot.waitUntil(lambda: not panel.workspace.tasks.running)
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     return {(bool(row.key[0]), row.name): row.difference.max_abs for row in panel.rows}
 
 
@@ -316,7 +316,7 @@ def test_a_comparison_before_the_first_run_runs_the_model(window, qtbot, net, tm
     qtbot.waitUntil(window.actions_binding.qaction("values.what_if_float16").isEnabled)
     workspace.trigger("values.what_if_float16")
     qtbot.waitUntil(lambda: bool(panel.rows))
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     assert workspace.results.current is not None
     assert panel.isVisible()
     panel.save(tmp_path / "rows.csv")
@@ -394,13 +394,13 @@ def test_a_document_that_was_closed_is_not_run_again(window, qtbot, net, tmp_pat
     workspace, other = run_beside_another(window, qtbot, net, tmp_path)
     panel, report = window.docks.open("compare"), []
     pick(qtbot, panel, "The open model other.onnx")
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     window.area.remove_tab(next(tab for tab in window.tabs() if tab.workspace is other))
     workspace.messages.shown.connect(report.append)
     panel.compare_again()
     qtbot.waitUntil(lambda: not workspace.tasks.running)
     assert [message.title for message in report] == ["other.onnx was closed"]
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     assert "agree" in panel.summary.text(), "what was found before stays"
 
 
@@ -428,7 +428,7 @@ def test_values_of_several_calls_are_reported_apart(window, qtbot, tmp_path):
     run(qtbot, workspace)
     panel = window.docks.open("compare")
     pick(qtbot, panel, "Previous run")
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     rows = panel.table.model()
     names = [rows.index(row, 1).data() for row in range(rows.rowCount())]
     assert {name for name in names if "h" in name} == {"one › h", "two › h"}
@@ -439,13 +439,13 @@ def test_values_of_several_calls_are_reported_apart(window, qtbot, tmp_path):
             shown.append(workspace.results.value_of(workspace.selection.current)[0])
     assert shown == [16, 256], "those of each call"
     profile = window.docks.open("profile")
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     profile.view.setCurrentIndex(2)
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     alive = set()
     for moment in profile.memory.curve.moments:
         profile.memory.curve.pointed.emit(moment)
-        let_readers_end(qtbot)
+        wait_for_readers(qtbot)
         table = profile.memory.table.model()
         alive |= {table.index(row, 0).data() for row in range(table.rowCount())}
     assert {name for name in alive if "h" in name} == {"one › h", "two › h"}

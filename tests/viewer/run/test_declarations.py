@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 
 from onnx_workbench.model.edits.values import set_type
 from onnx_workbench.model.ir.types import ElementType, SequenceType, Shape, TensorType
-from tests.viewer.held import let_readers_end
+from tests.viewer.background_work import wait_for_readers
 from tests.viewer.run.run_actions import opened, run, value
 from tests.viewer.tensor_view.tensor_actions import panel_of
 
@@ -21,7 +21,7 @@ def test_wrong_declarations_are_those_of_the_model_as_it_is(window, qtbot, net, 
 
     def listed():
         panel = window.docks.open("run")
-        let_readers_end(qtbot)
+        wait_for_readers(qtbot)
         qtbot.waitUntil(lambda: not workspace.tasks.running)
         items = panel.outcome.tree.findItems("", Qt.MatchFlag.MatchContains | Qt.MatchFlag.MatchRecursive)
         found = [item.text(0) for item in items if "declared" in item.text(1)]
@@ -66,7 +66,7 @@ def test_what_is_said_beside_the_numbers_is_what_is_listed(window, qtbot, net, d
     run(qtbot, workspace)
     assert panel_of(qtbot, window, value(workspace, "l")).pane.badge.text() == report
     tree = window.docks.open("run").outcome.tree
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     assert bool(tree.findItems("l", Qt.MatchFlag.MatchExactly | Qt.MatchFlag.MatchRecursive)) is bool(report)
 
 
@@ -89,7 +89,7 @@ def test_sizes_that_calls_of_a_function_have_otherwise_each_are_left_open(window
     workspace = opened(window, qtbot, path)
     run(qtbot, workspace)
     panel = window.docks.open("run")
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     panel.outcome.correct.click()
     declared = {v.name: str(v.type) for graph in workspace.model.graphs() for v in graph.values()}
     assert (declared["p"], declared["q"], declared["r"]) == ("float[?]", "float[1,3]", "float[1,3]")

@@ -151,7 +151,7 @@ def test_a_graph_that_is_painted_before_it_is_reported_to_be_shown_has_its_notes
     assert report.args == [None]
 
 
-def glimpse(numbers, dtype=np.float32):
+def summary(numbers, dtype=np.float32):
     array = np.array(numbers, dtype)
     return Thumbnail(statistics(array), tuple(np.histogram(array, 24)[0].tolist()) if array.size else ())
 
@@ -170,19 +170,19 @@ def glimpse(numbers, dtype=np.float32):
     ],
 )
 def test_words_of_a_note(kind, numbers, text):
-    assert note_text(kind, glimpse(numbers), ElementType.FLOAT).text == text
+    assert note_text(kind, summary(numbers), ElementType.FLOAT).text == text
 
 
 def test_words_for_booleans():
     def words(numbers):
-        return note_text("range", glimpse(numbers, np.uint8), ElementType.BOOL).text
+        return note_text("range", summary(numbers, np.uint8), ElementType.BOOL).text
 
     assert (words([1, 1]), words([0, 0]), words([0, 1])) == ("all true", "all false", "50 % true")
     assert (words([1]), words([0])) == ("= true", "= false")
 
 
 def test_nothing_is_said_of_an_empty_tensor():
-    assert note_text("range", glimpse([]), ElementType.FLOAT) is None
+    assert note_text("range", summary([]), ElementType.FLOAT) is None
 
 
 @given(st.lists(st.integers(0, 10**9), max_size=24))

@@ -5,7 +5,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from onnx_workbench.model.ir.types import Shape
-from tests.viewer.held import let_readers_end
+from tests.viewer.background_work import wait_for_readers
 from tests.viewer.run.run_actions import idle, make_finite, node, opened, run, value
 
 
@@ -42,13 +42,13 @@ def test_declarations_are_corrected_without_the_mouse(window, qtbot, net):
     make_finite(workspace)
     run(qtbot, workspace)
     workspace.trigger("values.correct_types")
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     assert value(workspace, "c").type.shape == Shape(("N", 4, 8, 8))
     run(qtbot, workspace)
     report = []
     workspace.messages.shown.connect(report.append)
     workspace.trigger("values.correct_types")
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     assert [message.title for message in report] == ["There is nothing to correct"]
 
 

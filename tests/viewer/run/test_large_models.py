@@ -16,7 +16,7 @@ from onnx_workbench.model.history.steps import SetInput
 from onnx_workbench.viewer.run import compare, results
 from onnx_workbench.viewer.run.compare import ComparisonOutcome
 from onnx_workbench.viewer.run.overlays import TITLES, OverlayFile, read_numbers
-from tests.viewer.held import hold_reader, let_readers_end
+from tests.viewer.background_work import pause_reader, wait_for_readers
 from tests.viewer.run.run_actions import ONNX_RUNTIME, edit, idle, make_bad, node, opened, run, value
 
 COUNT = 4000
@@ -36,7 +36,7 @@ def workspace(window, qtbot, tmp_path):
 
 @pytest.mark.long
 def test_the_model_is_read_while_the_window_goes_on(qtbot, workspace, monkeypatch):
-    began, free = hold_reader(monkeypatch, workspace.runs.session, "prepare")
+    began, free = pause_reader(monkeypatch, workspace.runs.session, "prepare")
     workspace.runs.run()
     qtbot.waitUntil(began.is_set)
     assert workspace.runs.is_running
@@ -49,7 +49,7 @@ def test_the_model_is_read_while_the_window_goes_on(qtbot, workspace, monkeypatc
 @pytest.fixture
 def free(qtbot, workspace, monkeypatch):
     """A run was started and begins to read the model, for which it waits until this event is set."""
-    began, free = hold_reader(monkeypatch, workspace.runs.session, "prepare")
+    began, free = pause_reader(monkeypatch, workspace.runs.session, "prepare")
     workspace.runs.run()
     qtbot.waitUntil(began.is_set)
     assert not workspace.results.is_running
@@ -70,7 +70,7 @@ def test_an_edit_while_the_model_is_read_is_in_the_run(qtbot, workspace, free):
 def test_a_run_can_be_stopped_while_the_model_is_read(qtbot, workspace, free):
     workspace.runs.stop()
     free.set()
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     idle(qtbot, workspace)
     assert workspace.results.current is None
 
@@ -85,7 +85,7 @@ def numbers_matching(workspace, path):
 
 
 @pytest.mark.long
-def test_numbers_from_a_file_are_matched_while_the_window_goes_on_and_edits_are_heeded(qtbot, workspace, tmp_path):
+def test_numbers_from_a_file_are_matched_while_the_window_goes_on_and_edits_are_respected(qtbot, workspace, tmp_path):
     overlays = numbers_matching(workspace, tmp_path / "numbers.json")
     with workspace.document.edit("Rename") as transaction:
         rename_node(transaction, node(workspace, "v0"), "other")
@@ -98,7 +98,7 @@ def test_numbers_from_a_file_are_matched_while_the_window_goes_on_and_edits_are_
 def test_another_choice_ends_the_matching_of_numbers(qtbot, workspace, tmp_path):
     overlays = numbers_matching(workspace, tmp_path / "numbers.json")
     overlays.choose("")
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     assert not overlays.numbers
 
 
@@ -174,7 +174,7 @@ def test_edits_while_it_is_looked_for_what_is_stale_add_to_it_and_undo_ends_it(q
         ran.document.undo()
     assert ran.results.is_current
     assert not ran.results.is_searching
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     assert ran.results.is_current
 
 
@@ -208,7 +208,7 @@ def test_a_model_is_read_for_a_comparison_while_the_window_goes_on(window, qtbot
     edit(workspace, "v7", "alpha", 0.25)
     run(qtbot, workspace)
     panel = window.docks.open("compare")
-    began, free = hold_reader(monkeypatch, other.runs.session, "prepare")
+    began, free = pause_reader(monkeypatch, other.runs.session, "prepare")
     choose(panel, "The open model long2.onnx")
     qtbot.waitUntil(began.is_set)
     assert "Comparing" in [task.title for task in workspace.tasks.running]
@@ -248,7 +248,7 @@ def test_a_comparison_can_be_stopped_while_a_model_is_read(qtbot, window, worksp
     assert panel.summary.text() != invitation
     workspace.tasks.cancel_all()
     qtbot.waitUntil(lambda: not workspace.tasks.running)
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     assert panel.summary.text() == invitation
     assert not panel.rows
 
@@ -264,12 +264,12 @@ def test_a_document_may_be_closed_while_it_is_read_for_a_comparison(
     run(qtbot, workspace)
     panel, report = window.docks.open("compare"), []
     workspace.messages.shown.connect(lambda message: report.append(message.title))
-    began, _ = hold_reader(monkeypatch, other.runs.session, "prepare")
+    began, _ = pause_reader(monkeypatch, other.runs.session, "prepare")
     choose(panel, "The open model long2.onnx")
     qtbot.waitUntil(began.is_set)
     gone = {"workspace": workspace, "other": other}[which]
     window.area.remove_tab(next(tab for tab in window.tabs() if tab.workspace is gone))
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     if which == "other":
         qtbot.waitUntil(lambda: report == ["long2.onnx was closed"])
         idle(qtbot, workspace)

@@ -110,7 +110,7 @@ def test_a_source_that_is_chosen_back_while_the_other_is_run_keeps_its_values(qt
 
 
 @pytest.mark.long
-def test_a_model_that_could_not_be_run_is_run_once_its_inputs_are_mended(window, qtbot, tmp_path):
+def test_a_model_that_could_not_be_run_is_run_once_its_inputs_are_fixed(window, qtbot, tmp_path):
     path = tmp_path / "small.onnx"
     text = '<ir_version: 9, opset_import: ["": 17]> g (float[2] x) => (float[n] y) { y = Neg (x) }'
     onnx.save(onnx.parser.parse_model(text), path)

@@ -27,7 +27,7 @@ def names_with_values(workspace):
     return {v.name for v in workspace.model.graph.values() if v.initializer is None and workspace.results.has(v)}
 
 
-def is_told_missing(window, qtbot, workspace, name):
+def is_reported_missing(window, qtbot, workspace, name):
     """Wait until the Tensor panel says in place of a value that it was not computed."""
     notice = window.docks.open("tensor").pane.notice
     workspace.selection.set([value(workspace, name)])
@@ -51,7 +51,7 @@ def test_undo_brings_back_what_a_run_to_a_node_gave(window, qtbot, workspace):
     assert workspace.results.is_current
     assert names_with_values(workspace) == known
     assert workspace.run_state == "Showing values of an earlier run: of some nodes only"
-    assert is_told_missing(window, qtbot, workspace, "y")
+    assert is_reported_missing(window, qtbot, workspace, "y")
     assert not workspace.runs.is_running
 
 
@@ -122,7 +122,7 @@ def test_undo_brings_back_what_a_stopped_run_had_computed(window, qtbot, slow):
     slow.document.undo()
     assert slow.results.current is stopped
     qtbot.waitUntil(lambda: shown(slow, "m") == [0.5, -2.0, 1.5, -4.0])
-    assert is_told_missing(window, qtbot, slow, "y")
+    assert is_reported_missing(window, qtbot, slow, "y")
 
 
 @pytest.mark.long
@@ -140,14 +140,14 @@ def test_undo_brings_back_what_a_run_had_computed_that_another_took_the_place_of
     slow.document.undo()
     qtbot.waitUntil(lambda: shown(slow, "m") == [0.25, -2.0, 0.75, -4.0])
     assert not slow.runs.is_running
-    assert is_told_missing(window, qtbot, slow, "y")
+    assert is_reported_missing(window, qtbot, slow, "y")
 
 
 def shown(workspace, name):
     """The numbers of a value, once they are here."""
-    held = workspace.results.value_of(value(workspace, name))
-    if hasattr(held, "tolist"):
-        return held.tolist()
-    if held is not None:
+    shown = workspace.results.value_of(value(workspace, name))
+    if hasattr(shown, "tolist"):
+        return shown.tolist()
+    if shown is not None:
         workspace.results.fetch(value(workspace, name))
     return None

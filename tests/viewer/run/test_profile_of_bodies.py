@@ -5,7 +5,7 @@ import onnx
 import pytest
 
 from onnx_workbench.exec.inputs.sources import Constant
-from tests.viewer.held import let_readers_end
+from tests.viewer.background_work import wait_for_readers
 from tests.viewer.run.run_actions import opened, run
 
 TEXT = """
@@ -39,7 +39,7 @@ def test_nodes_in_a_loop_have_rows_with_their_place_and_turns(window, qtbot, loo
     run(qtbot, workspace)
     np.testing.assert_array_equal(workspace.results.value_of(workspace.model.graph.outputs[0]), [0.5, 1.0])
     profile = window.docks.open("profile")
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     rows = {row.cells[0].text: row for row in profile.nodes.source.rows}
     inner = rows["turns › halve"]
     assert inner.target.name == "halve"
@@ -73,7 +73,7 @@ def test_nodes_without_names_are_reported_apart_and_those_of_functions_stand_aft
     workspace = opened(window, qtbot, path)
     run(qtbot, workspace)
     profile = window.docks.open("profile")
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     qtbot.waitUntil(lambda: len(profile.nodes.source.rows) == 4)
     assert {row.cells[0].text for row in profile.nodes.source.rows} == {
         "[Relu] a", "[Relu] b", "call", "my::Twice › inner",
@@ -89,7 +89,7 @@ def test_nodes_of_a_function_have_what_they_took_in_all_its_calls(window, qtbot,
     run(qtbot, workspace)
     assert workspace.run_state.startswith("Ran 3 nodes in")
     profile = window.docks.open("profile")
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     qtbot.waitUntil(lambda: len(profile.nodes.source.rows) == 4)
     assert profile.summary.text().startswith("3 nodes")
     (inner,) = [row for row in profile.nodes.source.rows if row.cells[0].text == "my::Twice › inner"]

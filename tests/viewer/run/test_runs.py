@@ -23,7 +23,7 @@ from onnx_workbench.viewer.core.settings import MEMORY_LIMIT, RUN_IN_PROCESS
 from onnx_workbench.viewer.run.inputs import as_json, from_json
 from onnx_workbench.viewer.run.results import info_of
 from onnx_workbench.viewer.run.saved_runs import restore_run, write_run
-from tests.viewer.held import let_readers_end
+from tests.viewer.background_work import wait_for_readers
 from tests.viewer.run.run_actions import edit, idle, make_bad, make_finite, node, opened, run, value
 
 # -- values ----------------------------------------------------------------------------------------------------
@@ -358,7 +358,7 @@ def test_wrong_declarations_are_listed_and_corrected_in_one_edit(window, qtbot, 
     workspace = opened(window, qtbot, net)
     run(qtbot, workspace)
     panel = window.docks.open("run")
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     assert panel.outcome.correct.isVisibleTo(panel)
     found = panel.outcome.tree.findItems("c", Qt.MatchFlag.MatchRecursive)
     assert [item.text(1) for item in found] == ["1×4×8×8, declared N×4×7×7"]
@@ -383,7 +383,7 @@ def test_declarations_are_looked_at_while_the_window_goes_on(window, qtbot, net,
         headings = [tree.topLevelItem(row).text(0).split()[0] for row in range(tree.topLevelItemCount())]
         assert headings[:2] == ["Outputs", "Different"]
     panel.outcome.correct_declarations()
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     assert value(workspace, "c").type.shape == Shape(("N", 4, 8, 8))
 
 
@@ -398,7 +398,7 @@ def test_a_wrong_size_that_follows_a_symbol_is_corrected_to_the_symbol(window, q
     run(qtbot, workspace)
     panel = window.docks.open("run")
     qtbot.waitUntil(lambda: workspace.types.inferred is not None)
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     panel.outcome.correct.click()
     assert value(workspace, "y").type.shape == Shape(("batch", 2)), "declared 1, computed 3"
     assert value(workspace, "z").type.shape == Shape((3, 2)), "declared 3, computed 3"
@@ -419,7 +419,7 @@ def test_wrong_declarations_in_bodies_and_of_sequences_are_corrected_too(window,
     workspace = opened(window, qtbot, path)
     run(qtbot, workspace)
     panel = window.docks.open("run")
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     assert panel.outcome.correct.isVisibleTo(panel)
     panel.outcome.correct.click()
     qtbot.waitUntil(lambda: isinstance(value(workspace, "s").type, SequenceType))
@@ -518,7 +518,7 @@ def test_overlays_follow_the_run_and_come_from_files(window, qtbot, net, tmp_pat
     run(qtbot, workspace)
     overlays = workspace.runs.overlays
     workspace.trigger("run.colour_macs")
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     assert overlays.numbers[node(workspace, "conv")] == pytest.approx(4 * 64 * 27 / 1e6)
     workspace.trigger("run.colour_sparsity")
     idle(qtbot, workspace)
@@ -551,7 +551,7 @@ def test_the_profile_reports_what_was_held_of_a_run_that_computed_it_all(window,
     workspace = opened(window, qtbot, net)
     run(qtbot, workspace)
     profile = window.docks.open("profile")
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     qtbot.waitUntil(lambda: profile.summary.text().endswith(" held"))
     run(qtbot, workspace)  # all values are kept
     qtbot.waitUntil(lambda: "partly from earlier runs" in profile.summary.text())
@@ -564,12 +564,12 @@ def test_times_are_measured_over_several_runs(window, qtbot, net):
     make_finite(workspace)
     run(qtbot, workspace)
     profile = window.docks.open("profile")
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     assert profile.nodes.isColumnHidden(3)
     profile.count.setValue(3)
     profile.measure.click()
     qtbot.waitUntil(lambda: "3 runs: mean" in profile.summary.text())
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     assert not profile.nodes.isColumnHidden(3)
     cells = profile.nodes.source.row(0).cells
     mean, least, spread = (cells[column].number for column in (2, 3, 4))
@@ -588,7 +588,7 @@ def test_the_memory_at_its_peak_names_the_node_and_the_largest_tensor(window, qt
     run(qtbot, workspace)
     profile = window.docks.open("profile")
     profile.view.setCurrentIndex(2)
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     qtbot.waitUntil(lambda: profile.memory.where.text().startswith("Peak: "))
     assert "; largest " in profile.memory.where.text()
     profile.memory.curve.point_at(len(profile.memory.curve.moments) - 0.5)
@@ -624,10 +624,10 @@ def test_the_profile_and_the_watch_list_show_the_run(window, qtbot, net):
     make_finite(workspace)
     run(qtbot, workspace)
     profile = window.docks.open("profile")
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     assert {"conv", "log", "relu", "mean", "fc"} <= {n.name for n in profile.nodes.targets()}
     profile.view.setCurrentIndex(2)
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     peak = max(profile.memory.curve.moments, key=lambda m: m.live_bytes)
     assert profile.memory.curve.moments[profile.memory.curve.current] == peak
     workspace.selection.set([node(workspace, "relu")])

@@ -14,7 +14,7 @@ from onnx_workbench.viewer.core.settings import RUN_IN_PROCESS
 from onnx_workbench.viewer.run import compare
 from onnx_workbench.viewer.run.saved_runs import restore_run, write_run
 from onnx_workbench.viewer.run.value_paths import addresses_in
-from tests.viewer.held import let_readers_end
+from tests.viewer.background_work import wait_for_readers
 from tests.viewer.run.run_actions import edit, idle, node, opened, run, value
 
 NESTED = """
@@ -118,7 +118,7 @@ def test_a_saved_run_is_shown_where_its_values_belong_without_running(window, qt
 def profile_rows(qtbot, window):
     """What the profile shows by node: name, operator, time, share, output, memory, multiply-adds and state."""
     profile = window.docks.open("profile")
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     return {tuple(cell.text for cell in row.cells) for row in profile.nodes.source.rows}, profile.summary.text()
 
 

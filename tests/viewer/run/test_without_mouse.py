@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog
 from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.io.reader.read import load
-from tests.viewer.held import let_readers_end
+from tests.viewer.background_work import wait_for_readers
 from tests.viewer.run.run_actions import idle, make_bad, make_finite, node, opened, value
 
 
@@ -235,15 +235,15 @@ def test_values_are_compared_watched_and_profiled(window, workspace, keys):
     keys.call("Compare With This Run in int8")
     panel = window.docks.panel("compare")
     keys.wait(lambda: bool(panel.rows) and not workspace.tasks.running)
-    let_readers_end(keys.qtbot)
+    wait_for_readers(keys.qtbot)
     assert panel.first is None, "within what 8 bits explain"
     keys.enter("Relative tolerance", "0.00001")
-    let_readers_end(keys.qtbot)
+    wait_for_readers(keys.qtbot)
     keys.tab_to("First divergence")
     keys.press("Space")
     assert workspace.selection.items == (value(workspace, panel.first.name),)
     keys.enter("Relative tolerance", "100")
-    let_readers_end(keys.qtbot)
+    wait_for_readers(keys.qtbot)
     assert panel.first is None
     walk_to(keys, workspace, "fc")
     keys.press("Ctrl+Alt+W")
@@ -254,7 +254,7 @@ def test_values_are_compared_watched_and_profiled(window, workspace, keys):
     profile = window.docks.panel("profile")
     keys.tab_to("View of the profile")
     keys.press("Down", "Down", "Return")
-    let_readers_end(keys.qtbot)
+    wait_for_readers(keys.qtbot)
     keys.tab_to("Memory over the run")
     keys.press(*["Left"] * 9, "Return")
     first = workspace.results.node_by_number(profile.memory.curve.moments[0].node)

@@ -5,7 +5,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QStyleOptionHeader, QStyleOptionViewItem
 
 from onnx_workbench.viewer.tables.number_table import MadeRows, NumberCell, NumberColumn, NumberRow, NumberTable
-from tests.viewer.held import let_readers_end
+from tests.viewer.background_work import wait_for_readers
 
 COLUMNS = (
     NumberColumn("Value", 0, number=False),
@@ -56,7 +56,7 @@ def test_rows_that_come_later_get_the_room_they_need(qtbot, table):
     assert table.columnWidth(1) >= table.sizeHintForColumn(1)
 
 
-def test_a_column_that_a_person_has_moved_stays(qtbot, table):
+def test_a_column_that_a_user_has_moved_stays(qtbot, table):
     table.horizontalHeader().resizeSection(1, 50)
     table.resize(330, 200)
     table.set_rows([NumberRow(0, (NumberCell("v"), NumberCell("Mul"), NumberCell("1 ms"), NumberCell("1 B")))])
@@ -146,7 +146,7 @@ def test_words_after_numbers_stand_off_from_them(qtbot):
     )
     qtbot.addWidget(table)
     table.set_rows([NumberRow(None, (NumberCell("a"), NumberCell("1", 1), NumberCell("b")))])
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     drawn = []
     for column in range(3):
         option = QStyleOptionViewItem()
@@ -171,7 +171,7 @@ def test_what_is_selected_stays_so_when_rows_are_shown_anew(qtbot, table):
 
     table.sort_by(2)
     table.set_rows(rows(list(range(30))))
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     report = []
     table.selectionModel().currentRowChanged.connect(lambda *_: report.append(1))
     table.setCurrentIndex(table.source.index(4, 1))
@@ -180,14 +180,14 @@ def test_what_is_selected_stays_so_when_rows_are_shown_anew(qtbot, table):
     scrolled = table.verticalScrollBar()
     scrolled.setValue(10)
     table.set_rows(rows([-n for n in range(30)]))
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     assert table.selected() == [things[25]]
     assert (table.currentIndex().row(), table.currentIndex().column()) == (25, 1)
     assert scrolled.value() == 10
     assert not report, "nobody chose it anew"
     things[25] = None
     table.set_rows(rows([0] * 30))
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     assert table.selected() == []
     assert not table.currentIndex().isValid()
 
@@ -201,9 +201,9 @@ def test_only_what_was_selected_is_selected_among_rows_that_are_made_when_seen(q
 
     things = [str(n) for n in range(1000)]
     table.set_rows(MadeRows(things, make, {}, str))
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     table.selectRow(3)
     table.set_rows(MadeRows(things[::-1], make, {}, str))
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     assert table.selected() == ["3"]
     assert len(set(made)) < 100, "those that are not seen need no cells"

@@ -38,10 +38,10 @@ def panel_of(qtbot, window, item):
 def settled(qtbot, panel):
     """Wait until the panel has nothing more to begin, and nothing is being worked out."""
 
-    def is_quiet():
+    def is_idle():
         return not panel.workspace.tasks.running and not any(timer.isActive() for timer in panel.findChildren(QTimer))
 
-    qtbot.waitUntil(is_quiet)
+    qtbot.waitUntil(is_idle)
 
 
 def look(qtbot, panel, view, widget):

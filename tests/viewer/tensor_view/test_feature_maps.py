@@ -120,7 +120,7 @@ def test_a_small_image_needs_no_detail():
     assert (picture.detail, picture.step) == (None, 1)
 
 
-def test_what_attention_became_less_is_told_from_what_it_became_more():
+def test_what_attention_became_less_is_distinguished_from_what_it_became_more():
     change = np.zeros((1, 4, 8, 8), np.float32)
     change[0, 1, 2, 3], change[0, 2, 2, 3] = -0.9, 0.4
     seen = mosaic(ArrayReader(change), WHICH, PictureRequest(differences=True), attention=True)
@@ -131,7 +131,7 @@ def test_what_attention_became_less_is_told_from_what_it_became_more():
     assert seen.about(*places[0, 1, 2, 3]) == "[0, 1, 2, 3] = -0.9"
 
 
-def test_attention_with_an_infinite_weight_still_tells_the_others_apart():
+def test_attention_with_an_infinite_weight_still_keeps_the_others_apart():
     weights = np.full((1, 4, 8, 8), 0.1, np.float32)
     weights[0, 0, 0, 0], weights[0, 0, 0, 1] = np.inf, 0.8
     seen = mosaic(ArrayReader(weights), WHICH, PictureRequest(), attention=True)

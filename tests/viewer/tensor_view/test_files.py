@@ -112,8 +112,8 @@ def test_sparse_tensors_are_exported_with_their_zeros_and_imported_without(
     qtbot, panel, chain, monkeypatch, tmp_path, suffix, columns
 ):
     places = np.array([[0, 1], [1, 2]]) if columns else np.array([1, 5])
-    held = SparseTensor(ArrayTensor(np.array([2, 4], np.float16), name="few"), ArrayTensor(places), (2, 3))
-    value = put(chain, held)
+    sparse = SparseTensor(ArrayTensor(np.array([2, 4], np.float16), name="few"), ArrayTensor(places), (2, 3))
+    value = put(chain, sparse)
     select(qtbot, panel, value)
     path = tmp_path / f"values.{suffix}"
     answer(monkeypatch, "getSaveFileName", path)

@@ -18,7 +18,7 @@ class Pane:
         self.header.resize(WIDTH, 80)
         self.header.show()
 
-    def tell(self, text, of="tensor", width=WIDTH):
+    def show_state(self, text, of="tensor", width=WIDTH):
         self.badge.setText(text)
         self.header.fit(of, width)
 
@@ -34,16 +34,16 @@ def pane(qtbot):
 
 
 def test_choices_go_below_what_leaves_them_no_room_and_stay_there(qtbot, pane):
-    pane.tell("")
+    pane.show_state("")
     assert not pane.is_below
     for text in ("so far: the run goes on, out of date: edited since the run", ""):
-        pane.tell(text)
+        pane.show_state(text)
         qtbot.waitUntil(lambda: pane.is_below)
 
 
 @pytest.mark.parametrize(("of", "width"), [("another", WIDTH), ("tensor", WIDTH + 1)])
 def test_choices_come_back_beside_another_tensor_and_in_another_width(qtbot, pane, of, width):
-    pane.tell("so far: the run goes on, out of date: edited since the run")
+    pane.show_state("so far: the run goes on, out of date: edited since the run")
     qtbot.waitUntil(lambda: pane.is_below)
-    pane.tell("", of, width)
+    pane.show_state("", of, width)
     qtbot.waitUntil(lambda: not pane.is_below)

@@ -12,11 +12,11 @@ from tests.viewer.tensor_view.tensor_actions import facts, put, select, settled
 
 
 @pytest.fixture
-def held(monkeypatch):
+def pausing(monkeypatch):
     """Holds what a task does until it is let go."""
     resume = threading.Event()
 
-    def hold(owner, name):
+    def pause(owner, name):
         real = getattr(owner, name)
 
         def waiting(*arguments):
@@ -25,7 +25,7 @@ def held(monkeypatch):
 
         monkeypatch.setattr(owner, name, waiting)
 
-    yield hold, resume
+    yield pause, resume
     resume.set()
 
 
@@ -40,10 +40,10 @@ def stop(qtbot, panel, title, resume):
 
 
 @pytest.mark.long
-def test_counting(qtbot, panel, chain, held):
-    hold, resume = held
+def test_counting(qtbot, panel, chain, pausing):
+    pause, resume = pausing
     first, second = put(chain, np.ones(300_000, np.float32)), put(chain, np.zeros(3, np.float32), name="s")
-    hold(TensorReader, "flat")
+    pause(TensorReader, "flat")
     chain.selection.set([first])
     stop(qtbot, panel, "Computing statistics", resume)
     assert "Stopped." in panel.pane.facts.note
@@ -54,13 +54,13 @@ def test_counting(qtbot, panel, chain, held):
 
 
 @pytest.mark.long
-def test_what_is_reported_of_counting_is_seen_after_numbers_of_which_nothing_was(qtbot, panel, chain, held):
-    hold, resume = held
+def test_what_is_reported_of_counting_is_seen_after_numbers_of_which_nothing_was(qtbot, panel, chain, pausing):
+    pause, resume = pausing
     first, second = put(chain, np.ones(300_000, np.float32)), put(chain, np.zeros(3, np.float32), name="s")
     select(qtbot, panel, second)
     note = panel.pane.facts.findChild(QLabel, "note")
     assert not note.isVisible()
-    hold(TensorReader, "flat")
+    pause(TensorReader, "flat")
     chain.selection.set([first])
     qtbot.waitUntil(note.isVisible)
     assert note.text() == "Counting…"
@@ -70,10 +70,10 @@ def test_what_is_reported_of_counting_is_seen_after_numbers_of_which_nothing_was
 
 
 @pytest.mark.long
-def test_drawing(qtbot, panel, chain, held):
-    hold, resume = held
+def test_drawing(qtbot, panel, chain, pausing):
+    pause, resume = pausing
     select(qtbot, panel, put(chain, np.arange(900, dtype=np.float32).reshape(30, 30)))
-    hold(pictures, "sampled")
+    pause(pictures, "sampled")
     panel.pane.choose_view("Heat map")
     qtbot.waitUntil(lambda: panel.pane.notice.text() == "Drawing…")
     stop(qtbot, panel, "Drawing a tensor", resume)
@@ -84,10 +84,10 @@ def test_drawing(qtbot, panel, chain, held):
     assert panel.pane.stack.currentWidget() is panel.pane.lines
 
 
-def test_a_drawing_that_a_newer_one_took_the_place_of_was_not_stopped(qtbot, panel, chain, held):
-    hold, resume = held
+def test_a_drawing_that_a_newer_one_took_the_place_of_was_not_stopped(qtbot, panel, chain, pausing):
+    pause, resume = pausing
     select(qtbot, panel, put(chain, np.arange(900, dtype=np.float32).reshape(30, 30)))
-    hold(pictures, "sampled")
+    pause(pictures, "sampled")
     panel.pane.choose_view("Heat map")
     panel.pane.choose_view("Text")
     resume.set()
@@ -95,11 +95,11 @@ def test_a_drawing_that_a_newer_one_took_the_place_of_was_not_stopped(qtbot, pan
     assert panel.pane.stack.currentWidget() is panel.pane.text
 
 
-def test_reading(qtbot, panel, chain, held, monkeypatch):
-    hold, resume = held
+def test_reading(qtbot, panel, chain, pausing, monkeypatch):
+    pause, resume = pausing
     monkeypatch.setattr(TensorReader, "instant", property(lambda _: False))
     first, second = put(chain, np.ones(300_000, np.float32)), put(chain, np.zeros(3, np.float32), name="s")
-    hold(TensorReader, "prepare")
+    pause(TensorReader, "prepare")
     chain.selection.set([first])
     stop(qtbot, panel, "Reading a tensor", resume)
     assert "Stopped." in panel.pane.notice.text()

@@ -246,7 +246,7 @@ def test_a_wrong_text_is_refused_at_the_cell(qtbot, panel, chain):
     assert value.initializer is before
 
 
-def test_a_refused_text_is_reported_of_when_the_person_goes_elsewhere(qtbot, panel, chain):
+def test_a_refused_text_is_reported_of_when_the_user_goes_elsewhere(qtbot, panel, chain):
     value = put(chain, np.array([1, 2], np.uint8))
     select(qtbot, panel, value)
     report = []

@@ -273,7 +273,7 @@ def test_a_position_is_asked_for_only_where_it_chooses_something(qtbot, panel, c
     assert visible_spins(panel) == ["Position along axis 0", "Position along axis 1"]
 
 
-def test_what_is_told_of_a_tensor_takes_one_line_where_there_is_room(qtbot, panel, chain):
+def test_what_shows_of_a_tensor_takes_one_line_where_there_is_room(qtbot, panel, chain):
     select(qtbot, panel, put(chain, np.zeros((2, 3), np.float32), name="a_name_that_leaves_no_room_for_more"))
     pane = panel.pane
 
@@ -467,7 +467,7 @@ def colors_right_of(picture):
 
 @pytest.mark.long
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 3.0])
-def test_a_legend_tells_the_colour_of_what_is_not_finite(qtbot, panel, chain, bad):
+def test_a_legend_shows_the_colour_of_what_is_not_finite(qtbot, panel, chain, bad):
     array = np.arange(400, dtype=np.float32).reshape(20, 20)
     array[5, 5] = bad
     select(qtbot, panel, put(chain, array))

@@ -18,7 +18,7 @@ from onnx_workbench.viewer.workflows import apply_edits as apply_edits_module
 from onnx_workbench.viewer.workflows.apply_edits import apply_edits
 from tests.model import builders
 from tests.model.snapshots import snapshot
-from tests.viewer.held import hold_reader
+from tests.viewer.background_work import pause_reader
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_nothing_is_applied_after_an_edit_in_between(workspace, qtbot):
 
 
 def test_nothing_is_applied_once_it_is_stopped(workspace, qtbot, monkeypatch):
-    began, free = hold_reader(monkeypatch, apply_edits_module, "post_and_wait")
+    began, free = pause_reader(monkeypatch, apply_edits_module, "post_and_wait")
     before = snapshot(workspace.model)
     task = begin(workspace)
     qtbot.waitUntil(began.is_set)
@@ -113,7 +113,7 @@ class Numbers(tuple):
 
 
 def test_tensors_are_not_looked_for_among_the_numbers_of_an_attribute():
-    """A million of them held the window for half a second at each edit that brought its node."""
+    """A million of them blocked the window for half a second at each edit that brought its node."""
     numbers, tensor = Numbers(range(1000)), ArrayTensor(np.zeros(2, np.float32))
     node = Node("A", attributes={
         "numbers": Attribute("numbers", AttributeKind.INTS, numbers),

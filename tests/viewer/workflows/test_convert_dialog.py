@@ -16,7 +16,7 @@ from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.workflows import apply_edits
 from tests.model import builders
 from tests.model.snapshots import snapshot
-from tests.viewer.held import hold_reader, until_stopped
+from tests.viewer.background_work import pause_reader, until_stopped
 
 
 @pytest.fixture
@@ -75,13 +75,13 @@ def test_the_outcome_of_a_choice_that_was_changed_meanwhile_does_not_come(dialog
     """It came in front of the other one in the list, and could be applied."""
     began, resume = threading.Event(), threading.Event()
 
-    def held(*given):
+    def paused(*given):
         trial = attempt(*given)
         began.set()
         resume.wait(30)
         return trial
 
-    monkeypatch.setattr("onnx_workbench.viewer.dialogs.convert.attempt", held)
+    monkeypatch.setattr("onnx_workbench.viewer.dialogs.convert.attempt", paused)
     dialog.precision.setCurrentText("float16")
     qtbot.waitUntil(began.is_set)
     dialog.precision.setCurrentText("bfloat16")
@@ -237,7 +237,7 @@ def test_weights_in_and_out_are_a_way_of_saving(dialog, qtbot):
 
 def begin_long_change(dialog, qtbot, monkeypatch):
     """Have the dialog about to make a change; the document, and the event that lets it be made."""
-    _, free = hold_reader(monkeypatch, apply_edits, "post_and_wait")
+    _, free = pause_reader(monkeypatch, apply_edits, "post_and_wait")
     document = dialog.workspace.document
     dialog.renamed["nodes"].setChecked(True)
     settled(dialog, qtbot)

@@ -14,7 +14,7 @@ from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.workflows import apply_edits
 from tests.model import builders
 from tests.model.snapshots import snapshot
-from tests.viewer.held import hold_reader, until_stopped
+from tests.viewer.background_work import pause_reader, until_stopped
 
 CHOICES = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -120,7 +120,7 @@ def test_what_was_stopped_can_be_begun_again(dialog, qtbot, monkeypatch):
 @pytest.fixture
 def free(monkeypatch):
     """Lets what is worked out be applied."""
-    return hold_reader(monkeypatch, apply_edits, "post_and_wait")[1]
+    return pause_reader(monkeypatch, apply_edits, "post_and_wait")[1]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from onnx_workbench.viewer.workflows import working_copies
 from onnx_workbench.viewer.workflows.working_copies import copy_model
 from tests.model import builders
 from tests.model.snapshots import snapshot
-from tests.viewer.held import until_stopped
+from tests.viewer.background_work import until_stopped
 
 COUNT = 3000
 NODES = " ".join(f"v{i + 1} = Neg(v{i})" for i in range(COUNT))

@@ -1,4 +1,4 @@
-"""What reaches an element, held against what the kernels do: an element that is NaN shows exactly where it reaches."""
+"""What reaches an element, compared with what the kernels do: an element that is NaN shows exactly where it reaches."""
 
 from __future__ import annotations
 

@@ -205,15 +205,15 @@ def sniffed(data):
         return error
 
 
-def is_told(found):
+def is_recognized(found):
     return isinstance(found, FileFormat) or "not an ONNX model" in found.title
 
 
 @given(st.binary(max_size=300))
 def test_sniffing_never_fails_otherwise(data):
-    assert is_told(sniffed(data))
+    assert is_recognized(sniffed(data))
 
 
 @given(st.text(max_size=200))
 def test_sniffing_text_never_fails_otherwise(text):
-    assert is_told(sniffed(text.encode("utf-8", "surrogatepass")))
+    assert is_recognized(sniffed(text.encode("utf-8", "surrogatepass")))

@@ -238,8 +238,8 @@ def test_an_edit_inside_a_body_is_written():
     body = model.graph.nodes[0].bodies[0]
     SetField(body.nodes.first, "name", "inner").apply()
     after = written(model)
-    held = before.graph.node[0].attribute[0].g.node[0]
-    held.name = "inner"
+    nested = before.graph.node[0].attribute[0].g.node[0]
+    nested.name = "inner"
     assert after == before
 
 

@@ -1,4 +1,4 @@
-"""Work that a test holds up, or lets go on."""
+"""Background work that a test pauses, delays or waits for."""
 
 from threading import Event
 
@@ -20,22 +20,22 @@ def until_stopped(began):
     return work
 
 
-def hold_reader(monkeypatch, owner, name):
+def pause_reader(monkeypatch, owner, name):
     """Have a method that takes a `Progress` wait: the events that it was called, and that it may go on."""
     began, free, method = Event(), Event(), getattr(owner, name)
 
-    def held(*given, **named):
+    def paused(*given, **named):
         began.set()
         progress = next((one for one in (*given, *named.values()) if isinstance(one, Progress)), SILENT)
         while not free.wait(0.005):
             progress.check()
         return method(*given, **named)
 
-    monkeypatch.setattr(owner, name, held)
+    monkeypatch.setattr(owner, name, paused)
     return began, free
 
 
-def let_readers_end(qtbot, rounds=3):
+def wait_for_readers(qtbot, rounds=3):
     """Wait until readers that were started before have ended, and those that they start: one runs at a time."""
     for _ in range(rounds):
         done, owner = [], QObject()
@@ -50,9 +50,9 @@ def delay(monkeypatch, owner, name):
     return free
 
 
-def let_background_work_run(qtbot, count=4):
+def wait_for_background_work(qtbot, count=4):
     """Wait until readers have ended, and timers with a timeout of zero have expired so many times."""
-    let_readers_end(qtbot)
+    wait_for_readers(qtbot)
     taken = []
     timer = QTimer(interval=0)
     timer.timeout.connect(lambda: taken.append(1))

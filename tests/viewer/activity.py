@@ -1,4 +1,4 @@
-"""When a window has nothing more to do."""
+"""What a window is still doing."""
 
 from PySide6.QtCore import QTimer
 
@@ -6,7 +6,7 @@ from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.core.tasks import TaskRunner
 
 
-def at_work(window):
+def activity_in(window):
     """What still goes on in a window, in words: tasks, readers and timers."""
     timers = (timer for timer in window.findChildren(QTimer) if timer.isActive())
     found = {f"{type(timer.parent()).__name__}, every {timer.interval()} ms" for timer in timers}
