@@ -37,9 +37,9 @@ def gather(g: Builder) -> Value:
     negative = g.opset >= 11
     numbers = [g.rng.randrange(-count if negative else 0, count) for _ in range((1, 2, 2)[rank])]
     indices = g.constant(np.asarray(numbers, np.int64).reshape(((), (2,), (1, 2))[rank]))
-    held = tuple(x.sizes[i] for i in numbers) if x.sizes and x.rank == 1 and rank < 2 else None
+    contents = tuple(x.sizes[i] for i in numbers) if x.sizes and x.rank == 1 and rank < 2 else None
     dims = (*x.dims[:axis], *indices.dims, *x.dims[axis + 1 :])
-    return g.add("Gather", [x, indices], (x.kind, dims), axis=said, sizes=held)
+    return g.add("Gather", [x, indices], (x.kind, dims), axis=said, sizes=contents)
 
 
 @operator("GatherElements", weight=0.5)

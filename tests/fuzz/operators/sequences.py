@@ -40,10 +40,10 @@ def split_to_sequence(g: Builder) -> Value:
 @operator("Optional", weight=0.5)
 def optional(g: Builder) -> Value:
     x = g.pick((FLOAT, I64))
-    held = g.add("Optional", [x], (x.kind, x.dims), form="optional")
+    wrapped = g.add("Optional", [x], (x.kind, x.dims), form="optional")
     if g.chance(0.5):
-        return g.add("OptionalGetElement", [held], (x.kind, x.dims))
-    return g.add("OptionalHasElement", [held], (BOOL, ()))
+        return g.add("OptionalGetElement", [wrapped], (x.kind, x.dims))
+    return g.add("OptionalHasElement", [wrapped], (BOOL, ()))
 
 
 @operator("Identity")

@@ -186,9 +186,9 @@ def concat(g: Builder) -> Value:
             and (*v.dims[:axis], *v.dims[axis + 1 :]) == rest]  # fmt: skip
     parts = [x, *(g.rng.choice(fits) for _ in range(g.rng.randint(0, 2)) if fits)]
     known = [v.sizes for v in parts]
-    held = tuple(d for s in known if s for d in s) if x.rank == 1 and None not in known else None
+    contents = tuple(d for s in known if s for d in s) if x.rank == 1 and None not in known else None
     dims = (*x.dims[:axis], total([v.dims[axis] for v in parts]), *x.dims[axis + 1 :])
-    return g.add("Concat", parts, (x.kind, dims), axis=said, sizes=held)
+    return g.add("Concat", parts, (x.kind, dims), axis=said, sizes=contents)
 
 
 @operator("Split", weight=1.5)
@@ -226,12 +226,12 @@ def slice_(g: Builder) -> Value:
     found = len(range(dim)[start:end:step]) if isinstance(dim, int) else g.unknown()
     whole = (start, step) == (0, 1) and end > 2**30
     dims = (*x.dims[:axis], dim if whole else found, *x.dims[axis + 1 :])
-    held = x.sizes[start:end:step] if x.sizes is not None and x.rank == 1 else None
+    contents = x.sizes[start:end:step] if x.sizes is not None and x.rank == 1 else None
     if g.opset < 10:
-        return g.add("Slice", [x], (x.kind, dims), starts=[start], ends=[end], axes=[axis], sizes=held)
+        return g.add("Slice", [x], (x.kind, dims), starts=[start], ends=[end], axes=[axis], sizes=contents)
     bounds = [g.constant([n]) for n in (start, end, said)]
     if isinstance(dim, str) and step == 1 and not whole and g.chance(0.3):
         bounds[1] = size(g, dim)  # up to the end, as computed
         dims = x.dims if start == 0 else dims
     steps = [g.constant([step])] if step != 1 or g.chance(0.3) else []
-    return g.add("Slice", [x, *bounds, *steps], (x.kind, dims), sizes=held if bounds[1].array is not None else None)
+    return g.add("Slice", [x, *bounds, *steps], (x.kind, dims), sizes=contents if bounds[1].array is not None else None)

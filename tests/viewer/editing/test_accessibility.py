@@ -56,7 +56,9 @@ def controls(root: QWidget) -> list[QWidget]:
 
 
 def name_of(widget: QWidget) -> str:
-    """What a screen reader says."""
+    """What a screen reader says; of a combo box, whose interface tells its choice, what it was given as its name."""
+    if isinstance(widget, QComboBox):
+        return widget.accessibleName()
     interface = QAccessible.queryAccessibleInterface(widget)
     return interface.text(QAccessible.Text.Name).strip() if interface is not None else ""
 
