@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
 
 from onnx_workbench.exec.engine.breakpoints import Breakpoint, compile_breakpoint
 from onnx_workbench.exec.engine.engine import Engine
@@ -20,6 +20,7 @@ from onnx_workbench.exec.results.slot_map import Path, ValueKey
 from onnx_workbench.exec.values.arrays import RuntimeValue
 from onnx_workbench.model.budget import cache_budget, value_limit
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.reader.any_source import as_model
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.types import TensorType
 from onnx_workbench.model.progress import SILENT, Progress
@@ -53,8 +54,8 @@ class SessionBase:
     """
 
     def __init__(self, model: Model | Document, graph: Graph | None = None) -> None:
-        self._document = None if isinstance(model, Model) else model
-        self.model = model if isinstance(model, Model) else model.model
+        self.model = model if isinstance(model, Model) else as_model(model)
+        self._document = None if getattr(model, "model", None) is None else cast("Document", model)
         self.snapshots = SnapshotCache(self.model, graph)
         self._taken: tuple[int, ModelSnapshot] | None = None  # with the revision of the document
         self.memory_limit: int | None = None  # bytes, see the class; None: most of the machine's memory
@@ -76,6 +77,8 @@ class SessionBase:
         if unknown:
             msg = f"a run has no option {unknown!r}; there are {', '.join(RunArguments.__annotations__)}"
             raise TypeError(msg)
+        for name in ("max_tensor", "memory_limit"):
+            require_positive(name, arguments.get(name))
         snapshot = self.prepare()
         until, max_tensor = arguments.get("until"), arguments.get("max_tensor")
         options = RunOptions(
@@ -110,7 +113,7 @@ class SessionBase:
 
 
 class Session(SessionBase):
-    """Runs one graph of a model in this process and caches the computed values.
+    """Runs one graph of a model, or of a file, in this process and caches the computed values.
 
     A later run computes only values that an edit or another feed changed. `budget` is the size of the cache in bytes
     (see `cache_budget`); of values that do not fit, summaries are kept, and they are computed again on demand. Results
@@ -133,6 +136,7 @@ class Session(SessionBase):
         keep: Wanted = "all",
     ) -> None:
         super().__init__(model, graph)
+        require_positive("memory_limit", memory_limit)
         self.memory_limit, self.keep = memory_limit, keep
         self.engine = Engine(cache_budget() if budget is None else budget)
 
@@ -182,6 +186,16 @@ class Session(SessionBase):
     def forget(self) -> None:
         """Release all computed values; weights prepared for kernels stay."""
         self.engine.forget()
+
+
+def require_positive(name: str, limit: object) -> None:
+    """Raise TypeError or ValueError unless a limit is None or a number above 0."""
+    if limit is None:
+        return
+    if isinstance(limit, bool) or not isinstance(limit, (int, float)):
+        raise TypeError(f"{name} is {limit!r:.200}; expected a number, or None for the usual limit")
+    if not limit > 0:
+        raise ValueError(f"{name} is {limit}; expected a number above 0, or None for the usual limit")
 
 
 def wanted_keys(values: Wanted) -> tuple[ValueKey | str, ...] | None:

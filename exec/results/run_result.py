@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain, repeat
 from operator import is_not
@@ -127,6 +127,25 @@ class RunResult:
 
     def __repr__(self) -> str:
         return f"<RunResult with {len(self.values)} values{f', {self.early_end}' if self.stopped else ''}>"
+
+    def __copy__(self) -> RunResult:
+        made = object.__new__(RunResult)
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the session: a pickled or deeply copied result has the values that the run kept."""
+        names = {number: self.layout.name(number) for _, number in self.layout.slots}
+        state = {each.name: getattr(self, each.name) for each in fields(self)}
+        state["layout"] = replace(self.layout, names=names)
+        state["build_nodes"] = _Built(self.nodes)
+        state["inner"] = _Built(self.inner)
+        state["bodies"], state["iterations"] = dict(self.bodies), dict(self.iterations)
+        state["summaries"], state["body_summaries"] = dict(self.summaries), dict(self.body_summaries)
+        return state | {"fetch": None, "remote": None, "iterate": None, "caller_progress": SILENT}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, inner=state["inner"]())
 
     @cached_property
     def nodes(self) -> NodeTable:
@@ -425,6 +444,17 @@ def _alive(
     ends = last >= first
     np.subtract.at(alive, np.minimum(last[ends] + 1, count), sizes[ends])
     return np.cumsum(alive[:count])
+
+
+class _Built:
+    """A table of nodes with their operators and titles, which otherwise belong to the plan, for a pickled result."""
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = replace(table, label=None)
+        self._labels = [table.label_of(row) for row in range(len(table))]
+
+    def __call__(self) -> NodeTable:
+        return replace(self._table, label=self._labels.__getitem__)
 
 
 class RunValues(Mapping[str, Any]):

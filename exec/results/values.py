@@ -19,6 +19,9 @@ class Missing:
     def __repr__(self) -> str:
         return "<no value>"
 
+    def __reduce__(self) -> str:
+        return "MISSING"  # the one of the process
+
 
 MISSING = Missing()
 

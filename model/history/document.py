@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
+from weakref import ref
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import Step
@@ -161,10 +162,21 @@ class Transaction:
         self._notify_rollback()
 
 
+def document_of(model: Model) -> Document | None:
+    """Return the document that edits a model."""
+    return None if model.editor is None else model.editor()
+
+
 class Document:
-    """A model, its history tree and its listeners. `path` is the model's file, None for a new model."""
+    """A model, its history tree and its listeners. `path` is the model's file, None for a new model.
+
+    ModelError if there is a document of this model already: neither would know what the other changes.
+    """
 
     def __init__(self, model: Model, path: Path | None = None) -> None:
+        if document_of(model) is not None:
+            raise ModelError("The model has a document already", "Edit it through that document, or load it again.")
+        model.editor = ref(self)
         self.model = model
         self.path = path
         self.revision = 0  # incremented by every change, undo and redo included

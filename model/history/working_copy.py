@@ -135,7 +135,7 @@ class WorkingCopy:
     def _copy(self, model: Model) -> Model:
         copy = Model(self._graph(model.graph))
         for slot in Model.__slots__:
-            if slot not in ("graph", "functions", "training_info"):
+            if slot not in ("editor", "functions", "graph", "training_info"):
                 setattr(copy, slot, getattr(model, slot))
         copy.functions = tuple(self._function(f, copy) for f in model.functions)
         copy.training_info = tuple(self._training(t, copy) for t in model.training_info)

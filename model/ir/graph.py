@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from weakref import ReferenceType
 
 from onnx_workbench.model.ir.lazy_details import DECODING, NO_DETAILS
 from onnx_workbench.model.ir.node_list import NodeList
@@ -483,12 +484,15 @@ class _FunctionLookup(NamedTuple):
 
 
 class Model:
-    """A whole ONNX model. `opset_imports` maps normalised domains to versions; `source` is its origin."""
+    """A whole ONNX model. `opset_imports` maps normalised domains to versions; `source` is its origin.
+
+    `editor` refers weakly to the document that edits it, if there is one.
+    """
 
     __slots__ = (
-        "_lookup", "_source", "configurations", "doc_string", "domain", "functions", "graph", "id", "ir_version",
-        "metadata", "model_version", "opset_imports", "producer_name", "producer_version", "source", "training_info",
-        "unknown_changes",
+        "_lookup", "_source", "configurations", "doc_string", "domain", "editor", "functions", "graph", "id",
+        "ir_version", "metadata", "model_version", "opset_imports", "producer_name", "producer_version", "source",
+        "training_info", "unknown_changes",
     )  # fmt: skip
 
     def __init__(self, graph: Graph | None = None, *, ir_version: int = 10, opset: int | None = None) -> None:
@@ -510,6 +514,7 @@ class Model:
         self._lookup = _FunctionLookup((), {}, frozenset())
         self.source: Any = None  # model.io.reader.read.ModelSource, or None for a new model
         self._source: Any = None
+        self.editor: ReferenceType[Any] | None = None
 
     def function(self, domain: str, name: str, overload: str = "") -> Function | None:
         """Return the function that a node of this domain, operator type and overload calls, or None."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import copy
 import doctest
 import inspect
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -357,6 +359,14 @@ WRONG = {
     "load": (TypeError, "None is no model", lambda _m: ow.load(None)),
     "check": (TypeError, "7 is no model", lambda _m: ow.check(7)),
     "changing a path": (TypeError, "the changes would be lost", lambda _m: ow.convert("model.onnx", opset=21)),
+    "external": (ow.ModelError, "'there' is unknown as external", lambda m: ow.save(m, "x.onnx", external="there")),
+    "nodes to infer": (TypeError, "expected Node objects", lambda m: ow.infer(m, nodes=["Relu"])),
+    "nodes to simplify": (TypeError, "expected Node objects", lambda m: ow.simplify(m, nodes=["Relu"])),
+    "session": (TypeError, "7 is no model", lambda _m: ow.Session(7)),
+    "no memory": (ValueError, "memory_limit is 0", lambda m: ow.Session(m).run({}, memory_limit=0)),
+    "no memory at all": (ValueError, "memory_limit is -1", lambda m: ow.Session(m, memory_limit=-1)),
+    "no tensor": (ValueError, "max_tensor is 0", lambda m: ow.Session(m).run({}, max_tensor=0)),
+    "memory as text": (TypeError, "memory_limit is '1G'", lambda m: ow.Session(m).run({}, memory_limit="1G")),
     "option": (TypeError, "no option 'max_tensors'", lambda m: ow.Session(m).run({}, max_tensors=1)),
 }  # fmt: skip
 
@@ -380,6 +390,7 @@ def test_a_path_and_a_proto_are_taken_where_a_model_is_read(tmp_path):
         assert [problem for problem in ow.check(given) if problem.severity == "error"] == []
         assert ow.statistics(given).total().parameters == 0
         assert not ow.diff(given, proto)
+        assert ow.Session(given).run({"x": np.ones((1, 4), np.float32)}).ok
     assert len(ow.load(proto).graph.nodes) == 2
 
 
@@ -391,3 +402,54 @@ def test_a_finished_edit_changes_nothing():
     with pytest.raises(ow.ModelError, match="This edit is finished"):
         ow.edits.rename_node(edit, model.graph.nodes.first, "changed")
     assert model.graph.nodes.first.name != "changed"
+
+
+def test_a_model_has_one_document():
+    model = parsed(RELU)
+    document = ow.Document(model)
+    with pytest.raises(ow.ModelError, match="has a document already"):
+        ow.Document(model)
+    ow.convert(model, rename=["nodes"])  # goes into the history of the document
+    assert [entry.title for entry in document.entries()][-1] == "Convert"
+    document.undo()
+    assert not ow.diff(model, parsed(RELU)).differences
+    del document
+    ow.Document(model)
+
+
+WEIGHTS = """<ir_version: 10, opset_import: ["" : 18]> g (float[N,4] x) => (float[N,4] y)
+<float[4] w = {1, 2, 3, 4}> { a = Mul(x, w) b = Relu(a) y = Log(b) }"""
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))])
+def test_a_model_and_its_results_can_be_copied_and_pickled(again, tmp_path):
+    proto = onnx.parser.parse_model(WEIGHTS)
+    onnx.save(proto, tmp_path / "model.onnx", save_as_external_data=True, location="data", size_threshold=0)
+    model = ow.load(tmp_path / "model.onnx")
+    feeds = {"x": np.array([[-1, 2, 3, 4]], np.float32)}
+    result = ow.Session(model).run(feeds)
+
+    other = again(model)
+    assert not ow.diff(model, other)
+    with ow.Document(other).edit("Rename") as edit:
+        ow.edits.rename_value(edit, other.graph.inputs[0], "z")
+    assert model.graph.inputs[0].name == "x"
+
+    same = again(result)
+    assert same.ok
+    assert {name: array.tolist() for name, array in same.outputs.items()} == {
+        name: array.tolist() for name, array in result.outputs.items()
+    }
+    assert list(same.values) == list(result.values)
+    assert [(node.title, node.operator, node.state) for node in same.nodes] == [
+        (node.title, node.operator, node.state) for node in result.nodes
+    ]
+    assert again(ow.compare(model, other, inputs=feeds)).values
+
+
+def test_a_node_is_not_copied_without_its_model():
+    model = parsed(RELU)
+    for part in (model.graph, model.graph.nodes.first, model.graph.inputs[0]):
+        for again in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="is part of a model"):
+                again(part)

@@ -6,13 +6,14 @@ from one thread at a time. Every function that may take long has a `progress`, w
 
 from __future__ import annotations
 
+import copyreg
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
-from onnx_workbench.arguments import as_document, as_model, known, nodes_of, texts
+from onnx_workbench.arguments import as_document, known, nodes_of, texts
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
@@ -54,21 +55,9 @@ def load(source: StrPath | bytes | BinaryIO, *, salvage: bool = False, progress:
     >>> model.opset_imports
     {'': 18, 'sample.images': 1}
     """
-    from onnx_workbench.model.io.reader.read import load as read
+    from onnx_workbench.model.io.reader.any_source import read_source
 
-    if hasattr(source, "SerializeToString"):  # an onnx.ModelProto
-        source = source.SerializeToString()
-    if not isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview)) and not hasattr(source, "read"):
-        raise TypeError(f"{source!r:.200} is no model; expected a path, bytes, a binary stream or an onnx.ModelProto")
-    model = read(source, progress)
-    truncation = "" if salvage or model.source is None else model.source.truncation
-    if truncation:
-        raise ModelError(
-            "The file is incomplete",
-            f"{truncation.rstrip('.')}. To work with what is left of it, salvage it (--salvage, or salvage=True).",
-            model.source.name if model.source is not None else None,
-        )
-    return model
+    return read_source(source, salvage=salvage, progress=progress)
 
 
 def save(
@@ -102,6 +91,7 @@ def save(
         "keep": DataLayout.KEEP, "inline": DataLayout.INLINE, "one-file": DataLayout.ONE_FILE,
         "file-per-tensor": DataLayout.FILE_PER_TENSOR,
     }  # fmt: skip
+    known("external", [external], layouts)
     return write(model_of(model), path, Storage(layouts[external], threshold, tensors), progress=progress)
 
 
@@ -183,6 +173,7 @@ def infer(
         if "::" not in operator or rule_of_text(rule) is None:
             raise ModelError(f"'{operator}={rule}' is not a rule", 'Write it as "my.domain::Operator=same as input 0".')
     document = as_document(model)
+    nodes = nodes_of(nodes, document.model)
     inferred = infer_types(document.model, rules, progress)
     if not write:
         return inferred
@@ -250,7 +241,8 @@ def simplify(
     if rules is not None:
         passes = (*passes, *(rule.as_pass() for rule in _rules(rules, progress)))
     options = SimplifyOptions(tensor_limit=tensor_limit, growth_limit=growth_limit)
-    return _run_passes(as_document(model), passes, options, nodes, checks, progress)
+    document = as_document(model)
+    return _run_passes(document, passes, options, nodes_of(nodes, document.model), checks, progress)
 
 
 def _run_passes(
@@ -786,7 +778,32 @@ def _missing_outputs(result: RunResult) -> list[str]:
 
 def model_of(target: Model | Document | StrPath | bytes) -> Model:
     """The model itself, that of a document, or one from a path, bytes or an onnx.ModelProto."""
-    return as_model(target, load)
+    if isinstance(target, Model):
+        return target
+    from onnx_workbench.model.io.reader.any_source import as_model
+
+    return as_model(target)
+
+
+def _pickled(model: Model) -> tuple[Any, ...]:
+    """How to copy or pickle a model: as a file in memory, with the weights in it."""
+    from onnx_workbench.model.io.writer.save import to_bytes
+    from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
+
+    return load, (to_bytes(model, Storage(DataLayout.INLINE)),)
+
+
+def _alone(part: Graph | Node | Value) -> str | tuple[Any, ...]:
+    """How to copy or pickle a part that is in no model; TypeError for a part of a model."""
+    graph = part if isinstance(part, Graph) else part.graph
+    if graph is not None and graph.model is not None:
+        raise TypeError(f"{part!r:.200} is part of a model; copy or pickle the model, and find the part by name there")
+    return object.__reduce_ex__(part, 4)
+
+
+copyreg.pickle(Model, _pickled)
+for _part in (Graph, Node, Value):
+    copyreg.pickle(_part, _alone)
 
 
 def _taken_from_around(graph: Graph) -> list[Value]:

@@ -11,33 +11,21 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Model, Node
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from onnx_workbench.model.history.document import Document
-
-_WHAT = "a Model or a Document"
-
-
-def as_model(target: Any, load: Callable[[Any], Model]) -> Model:
-    """The model itself, that of a document, or one that is loaded: from a path, bytes or an onnx.ModelProto."""
-    if isinstance(target, Model):
-        return target
-    of_document = getattr(target, "model", None)  # commands that only look do not import what edits
-    if isinstance(of_document, Model):
-        return of_document
-    if isinstance(target, (str, os.PathLike, bytes)) or hasattr(target, "SerializeToString"):
-        return load(target)
-    raise TypeError(f"{target!r:.200} is no model; expected {_WHAT}, a path, bytes or an onnx.ModelProto")
 
 
 def as_document(target: Any) -> Document:
-    """The document itself, or one for a model. What is changed must be held by the caller: no path."""
-    from onnx_workbench.model.history.document import Document
+    """The document itself, or that of a model: a new one if it has none. What is changed must be held by the caller: no
+    path.
+    """
+    from onnx_workbench.model.history.document import Document, document_of
 
-    if isinstance(target, (Model, Document)):
-        return Document(target) if isinstance(target, Model) else target
+    if isinstance(target, Document):
+        return target
+    if isinstance(target, Model):
+        return document_of(target) or Document(target)
     how = "; load it first, or the changes would be lost" if isinstance(target, (str, os.PathLike, bytes)) else ""
-    raise TypeError(f"{target!r:.200} cannot be changed; expected {_WHAT}{how}")
+    raise TypeError(f"{target!r:.200} cannot be changed; expected a Model or a Document{how}")
 
 
 def texts(name: str, given: Iterable[str]) -> list[str]:
