@@ -42,7 +42,8 @@ class HeldInput:
 
 
 def normalise(content: Any, declared: Type | None, name: str) -> RuntimeValue:
-    """Convert a value for an input: lists and scalars become arrays of the declared type, texts arrays of str objects.
+    """Convert a value for an input: lists and scalars become arrays of the declared type, texts arrays of str objects,
+    dense arrays and matrices of scipy sparse ones where the type is.
 
     Element types are checked: ModelError names both. Shapes are not, as declarations in real files are often wrong.
     """
@@ -67,6 +68,8 @@ def normalise(content: Any, declared: Type | None, name: str) -> RuntimeValue:
         return content
     if content is None:
         raise _mismatch(name, declared, content)
+    if isinstance(declared, SparseTensorType):
+        return SparseArray.of(_array(content.toarray() if hasattr(content, "tocoo") else content, declared, name))
     return _array(content, declared, name)
 
 

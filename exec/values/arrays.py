@@ -35,6 +35,12 @@ class SparseArray:
     indices: Array
     shape: tuple[int, ...]
 
+    @classmethod
+    def of(cls, dense: Array) -> SparseArray:
+        """Return the elements of a dense array that are not 0; for strings, not empty."""
+        places = np.nonzero(dense)
+        return cls(dense[places], np.stack(places, axis=1).astype(np.int64), dense.shape)
+
     def dense(self) -> Array:
         """Return the dense array; its size is checked against the memory limit first."""
         result = zeros(self.shape, self.values.dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
+from math import hypot, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,8 @@ from onnx_workbench.viewer.tensor_view.readers import Reader, SparseReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
+
+    from numpy.typing import NDArray
 
     from onnx_workbench.exec.values.statistics import Statistics
     from onnx_workbench.model.progress import Progress
@@ -96,7 +99,9 @@ class StatisticsPane(QScrollArea):
             if self._reader is reader:
                 self.show_distribution(found, strings=reader.element_type is ElementType.STRING)
                 if isinstance(reader, SparseReader):
-                    self.add_note("All numbers except the count of zeros are of the stored entries.")
+                    self.add_note(
+                        "The histogram and the percentiles are of the stored entries, without the other zeros."
+                    )
 
         def failed(error: BaseException) -> None:
             if self._reader is reader and isinstance(error, ModelError):
@@ -225,22 +230,53 @@ def _counts(statistics: Statistics, *, strings: bool) -> Rows:
 
 
 def counted(reader: Reader, progress: Progress) -> Distribution:
-    """Return the distribution of all elements; of a sparse tensor, of its entries, since the rest are zeros."""
+    """Return the distribution of all elements; the bars and percentiles of a sparse tensor are of its entries alone."""
     load_pyqtgraph()  # here rather than when the histogram is first shown, on the GUI thread
     if not isinstance(reader, SparseReader):
         return distribution(reader.flat, reader.shape, reader.size, progress)
     positions, values = reader.entries()
     found = distribution(lambda start, stop: values[start:stop], (len(values),), len(values), progress)
-    statistics = found.statistics
+    statistics = _with_zeros(found.statistics, reader, positions)
+    more = statistics.zeros > 0 and not found.statistics.zeros
+    return replace(found, statistics=statistics, distinct=None if found.distinct is None else found.distinct + more)
 
-    def position(index: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(int(i) for i in np.unravel_index(int(positions[index[0]]), reader.shape)) if index else ()
 
-    statistics = replace(
-        statistics,
+def _with_zeros(entries: Statistics, reader: SparseReader, positions: NDArray[np.int64]) -> Statistics:
+    """Return the statistics of a sparse tensor from those of its entries."""
+
+    def index(position: int) -> tuple[int, ...]:
+        return tuple(int(i) for i in np.unravel_index(position, reader.shape))
+
+    added = reader.size - entries.size
+    found = replace(
+        entries,
         size=reader.size,
-        zeros=statistics.zeros + reader.size - len(values),
-        minimum_index=position(statistics.minimum_index),
-        maximum_index=position(statistics.maximum_index),
+        zeros=entries.zeros + added,
+        minimum_index=index(int(positions[entries.minimum_index[0]])) if entries.minimum_index else (),
+        maximum_index=index(int(positions[entries.maximum_index[0]])) if entries.maximum_index else (),
     )
-    return replace(found, statistics=statistics)
+    if not added or reader.element_type is ElementType.STRING or reader.element_type.is_complex:
+        return found
+    first_zero = index(int(np.argmax(np.append(positions, -1) != np.arange(len(positions) + 1))))
+    finite = entries.size - entries.non_finite
+    if entries.minimum is None or entries.maximum is None or entries.mean is None or entries.deviation is None:
+        zero = 0.0 if reader.element_type.is_float else 0
+        return replace(
+            found,
+            minimum=zero,
+            minimum_index=first_zero,
+            maximum=zero,
+            maximum_index=first_zero,
+            mean=0.0,
+            deviation=0.0,
+        )
+    if entries.minimum > 0:
+        found = replace(found, minimum=type(entries.minimum)(0), minimum_index=first_zero)
+    if entries.maximum < 0:
+        found = replace(found, maximum=type(entries.maximum)(0), maximum_index=first_zero)
+    share = finite / (finite + added)
+    return replace(
+        found,
+        mean=entries.mean * share,
+        deviation=hypot(entries.deviation, entries.mean * sqrt(1 - share)) * sqrt(share),
+    )

@@ -802,8 +802,9 @@ def _alone(part: Graph | Node | Value) -> str | tuple[Any, ...]:
 
 
 copyreg.pickle(Model, _pickled)
-for _part in (Graph, Node, Value):
-    copyreg.pickle(_part, _alone)
+copyreg.pickle(Graph, _alone)
+copyreg.pickle(Node, _alone)
+copyreg.pickle(Value, _alone)
 
 
 def _taken_from_around(graph: Graph) -> list[Value]:
