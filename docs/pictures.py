@@ -29,6 +29,8 @@ from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.viewer.app import Application
 from onnx_workbench.viewer.core.settings import THEME, Settings
 from onnx_workbench.viewer.main_window import MainWindow
+from onnx_workbench.viewer.panels.run_comparison import RunComparisonPanel
+from onnx_workbench.viewer.run.compare import with_precision
 
 FILES = Path(tempfile.gettempdir()) / "models"  # shown in pictures
 FOLDER = Path(__file__).resolve().parent / "pictures"
@@ -127,9 +129,12 @@ def finetuned_weights() -> Path:
 def comparison(window: MainWindow) -> QWidget:
     """The panel with the loss of a run in float16. It colours the graph, so it comes after pictures of that."""
     window.actions_binding.run("edit.clear_selection")
-    window.actions_binding.run("values.what_if_float16")
+    found = panel("compare")(window)
+    assert isinstance(found, RunComparisonPanel)
+    workspace = found.workspace
+    found.compare("All nodes in float16", with_precision(workspace, "float16", None))
     wait(lambda: True, settle=5.0)
-    return panel("compare")(window)
+    return found
 
 
 def dialogs() -> list[QDialog]:

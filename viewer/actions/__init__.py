@@ -14,7 +14,7 @@ from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, Sele
 __all__ = ["MODULES", "Action", "Menu", "MenuContext", "SelectionSummary", "action", "actions"]
 
 #: Modules of this package, in the order their actions appear within a menu section.
-MODULES = ("file", "edit", "view", "go", "nodes", "graph", "model", "tools", "run", "values", "help")
+MODULES = ("file", "edit", "view", "go", "nodes", "graph", "model", "tools", "compare", "run", "values", "help")
 
 
 @cache

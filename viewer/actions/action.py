@@ -61,7 +61,6 @@ class Submenu:
     THEMES = Place(Menu.VIEW, 5, "T&heme")
     BREAK = Place(Menu.RUN, 4, "Brea&k When")
     LOOK = Place(Menu.RUN, 5, "&Inspect Values")
-    COMPARE_RUNS = Place(Menu.RUN, 5, "Compare Wit&h")
     COLOURS = Place(Menu.RUN, 7, "Colo&ur Nodes")
     EDGES = Place(Menu.RUN, 8, "Values on &Edges")
 

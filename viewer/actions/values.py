@@ -1,4 +1,4 @@
-"""Values menu: display in the tensor panel, comparison, conditional breakpoints."""
+"""Values menu: display in the tensor panel, conditional breakpoints."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from onnx_workbench.viewer.actions.action import (
 from onnx_workbench.viewer.actions.targets import has_results, may_have
 
 if TYPE_CHECKING:
-    from onnx_workbench.exec.inspect.precision_trial import Precision
-    from onnx_workbench.viewer.panels.run_comparison import RunComparisonPanel
     from onnx_workbench.viewer.run.breakpoints import Condition
     from onnx_workbench.viewer.tensor_view.panel import TensorPanel
     from onnx_workbench.viewer.tensor_view.view_kinds import View
@@ -33,15 +31,6 @@ def _tensor(context: MenuContext) -> TensorPanel:
 
     panel = context.docks.open("tensor")
     assert isinstance(panel, TensorPanel)
-    return panel
-
-
-def _compare(context: MenuContext) -> RunComparisonPanel:
-    """Show and return the comparison panel."""
-    from onnx_workbench.viewer.panels.run_comparison import RunComparisonPanel
-
-    panel = context.docks.open("compare")
-    assert isinstance(panel, RunComparisonPanel)
     return panel
 
 
@@ -97,29 +86,6 @@ def _watched(context: MenuContext) -> list[Value]:
         return []
     selection = workspace.selection
     return [v for v in workspace.results.pinned if v in selection or v.producer in selection]
-
-
-def _comparison(
-    name: str,
-    title: str,
-    run: Callable[[RunComparisonPanel], object],
-    words: str = "reference difference",
-    tip: str = "",
-    enabled: Callable[[MenuContext], bool] = with_document,
-) -> Action:
-    return action(
-        action_id=f"values.{name}", title=title, place=Submenu.COMPARE_RUNS, when=enabled, tip=tip, words=words
-    )(lambda context: run(_compare(context)))
-
-
-def _what_if(precision: Precision) -> Action:
-    return _comparison(
-        f"what_if_{precision}",
-        f"Compare With This Run in {precision}",
-        lambda panel: panel.what_if(precision),
-        "precision quantize quantization round half fp16 bf16 compare",
-        "Run with the selected nodes, or all nodes, in this precision and compare.",
-    )
 
 
 def _stops_when(condition: Condition, context: MenuContext) -> bool:
@@ -283,30 +249,3 @@ def _correct_types(context: MenuContext) -> None:
     panel = context.docks.open("run")
     assert isinstance(panel, RunPanel)
     panel.outcome.correct_declarations()
-
-
-COMPARE_ACTIONS = (
-    _comparison(
-        "compare_with",
-        "Compare Values With…",
-        lambda panel: panel.show_menu(),
-        "reference difference open model earlier run expected test data",
-        "Choose among open models, earlier runs, expected outputs, files and lower precision.",
-    ),
-    _comparison(
-        "compare_before", "Compare With the Previous Run", lambda panel: panel.compare_before(), enabled=has_results
-    ),
-    _comparison("compare_file", "Compare With a File of Arrays…", lambda panel: panel.choose_file(), "npz reference"),
-    _comparison("compare_onnxruntime", "Compare With ONNX Runtime", lambda panel: panel.compare_onnxruntime(), "ort"),
-    _what_if("float16"),
-    _what_if("bfloat16"),
-    _what_if("int8"),
-    _comparison(
-        "first_divergence",
-        "First Divergence",
-        lambda panel: panel.go_to_divergence(),
-        "compare values difference error",
-        "Go to the first value, in execution order, that is outside the tolerances.",
-        has_results,
-    ),
-)

@@ -13,12 +13,10 @@ from weakref import ReferenceType, ref
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QCheckBox, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QLabel, QPushButton, QVBoxLayout, QWidget
 
-from onnx_workbench.exec.inspect import reference
 from onnx_workbench.exec.inspect.compare import ComparedValue as Compared
 from onnx_workbench.exec.inspect.compare import Tolerance, ValueDifference
-from onnx_workbench.exec.inspect.precision_trial import Precision
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
@@ -50,7 +48,7 @@ _COLUMNS = (
     NumberColumn("Layer SNR", 13, "SNR of a quantized layer alone (dB): the layer is given the float values"),
     NumberColumn("Largest |Δ|", 11, amount=True),
     NumberColumn("Allowed", 9, "Largest |Δ| allowed for elements near 0"),
-    NumberColumn("Relative", 9, "Largest relative difference", amount=True),
+    NumberColumn("Relative", 9, "Largest relative difference; unlike the error, large near 0", amount=True),
     NumberColumn("Cosine", 10),
     NumberColumn("Worst element", 14, number=False),
 )
@@ -83,10 +81,8 @@ class RunComparisonPanel(Panel):
         self._is_old = False  # whether it is of another run than the shown one
         self._comparison: Task[ComparisonOutcome] | None = None  # begun last
         self._judging, self._heating = ModelReader(self), ModelReader(self)
-        self.choose = QPushButton("Compare with")
-        self.menu = QMenu(self.choose)
-        self.menu.aboutToShow.connect(self._fill_menu)
-        self.choose.setMenu(self.menu)
+        self.choose = QPushButton("Compare with…")
+        self.choose.clicked.connect(lambda: workspace.trigger("model.compare"))
         self.summary = QLabel(_INVITATION)
         self.summary.setTextFormat(Qt.TextFormat.PlainText)
         self.summary.setWordWrap(True)
@@ -164,66 +160,10 @@ class RunComparisonPanel(Panel):
 
     # -- choosing --------------------------------------------------------------------------------------------
 
-    def show_menu(self) -> None:
-        """Open the menu of references, at its button."""
-        self.menu.popup(self.choose.mapToGlobal(self.choose.rect().bottomLeft()))
-
-    def _fill_menu(self) -> None:
-        menu, workspace = self.menu, self.workspace
-        menu.clear()
-        results = workspace.results
-        before = results.previous
-        self._add_choice("Previous run", compare.with_run_before(workspace) if before is not None else None)
-        earlier = [r for r in results.records if r not in (results.current, before)]
-        if earlier:
-            runs = menu.addMenu("Earlier run")
-            titles = {entry.id: entry.title for entry in workspace.document.entries()}
-            for record in reversed(earlier):
-                title = f"after “{display(titles.get(record.state, '?'), 50)}”"
-                self._add_choice(title, compare.with_record(workspace, record), runs)
-        menu.addSeparator()
-        menu.addAction("A file of arrays (.npz)…").triggered.connect(self.choose_file)
-        for folder in workspace.runs.inputs.data_sets():
-            self._add_choice(f"Expected outputs of {folder.name}", compare.with_data_set(workspace, folder))
-        for other in workspace.others_open():
-            self._add_choice(f"The open model {display(other.label, 60)}", compare.with_model(workspace, other))
-        runtime = compare.with_onnxruntime(workspace) if reference.available() else None
-        self._add_choice("ONNX Runtime" if runtime else "ONNX Runtime (not installed)", runtime)
-        menu.addSeparator()
-        for precision in ("float16", "bfloat16", "int8"):
-            self._add_choice(*self._rounded(precision))
-
-    def _rounded(self, precision: Precision) -> tuple[str, Prepare]:
-        """Return the title of a reduced-precision trial, and its work."""
-        selected = [i for i in self.workspace.selection.items if isinstance(i, Node)]
-        nodes = "Selected node" if len(selected) == 1 else f"{len(selected):,} selected nodes"
-        work = compare.with_precision(self.workspace, precision, selected or None)
-        return f"{nodes if selected else 'All nodes'} in {precision}", work
-
-    def compare_before(self) -> None:
-        """Compare with the previous run."""
-        self.compare("Previous run", compare.with_run_before(self.workspace))
-
     def compare_again(self) -> None:
         """Compare the current run as the previous one was."""
         if self._asked is not None:
             self.compare(*self._asked)
-
-    def compare_onnxruntime(self) -> None:
-        """Compare with the results of ONNX Runtime."""
-        if not reference.available():
-            raise ModelError("ONNX Runtime is not installed", "pip install onnxruntime")
-        self.compare("ONNX Runtime", compare.with_onnxruntime(self.workspace))
-
-    def what_if(self, precision: Precision) -> None:
-        """Compare with the selected nodes, or all, in reduced precision."""
-        self.compare(*self._rounded(precision))
-
-    def _add_choice(self, title: str, work: Prepare | None, menu: QMenu | None = None) -> None:
-        action = (menu or self.menu).addAction(title.replace("&", "&&"))
-        action.setEnabled(work is not None)
-        if work is not None:
-            action.triggered.connect(partial(self.compare, title, work))
 
     def choose_file(self) -> None:
         """Compare with the arrays of a file."""

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import chain
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from onnx_workbench.exec.inputs.recipe import interface_of
 from onnx_workbench.exec.inspect import reference
@@ -77,10 +77,44 @@ Prepare = Callable[[RunRecord, Progress], Work]
 
 @dataclass(frozen=True)
 class ComparisonReference:
-    """A reference to compare with: its title, and the function that prepares the comparison."""
+    """A reference to compare with: its title, and the function that prepares the comparison.
+
+    `reason` says why it cannot be used now.
+    """
 
     title: str
     prepare: Prepare
+    detail: str = ""
+    reason: str = ""
+
+
+def references(workspace: Workspace) -> Iterator[ComparisonReference]:
+    """Yield references for the values of a run, besides files: runs, expected outputs, models, precisions."""
+    results = workspace.results
+    before = results.previous
+    reason = "" if before is not None else "There is no previous run. Edit the model or its inputs, and run again."
+    yield ComparisonReference("Previous run", with_run_before(workspace), reason=reason)
+    titles = {entry.id: entry.title for entry in workspace.document.entries()}
+    for record in reversed(results.records):
+        if record not in (results.current, before):
+            detail = f"after “{display(titles.get(record.state, '?'), 50)}”"
+            yield ComparisonReference(f"Earlier run, {detail}", with_record(workspace, record))
+    for folder in workspace.runs.inputs.data_sets():
+        yield ComparisonReference(f"Expected outputs of {folder.name}", with_data_set(workspace, folder))
+    for other in workspace.others_open():
+        yield ComparisonReference(display(other.label, 60), with_model(workspace, other), "run with the same inputs")
+    missing = "" if reference.available() else "ONNX Runtime is not installed (pip install onnxruntime)."
+    yield ComparisonReference("ONNX Runtime", with_onnxruntime(workspace), "run with the same inputs", missing)
+    selected = [item for item in workspace.selection.items if isinstance(item, Node)]
+    nodes = "All nodes"
+    if selected:
+        nodes = "Selected node" if len(selected) == 1 else f"{len(selected):,} selected nodes"
+    for precision in get_args(Precision):
+        yield ComparisonReference(
+            f"{nodes} in {precision}",
+            with_precision(workspace, precision, selected or None),
+            "computed again, and rounded",
+        )
 
 
 def with_record(workspace: Workspace, other: RunRecord) -> Prepare:

@@ -23,7 +23,6 @@ from PySide6.QtWidgets import (
     QStyledItemDelegate,
     QStyleOptionHeader,
     QStyleOptionViewItem,
-    QTableView,
 )
 
 from onnx_workbench.model.progress import Progress
@@ -31,7 +30,7 @@ from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.tables.keep_selection import KeptSelection
 from onnx_workbench.viewer.tables.row_model import Column, Index, SortedRowModel
-from onnx_workbench.viewer.tables.row_table import RowTable
+from onnx_workbench.viewer.tables.row_table import RowTable, SortHeader
 from onnx_workbench.viewer.tables.sorting import Key
 
 Thing = TypeVar("Thing")
@@ -202,12 +201,8 @@ class _Cells(QStyledItemDelegate):
             option.text = _OFF + option.text
 
 
-class _Header(QHeaderView):
+class _Header(SortHeader):
     """Headings; those on the right leave room for the arrow of the order, over which Qt would write."""
-
-    def __init__(self, parent: QTableView) -> None:
-        super().__init__(Qt.Orientation.Horizontal, parent)
-        self.setSectionsClickable(True)
 
     def initStyleOptionForIndex(self, option: QStyleOptionHeader, section: int) -> None:
         super().initStyleOptionForIndex(option, section)

@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QAbstractItemModel, QItemSelectionModel, Qt
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionHeader, QTableView, QWidget
 
 _ROOM = 6  # px of a row around its text
+
+
+class SortHeader(QHeaderView):
+    """Headings of columns, with an arrow that points up for ascending order; Qt's Fusion style has it point down."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(Qt.Orientation.Horizontal, parent)
+        self.setSectionsClickable(True)
+
+    def initStyleOptionForIndex(self, option: QStyleOptionHeader, section: int) -> None:
+        super().initStyleOptionForIndex(option, section)
+        arrow = QStyleOptionHeader.SortIndicator
+        turned = {arrow.SortUp: arrow.SortDown, arrow.SortDown: arrow.SortUp}
+        option.sortIndicator = turned.get(option.sortIndicator, option.sortIndicator)
 
 
 class RowTable(QTableView):
@@ -13,6 +27,7 @@ class RowTable(QTableView):
 
     def __init__(self, model: QAbstractItemModel, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.setHorizontalHeader(SortHeader(self))
         self.setModel(model)
         self.setAccessibleName(name)
         self.setTabKeyNavigation(False)

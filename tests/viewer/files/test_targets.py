@@ -14,7 +14,7 @@ from onnx_workbench.viewer.files.save import SaveOptions
 from tests.model.io.reader.test_ort_format import SMALL
 from tests.model.io.saved_models import proto_of
 from tests.viewer.opening import opened, rename
-from tests.viewer.run.run_actions import run
+from tests.viewer.run.run_actions import compare_with, run
 from tests.viewer.tensor_view.tensor_actions import look, panel_of
 
 
@@ -100,7 +100,7 @@ def exports(window, qtbot, path):
     rename(tab, "edited")
     run(qtbot, tab.workspace)
     statistics, compared = (window.docks.open(name) for name in ("statistics", "compare"))
-    compared.what_if("float16")
+    compare_with(window, "Values: All nodes in float16")
     qtbot.waitUntil(lambda: statistics.save_button.isEnabled() and compared.save_button.isEnabled())
     tensor = panel_of(qtbot, window, next(iter(tab.workspace.model.graph.initializers)))
     look(qtbot, tensor, "Heat map", tensor.pane.picture)

@@ -3,9 +3,12 @@
 import importlib.util
 
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 
 from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.model.edits.attributes import set_attribute
+from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
 from tests.viewer.background_work import wait_for_background_work
 
 needs_onnx_runtime = pytest.mark.skipif(
@@ -62,3 +65,25 @@ def make_finite(workspace):
 def make_bad(workspace):
     """Inputs for which the logarithm is NaN."""
     workspace.runs.inputs.set_source("x", Constant(-1.0))
+
+
+def references(window):
+    """What Compare With… offers: reasons why not, by title."""
+    window.actions_binding.run("model.compare")
+    popup = window.findChildren(ChoicePopup)[-1]
+    offered = {row.title: row.reason for row in popup.matching()}
+    popup.close()
+    return offered
+
+
+def compare_with(window, title):
+    """Choose a reference by its title in the popup of Compare With…; the reason why it cannot be chosen, or nothing."""
+    window.actions_binding.run("model.compare")
+    popup = window.findChildren(ChoicePopup)[-1]
+    row = next(one for one in popup.matching() if one.title == title)
+    if row.reason:
+        popup.close()
+        return row.reason
+    popup.list.setCurrentIndex(popup.list.model().index(popup.matching().index(row), 0))
+    QTest.keyClick(popup.field, Qt.Key.Key_Return)
+    return ""

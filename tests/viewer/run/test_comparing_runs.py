@@ -18,7 +18,18 @@ from onnx_workbench.model.edits.values import rename_value
 from onnx_workbench.viewer.dialogs.convert import ConvertDialog
 from onnx_workbench.viewer.run import compare
 from tests.viewer.background_work import wait_for_readers
-from tests.viewer.run.run_actions import ONNX_RUNTIME, edit, make_finite, needs_onnx_runtime, node, opened, run, value
+from tests.viewer.run.run_actions import (
+    ONNX_RUNTIME,
+    compare_with,
+    edit,
+    make_finite,
+    needs_onnx_runtime,
+    node,
+    opened,
+    references,
+    run,
+    value,
+)
 
 
 def compared(qtbot, panel, prepare):
@@ -203,16 +214,12 @@ def test_every_other_open_model_is_offered_until_it_is_closed(window, qtbot, net
     run(qtbot, workspace)
     panel = window.docks.open("compare")
 
-    def offered():
-        panel.menu.aboutToShow.emit()
-        return {action.text(): action for action in panel.menu.actions() if "open model" in action.text()}
-
-    assert "The open model net.onnx" not in offered()
+    assert "Values: net.onnx" not in references(window)
     assert not other.workspace.has_runs
-    offered()["The open model other.onnx"].trigger()
-    qtbot.waitUntil(lambda: panel.summary.text().startswith("The open model other.onnx: "))
+    assert not compare_with(window, "Values: other.onnx")
+    qtbot.waitUntil(lambda: panel.summary.text().startswith("other.onnx: "))
     window.area.remove_tab(other)
-    assert "The open model other.onnx" not in offered()
+    assert "Values: other.onnx" not in references(window)
 
 
 @pytest.mark.long
@@ -300,10 +307,9 @@ def run_beside_another(window, qtbot, net, tmp_path):
 
 
 def pick(qtbot, panel, text):
-    """Choose what the menu offers under a text; whether values differ, by places and names."""
+    """Choose a reference by its title; whether values differ, by places and names."""
     panel.rows = []
-    panel.menu.aboutToShow.emit()
-    next(a for a in panel.menu.actions() if a.text() == text).trigger()
+    assert not compare_with(panel.window(), f"Values: {text}")
     qtbot.waitUntil(lambda: not panel.workspace.tasks.running)
     wait_for_readers(qtbot)
     return {(bool(row.key[0]), row.name): row.difference.max_abs for row in panel.rows}
@@ -313,8 +319,7 @@ def pick(qtbot, panel, text):
 def test_a_comparison_before_the_first_run_runs_the_model(window, qtbot, net, tmp_path):
     workspace = opened(window, qtbot, net)
     panel = window.docks.open("compare")
-    qtbot.waitUntil(window.actions_binding.qaction("values.what_if_float16").isEnabled)
-    workspace.trigger("values.what_if_float16")
+    assert not compare_with(window, "Values: All nodes in float16")
     qtbot.waitUntil(lambda: bool(panel.rows))
     wait_for_readers(qtbot)
     assert workspace.results.current is not None
@@ -353,7 +358,7 @@ def test_another_open_model_is_compared_in_its_functions_too(window, qtbot, tmp_
     workspace = opened(window, qtbot, of_function(tmp_path / "f.onnx"))
     make_finite(workspace)
     run(qtbot, workspace)
-    found = pick(qtbot, window.docks.open("compare"), "The open model other.onnx")
+    found = pick(qtbot, window.docks.open("compare"), "other.onnx")
     assert found == {(False, "x"): 0, (True, "h"): 0, (False, "a"): 4, (False, "h"): 4, (False, "y"): 4}
 
 
@@ -393,7 +398,7 @@ def test_a_run_does_not_know_an_input_by_a_name_it_got_since(window, qtbot, net,
 def test_a_document_that_was_closed_is_not_run_again(window, qtbot, net, tmp_path):
     workspace, other = run_beside_another(window, qtbot, net, tmp_path)
     panel, report = window.docks.open("compare"), []
-    pick(qtbot, panel, "The open model other.onnx")
+    pick(qtbot, panel, "other.onnx")
     wait_for_readers(qtbot)
     window.area.remove_tab(next(tab for tab in window.tabs() if tab.workspace is other))
     workspace.messages.shown.connect(report.append)
@@ -473,7 +478,7 @@ def test_controls_and_what_came_out_lie_beside_each_other_in_a_small_window(wind
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("choice", ["All nodes in float16", "The open model other.onnx"])
+@pytest.mark.parametrize("choice", ["All nodes in float16", "other.onnx"])
 def test_what_is_computed_for_a_comparison_comes_between_runs(window, qtbot, net, tmp_path, monkeypatch, choice):
     """In this process a session is used by one thread at a time."""
     workspace, other = run_beside_another(window, qtbot, net, tmp_path)

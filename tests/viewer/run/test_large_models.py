@@ -17,7 +17,17 @@ from onnx_workbench.viewer.run import compare, results
 from onnx_workbench.viewer.run.compare import ComparisonOutcome
 from onnx_workbench.viewer.run.overlays import TITLES, OverlayFile, read_numbers
 from tests.viewer.background_work import pause_reader, wait_for_readers
-from tests.viewer.run.run_actions import ONNX_RUNTIME, edit, idle, make_bad, node, opened, run, value
+from tests.viewer.run.run_actions import (
+    compare_with,
+    edit,
+    idle,
+    make_bad,
+    needs_onnx_runtime,
+    node,
+    opened,
+    run,
+    value,
+)
 
 COUNT = 4000
 
@@ -193,12 +203,6 @@ def test_a_comparison_of_very_many_values_is_shown_over_several_turns(window, qt
     assert [cell.text for cell in panel.table.source.row(0).cells[:2]] == ["7,778", "v7777"]
 
 
-def choose(panel, text):
-    """What the menu offers under a text."""
-    panel.menu.aboutToShow.emit()
-    next(action for action in panel.menu.actions() if action.text() == text).trigger()
-
-
 @pytest.mark.long
 def test_a_model_is_read_for_a_comparison_while_the_window_goes_on(window, qtbot, tmp_path, workspace, monkeypatch):
     (tmp_path / "long2.onnx").write_bytes((tmp_path / "long.onnx").read_bytes())
@@ -209,7 +213,7 @@ def test_a_model_is_read_for_a_comparison_while_the_window_goes_on(window, qtbot
     run(qtbot, workspace)
     panel = window.docks.open("compare")
     began, free = pause_reader(monkeypatch, other.runs.session, "prepare")
-    choose(panel, "The open model long2.onnx")
+    assert not compare_with(window, "Values: long2.onnx")
     qtbot.waitUntil(began.is_set)
     assert "Comparing" in [task.title for task in workspace.tasks.running]
     assert not other.has_runs or not other.runs.session.is_prepared, "much is still to be read"
@@ -237,14 +241,16 @@ def test_a_model_is_read_twice_side_by_side(window, qtbot, tmp_path, workspace):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("choice", ["All nodes in float16", ONNX_RUNTIME])
+@pytest.mark.parametrize(
+    "choice", ["Values: All nodes in float16", pytest.param("Values: ONNX Runtime", marks=needs_onnx_runtime)]
+)
 def test_a_comparison_can_be_stopped_while_a_model_is_read(qtbot, window, workspace, choice):
     run(qtbot, workspace)
     edit(workspace, "v7", "alpha", 0.25)
     run(qtbot, workspace)
     panel = window.docks.open("compare")
     invitation = panel.summary.text()
-    choose(panel, choice)
+    assert not compare_with(window, choice)
     assert panel.summary.text() != invitation
     workspace.tasks.cancel_all()
     qtbot.waitUntil(lambda: not workspace.tasks.running)
@@ -262,10 +268,10 @@ def test_a_document_may_be_closed_while_it_is_read_for_a_comparison(
     other = opened(window, qtbot, tmp_path / "long2.onnx")
     window.area.activate(window.tabs()[0])
     run(qtbot, workspace)
-    panel, report = window.docks.open("compare"), []
+    report = []
     workspace.messages.shown.connect(lambda message: report.append(message.title))
     began, _ = pause_reader(monkeypatch, other.runs.session, "prepare")
-    choose(panel, "The open model long2.onnx")
+    assert not compare_with(window, "Values: long2.onnx")
     qtbot.waitUntil(began.is_set)
     gone = {"workspace": workspace, "other": other}[which]
     window.area.remove_tab(next(tab for tab in window.tabs() if tab.workspace is gone))

@@ -56,7 +56,7 @@ def test_what_else_a_panel_is_called_is_nearly_as_good_as_its_title(window, work
         popup.field.setText(typed)
         assert popup.matching()[0].title == title
     popup.field.setText("compare with")
-    assert "Compare with…" in [entry.title for entry in popup.matching()]
+    assert "Compare With…" in [entry.title for entry in popup.matching()]
     popup.close()
 
 

@@ -15,7 +15,7 @@ from onnx_workbench.viewer.run import compare
 from onnx_workbench.viewer.run.saved_runs import restore_run, write_run
 from onnx_workbench.viewer.run.value_paths import addresses_in
 from tests.viewer.background_work import wait_for_readers
-from tests.viewer.run.run_actions import edit, idle, node, opened, run, value
+from tests.viewer.run.run_actions import compare_with, edit, idle, node, opened, run, value
 
 NESTED = """
 <ir_version: 9, opset_import: ["" : 17, "own" : 1]>
@@ -278,7 +278,7 @@ def test_what_was_compared_says_so_when_another_run_is_shown(window, qtbot, net)
     edit(workspace, "relu", "alpha", 0.25)
     run(qtbot, workspace)
     panel = window.docks.open("compare")
-    panel.compare_before()
+    compare_with(window, "Values: Previous run")
     idle(qtbot, workspace)
     report, overlays = panel.summary.text(), workspace.runs.overlays
     assert report.startswith("Previous run: ")

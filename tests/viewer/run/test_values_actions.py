@@ -9,7 +9,7 @@ from onnx_workbench.exec.engine.breakpoints import Breakpoint
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.viewer.dialogs.text_prompt import TextPrompt
 from tests.viewer.pointer import hover
-from tests.viewer.run.run_actions import edit, idle, make_finite, node, opened, run, value
+from tests.viewer.run.run_actions import compare_with, edit, idle, make_finite, node, opened, run, value
 
 
 @pytest.fixture
@@ -27,6 +27,13 @@ def do(qtbot, window, workspace, action):
     entry = next(e for e in entries if e.title.removesuffix("…") == action)
     assert entry.enabled, action
     entry.run()
+    idle(qtbot, workspace)
+    qtbot.wait(1)
+
+
+def compare(qtbot, window, workspace, title):
+    """Choose a reference in Compare With…"""
+    assert not compare_with(window, title)
     idle(qtbot, workspace)
     qtbot.wait(1)
 
@@ -104,28 +111,27 @@ def test_comparing_with_the_run_before_and_fewer_bits(window, qtbot, workspace):
     edit(workspace, "relu", "alpha", 0.25)
     edit(workspace, "conv", "pads", [0, 0, 0, 0])
     run(qtbot, workspace)
-    do(qtbot, window, workspace, "Compare With the Previous Run")
+    compare(qtbot, window, workspace, "Values: Previous run")
     panel = window.docks.panel("compare")
     assert panel.first.name == "c"
     do(qtbot, window, workspace, "First Divergence")
     assert workspace.selection.current is value(workspace, "c")
     workspace.selection.set([node(workspace, "relu")])
-    do(qtbot, window, workspace, "Compare With This Run in bfloat16")
+    compare(qtbot, window, workspace, "Values: Selected node in bfloat16")
     assert {row.name for row in panel.rows if row.difference.max_abs} <= {"r", "m", "y"}
 
 
 @pytest.mark.long
 def test_nothing_is_coloured_where_nothing_differs(window, qtbot, workspace):
     run(qtbot, workspace, "run.fresh")
-    do(qtbot, window, workspace, "Compare With the Previous Run")
+    compare(qtbot, window, workspace, "Values: Previous run")
     assert "agree" in window.docks.panel("compare").summary.text()
     assert workspace.runs.overlays.numbers == {}
 
 
 @pytest.mark.long
 def test_there_is_no_run_before_the_first(window, qtbot, workspace):
-    do(qtbot, window, workspace, "Compare With the Previous Run")
-    assert [m.title for m in workspace.parent().message_bar.messages] == ["There is no previous run"]
+    assert compare_with(window, "Values: Previous run").startswith("There is no previous run.")
 
 
 @pytest.mark.long
