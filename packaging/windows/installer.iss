@@ -1,6 +1,7 @@
 ; Inno Setup 6: an installer for one user, without administrator rights. Not tried on Windows yet.
 ;   ISCC.exe /DVersion=0.0.0 packaging\windows\installer.iss      after PyInstaller made dist\bundle\onnx-workbench
-; The program registers and unregisters its file types itself, in keys of its own: viewer/core/desktop.py.
+; The program is offered under Open With and does not replace another default program: keys of its own, and a value beside
+; those of other programs in the keys of the file name extensions.
 #ifndef Version
   #error Version is missing: ISCC.exe /DVersion=...
 #endif
@@ -31,9 +32,22 @@ Source: "..\..\dist\bundle\onnx-workbench\*"; DestDir: "{app}"; Flags: recursesu
 [InstallDelete]
 Type: filesandordirs; Name: "{app}\_internal"
 
-[Run]
-Filename: "{app}\onnx-workbench.exe"; Parameters: "--register"; Flags: runhidden
-Filename: "{app}\onnx-workbench.exe"; Description: "Start ONNX Workbench"; Flags: postinstall nowait skipifsilent
+[Icons]
+Name: "{autoprograms}\ONNX Workbench"; Filename: "{app}\onnx-workbench.exe"
 
-[UninstallRun]
-Filename: "{app}\onnx-workbench.exe"; Parameters: "--unregister"; Flags: runhidden; RunOnceId: "unregister"
+[Registry]
+Root: HKA; Subkey: "Software\Classes\Applications\onnx-workbench.exe"; ValueType: string; ValueName: "FriendlyAppName"; ValueData: "ONNX Workbench"; Flags: uninsdeletekey
+Root: HKA; Subkey: "Software\Classes\Applications\onnx-workbench.exe\shell\open\command"; ValueType: string; ValueData: """{app}\onnx-workbench.exe"" ""%1"""
+Root: HKA; Subkey: "Software\Classes\Applications\onnx-workbench.exe\SupportedTypes"; ValueType: string; ValueName: ".onnx"; ValueData: ""
+Root: HKA; Subkey: "Software\Classes\OnnxWorkbench.onnx.1"; ValueType: string; ValueData: "ONNX model"; Flags: uninsdeletekey
+Root: HKA; Subkey: "Software\Classes\OnnxWorkbench.onnx.1\DefaultIcon"; ValueType: string; ValueData: "{app}\onnx-workbench.exe,0"
+Root: HKA; Subkey: "Software\Classes\OnnxWorkbench.onnx.1\shell\open\command"; ValueType: string; ValueData: """{app}\onnx-workbench.exe"" ""%1"""
+Root: HKA; Subkey: "Software\Classes\.onnx\OpenWithProgids"; ValueType: string; ValueName: "OnnxWorkbench.onnx.1"; ValueData: ""; Flags: uninsdeletevalue
+Root: HKA; Subkey: "Software\Classes\Applications\onnx-workbench.exe\SupportedTypes"; ValueType: string; ValueName: ".onnxtxt"; ValueData: ""
+Root: HKA; Subkey: "Software\Classes\OnnxWorkbench.onnxtxt.1"; ValueType: string; ValueData: "ONNX model as text"; Flags: uninsdeletekey
+Root: HKA; Subkey: "Software\Classes\OnnxWorkbench.onnxtxt.1\DefaultIcon"; ValueType: string; ValueData: "{app}\onnx-workbench.exe,0"
+Root: HKA; Subkey: "Software\Classes\OnnxWorkbench.onnxtxt.1\shell\open\command"; ValueType: string; ValueData: """{app}\onnx-workbench.exe"" ""%1"""
+Root: HKA; Subkey: "Software\Classes\.onnxtxt\OpenWithProgids"; ValueType: string; ValueName: "OnnxWorkbench.onnxtxt.1"; ValueData: ""; Flags: uninsdeletevalue
+
+[Run]
+Filename: "{app}\onnx-workbench.exe"; Description: "Start ONNX Workbench"; Flags: postinstall nowait skipifsilent

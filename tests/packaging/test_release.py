@@ -17,7 +17,6 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from onnx_workbench.viewer.cli.main import main
-from onnx_workbench.viewer.core import desktop
 
 ROOT = Path(__file__).parents[2]
 
@@ -90,7 +89,9 @@ def test_all_systems_know_the_same_file_types() -> None:
         for one in plist["UTImportedTypeDeclarations"]
     }
     assert linux == macos
-    assert linux.keys() == desktop.WINDOWS_TYPES.keys()
+    installer = (ROOT / "packaging/windows/installer.iss").read_text(encoding="utf-8")
+    for key in (r'Classes\\(\.\w+)\\OpenWithProgids"', r'\\SupportedTypes"; ValueType: string; ValueName: "(\.\w+)"'):
+        assert sorted(re.findall(key, installer)) == sorted(linux)
 
 
 def test_links_of_readme_work_on_the_package_page() -> None:

@@ -64,7 +64,9 @@ def window_parser() -> argparse.ArgumentParser:
     add_load_argument(parser)
     parser.add_argument("--sample", action="store_true", help="open the sample model")
     parser.add_argument("--new-instance", action="store_true", help="start another instance of the program")
-    parser.add_argument("--register", action="store_true", help="add menu entry, icon and file types for this user")
+    parser.add_argument(
+        "--register", action="store_true", help="add menu entry, icon and file types for this user (Linux)"
+    )
     parser.add_argument("--unregister", action="store_true", help="remove what --register added")
     parser.add_argument("-V", "--version", action="store_true", help="print the version and exit")
     return parser
