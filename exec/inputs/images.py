@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +26,8 @@ _BANDS = {"L": 1, "RGB": 3, "BGR": 3, "RGBA": 4}
 
 #: Larger images are refused before decoding.
 MAX_PIXELS = 200_000_000
+
+_NO_SIZES: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +124,11 @@ def _dims(declared: Type | None) -> tuple[object, ...]:
     return declared.shape.dims if isinstance(declared, TensorType) and declared.shape is not None else ()
 
 
-def declared_size(declared: Type | None, layout: Literal["NCHW", "NHWC"] | None = None) -> tuple[int, int] | None:
-    """Return the declared height and width of images; None if one is not fixed."""
-    dims = _dims(declared)
+def declared_size(
+    declared: Type | None, layout: Literal["NCHW", "NHWC"] | None = None, sizes: Mapping[str, int] = _NO_SIZES
+) -> tuple[int, int] | None:
+    """Return the declared height and width of images, named dimensions by `sizes`; None if one is not known."""
+    dims = tuple(sizes.get(dim, dim) if isinstance(dim, str) else dim for dim in _dims(declared))
     if len(dims) not in (3, 4):
         return None
     height, width = dims[-2:] if (layout or _layout(dims)) == "NCHW" else dims[-3:-1]

@@ -70,7 +70,7 @@ class InputRow(QWidget):
             "random": _RandomEditor(self._choose, shown, element),
             "constant": _ConstantEditor(self._choose, shown),
             "range": _RangeEditor(self._choose, shown),
-            "file": _FileEditor(self._choose, value, inputs.folder),
+            "file": _FileEditor(self._choose, value, inputs),
         }
         self._stack = _Stack()
         for editor in self.editors.values():
@@ -269,12 +269,12 @@ class _RangeEditor(_Editor):
 
 
 class _FileEditor(_Editor):
-    """`folder` is the initial folder."""
+    """A file of values, or a picture with its conversion."""
 
-    def __init__(self, choose: Any, value: Value, folder: Path | None) -> None:
+    def __init__(self, choose: Any, value: Value, inputs: RunInputs) -> None:
         super().__init__(choose)
         self._name = name = value.name
-        self._folder = folder
+        self._declared, self._inputs = value.type, inputs
         self._source: File | None = None
         shown = display(name, 60) or "(unnamed)"
         self.path = QLineEdit()
@@ -300,7 +300,7 @@ class _FileEditor(_Editor):
 
     def browse(self) -> None:
         """Ask for a file."""
-        start = self._folder if self._source is None else self._source.path.parent
+        start = self._inputs.folder if self._source is None else self._source.path.parent
         name, _ = QFileDialog.getOpenFileName(self, "Choose values", str(start or ""), _FILES)
         if name:
             self.path.setText(name)
@@ -319,7 +319,14 @@ class _FileEditor(_Editor):
         if path.suffix.lower() == ".npz":
             self._offer_arrays(path, self.key.currentData() or self._name)
             key = self.key.currentData() or ""
-        return File(path, key, self.image.options if picture else None)
+        if not picture:
+            return File(path, key)
+        options = self.image.options
+        is_new = self._source is None or self._source.path != path
+        if is_new and options.size is None and declared_size(self._declared, options.layout) is None:
+            shown = declared_size(self._declared, options.layout, self._inputs.symbols())
+            options = replace(options, size=shown)  # few models run on the size of any picture
+        return File(path, key, options)
 
     def _offer_arrays(self, path: Path, wanted: str) -> None:
         """List the arrays of an archive: select the wanted one, else the one named like the input, else the first."""

@@ -3,6 +3,7 @@
 import numpy as np
 import onnx
 import pytest
+from PIL import Image
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QAbstractButton, QFileDialog, QPushButton, QScrollArea
@@ -638,6 +639,32 @@ def test_what_stands_in_empty_fields_of_a_picture_is_what_they_mean(window, qtbo
     image = window.docks.open("run").rows[0].editors["file"].image
     fields = [image._size, image._scale, image._mean, image._std]
     assert [field.placeholderText() for field in fields] == ["declared", "1/255", "0", "1"]
+
+
+ANY_SIZE = """
+<ir_version: 9, opset_import: ["" : 17]>
+pictures (float[1, 3, height, width] x) => (float[1, 3, height, width] y) { y = Relu (x) }
+"""
+
+
+def test_a_picture_is_brought_to_the_sizes_that_are_shown(window, qtbot, tmp_path):
+    """A model for 224 × 224 was run on 825 × 1281, where a Concat failed."""
+    onnx.save(onnx.parser.parse_model(ANY_SIZE), tmp_path / "net.onnx")
+    Image.new("RGB", (50, 30)).save(tmp_path / "cat.png")
+    workspace = opened(window, qtbot, tmp_path / "net.onnx")
+    workspace.runs.inputs.set_size("height", 16)
+    workspace.runs.inputs.set_size("width", 24)
+    editor = window.docks.open("run").rows[0].editors["file"]
+    editor.path.setText(str(tmp_path / "cat.png"))
+    editor.path.editingFinished.emit()
+    assert editor.image._size.text() == "16×24"
+    run(qtbot, workspace)
+    assert workspace.results.value_of(value(workspace, "y")).shape == (1, 3, 16, 24)
+    editor.image._size.setText("")  # that of the picture is still to be had
+    editor.image._size.editingFinished.emit()
+    assert editor.image._size.text() == ""
+    run(qtbot, workspace)
+    assert workspace.results.value_of(value(workspace, "y")).shape == (1, 3, 30, 50)
 
 
 INTEGER_PICTURE = """
