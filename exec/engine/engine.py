@@ -112,14 +112,13 @@ class Engine:
         Fetches or generates inputs whose handles this process holds. A run that is cancelled or times out during
         planning is returned as a stopped run without nodes.
         """
-        begun = time.perf_counter()
         snapshot, options = request.snapshot, request.options
-        deadline = None if options.time_limit is None else time.monotonic() + options.time_limit
         memory = min(process_budget(), options.memory_limit or process_budget())
-        limits = Limits(value_limit() if options.max_tensor is None else options.max_tensor, deadline, progress, memory)
         feeds, input_bytes = _made(request.feeds, memory)
         if feeds is not request.feeds:
             request = replace(request, feeds=feeds)
+        begun = time.perf_counter()
+        limits = _limits(options, memory, progress)
         self.cache.run += 1
         fed = frozenset([value for value, _ in snapshot.graph.initializers if value in feeds])
         state = self._plan_within(limits, snapshot, options.seed, fed)
@@ -312,6 +311,12 @@ class Engine:
                 if producer is not None:
                     wanted[producer] = 1
         return needed[::-1], kept
+
+
+def _limits(options: RunOptions, memory: int, progress: Progress) -> Limits:
+    """Return the limits of a run that begins now."""
+    deadline = None if options.time_limit is None else time.monotonic() + options.time_limit
+    return Limits(value_limit() if options.max_tensor is None else options.max_tensor, deadline, progress, memory)
 
 
 def _absent_inputs(plan: Plan, slots: list[RuntimeValue]) -> int:
