@@ -5,8 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QAbstractItemModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt
-from PySide6.QtGui import QFocusEvent, QFont, QFontMetrics, QKeyEvent, QPainter
-from PySide6.QtWidgets import QLabel, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtGui import QFocusEvent, QFont, QFontMetrics, QHelpEvent, QKeyEvent, QPainter
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QLabel,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QToolTip,
+    QWidget,
+)
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.formatting import display
@@ -25,6 +33,7 @@ from onnx_workbench.viewer.property_tree.model import RowRole
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import Theme, monospace, theme
+from onnx_workbench.viewer.style.tooltips import plain_tip
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.property_tree.tree import PropertyTree
@@ -122,6 +131,27 @@ class PropertyDelegate(QStyledItemDelegate):
         painter.setPen(colors.muted if empty else pen)
         mode = Qt.TextElideMode.ElideMiddle if row.middle else Qt.TextElideMode.ElideRight
         self._draw(painter, area, _EMPTY if empty else row.text, mode)
+
+    def helpEvent(self, event: QHelpEvent, view: QAbstractItemView, option: QStyleOptionViewItem, index: Index) -> bool:
+        row: PropertyRow | None = index.data(RowRole)
+        if row is None or event.type() is not QEvent.Type.ToolTip:
+            return super().helpEvent(event, view, option, index)
+        tip = plain_tip("\n".join(filter(None, (self._cut_text(option.rect, row, index.column()), row.tip))))
+        QToolTip.showText(event.globalPos(), tip, view.viewport(), option.rect)
+        return bool(tip)
+
+    def _cut_text(self, rect: QRect, row: PropertyRow, column: int) -> str:
+        """Return the text of a cell where it is drawn with an ellipsis."""
+        font = monospace(self._tree.font().pointSizeF()) if row.mono and column else self._tree.font()
+        width = QFontMetrics(font).horizontalAdvance
+        if row.style == "section" or row.bars:
+            return ""
+        if column == 0:
+            return row.label if width(row.label) > rect.width() - 2 - _GAP else ""
+        buttons = button_rects(rect.adjusted(4, 0, -4, 0), row)
+        room = min((button.left() for _, button in buttons), default=rect.right() - 4) - rect.left() - 4
+        needed = width(row.text) + (width(row.note) + _GAP + 3 if row.note else 0)
+        return " ".join(filter(None, (row.text, row.note))) if needed > room else ""
 
     def _draw(self, painter: QPainter, area: QRect, text: str, mode: Qt.TextElideMode) -> None:
         metrics = painter.fontMetrics()

@@ -2,9 +2,10 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex
+from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex
+from PySide6.QtGui import QHelpEvent
 from PySide6.QtTest import QAbstractItemModelTester
-from PySide6.QtWidgets import QCompleter, QWidget
+from PySide6.QtWidgets import QApplication, QCompleter, QToolTip, QWidget
 
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Graph, Model
@@ -167,3 +168,31 @@ def test_the_list_of_suggestions_is_as_wide_as_its_notes_need(qtbot):
     assert popup.viewport().width() > popup.fontMetrics().horizontalAdvance(f"w{reason}")
     assert popup.frameGeometry().right() <= popup.screen().availableGeometry().right()
     popup.hide()
+
+
+def test_a_text_that_is_cut_is_whole_in_the_tip(qtbot):
+    tree = PropertyTree(Document(Model(Graph("g"))))
+    qtbot.addWidget(tree)
+    long = "float[batch,sequence_length,heads,head_size," + ",".join(map(str, range(80))) + "]"
+    tree.set_rows(
+        [
+            PropertyRow("short", "short", "float"),
+            PropertyRow("long", "long", long, tip="declared"),
+            PropertyRow("x" * 300, "x" * 300),
+        ]
+    )
+    tree.resize(300, 200)
+    tree.show()
+
+    def tip(row, column):
+        index = tree.model().index(row, column)
+        place = tree.visualRect(index).center()
+        event = QHelpEvent(QEvent.Type.ToolTip, place, tree.viewport().mapToGlobal(place))
+        QToolTip.hideText()
+        QApplication.sendEvent(tree.viewport(), event)
+        return "".join(QToolTip.text().split())
+
+    assert tip(0, 1) == ""
+    assert tip(1, 1) == "".join(long.split()) + "declared"
+    assert tip(2, 0) == "x" * 300
+    tree.hide()
