@@ -177,6 +177,7 @@ PICTURES: dict[str, Picture] = {
     "extract": dialog("model.extract", select_first="/block/second/Conv"),
     "merge": dialog_of_file("model.merge", preprocessing),
     "import-weights": dialog_of_file("model.import_weights", finetuned_weights),
+    "find-places": dialog("edit.find_places", select_first="/block/first/Conv"),
     "find-replace": dialog("edit.replace"),
     "new-model": dialog("file.new"),
     "save-options": dialog("file.save_options"),

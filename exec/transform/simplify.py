@@ -46,9 +46,15 @@ class Simplification:
     def __init__(self, copy: WorkingCopy) -> None:
         self.copy = copy
 
-    def survey(self, *, options: SimplifyOptions | None = None, progress: Progress = SILENT) -> Survey:
-        """Return the matches and refusals of each pass; the copy stays as it is."""
-        return survey(self.copy.document.model, evaluate=evaluate, options=options, progress=progress)
+    def survey(
+        self,
+        passes: Sequence[Pass] | None = None,
+        *,
+        options: SimplifyOptions | None = None,
+        progress: Progress = SILENT,
+    ) -> Survey:
+        """Return the matches and refusals of each pass, by default of all; the copy stays as it is."""
+        return survey(self.copy.document.model, passes, evaluate=evaluate, options=options, progress=progress)
 
     def run(
         self,
@@ -56,9 +62,13 @@ class Simplification:
         *,
         options: SimplifyOptions | None = None,
         checks: int = 3,
+        title: str = "",
         progress: Progress = SILENT,
     ) -> SimplifyOutcome:
-        """Simplify the copy and compare it with the original on `runs` random inputs. Call once."""
+        """Simplify the copy and compare it with the original on `checks` random inputs. Call once.
+
+        `title` is that of the entry in the history, by default that of the passes.
+        """
         document = self.copy.document
         untouched = WorkingCopy(document.model, progress).document.model if checks else document.model
         report = simplify(document, passes, evaluate=evaluate, options=options, progress=progress)
@@ -68,15 +78,15 @@ class Simplification:
             agreement = Equivalence(None, reason="not requested")
         else:
             agreement = check_transformed(untouched, document.model, runs=checks, progress=progress)
-        return SimplifyOutcome(report, agreement, _joined(self.copy.entries()), recording_of(self.copy))
+        return SimplifyOutcome(report, agreement, _joined(self.copy.entries(), title), recording_of(self.copy))
 
 
-def _joined(runs: Sequence[tuple[str, list[Step]]]) -> list[tuple[str, list[Step]]]:
+def _joined(runs: Sequence[tuple[str, list[Step]]], title: str) -> list[tuple[str, list[Step]]]:
     """Return one entry for the whole: one undo takes all passes back."""
     if not runs:
         return []
     titles = list(dict.fromkeys(title for title, _ in runs))
-    title = titles[0] if len(titles) == 1 else f"Simplify with {len(titles)} passes"
+    title = title or (titles[0] if len(titles) == 1 else f"Simplify with {len(titles)} passes")
     return [(title, [step for _, steps in runs for step in steps])]
 
 

@@ -13,7 +13,7 @@ from onnx_workbench.model.analysis.topology import outer_values
 from onnx_workbench.model.checks.graphs import sort_nodes
 from onnx_workbench.model.convert.report import ConversionReport
 from onnx_workbench.model.diff.fingerprints import fingerprint
-from onnx_workbench.model.edits.functions import call_instead, function_of, is_used_outside
+from onnx_workbench.model.edits.functions import FUNCTIONS_SINCE, call_instead, function_of, is_used_outside
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
@@ -21,7 +21,6 @@ from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.progress import SILENT, Progress
 
 DOMAIN = "local"
-_FUNCTIONS_SINCE = 8  # IR version
 LEAST_NODES = 3  # smaller blocks are not worth a function
 
 
@@ -51,9 +50,9 @@ def extract_blocks(
         if blocks and run_order(graph) != list(graph.nodes):
             sort_nodes(edit, graph)
         _warn_left_out(graph.nodes if among is None else [n for n in graph.nodes if n in among], content_of, report)
-    if report.changes and edit.model.ir_version < _FUNCTIONS_SINCE:
-        edit.do(SetField(edit.model, "ir_version", _FUNCTIONS_SINCE))
-        report.changed(f"the IR version became {_FUNCTIONS_SINCE}, the first with functions", edit.model)
+    if report.changes and edit.model.ir_version < FUNCTIONS_SINCE:
+        edit.do(SetField(edit.model, "ir_version", FUNCTIONS_SINCE))
+        report.changed(f"the IR version became {FUNCTIONS_SINCE}, the first with functions", edit.model)
     return report
 
 

@@ -35,6 +35,8 @@ from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value, Values
 from onnx_workbench.model.progress import SILENT, Progress
 
+FUNCTIONS_SINCE = 8  # IR version
+
 
 def boundary(nodes: Collection[Node]) -> tuple[list[Value], list[Value]]:
     """Return the values that enter a set of nodes from outside (constants included) and those used outside of it."""

@@ -13,9 +13,12 @@ from difflib import get_close_matches
 from functools import partial
 
 from onnx_workbench.model import schemas
+from onnx_workbench.model.edits.functions import FUNCTIONS_SINCE
 from onnx_workbench.model.edits.nodes import import_operators
 from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.clone import Cloner
+from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.reader.sniff import FileForm, FileFormat
 from onnx_workbench.model.io.text_formats import parse
@@ -37,16 +40,20 @@ _FRONT = b'<ir_version: 10, opset_import: ["" : 1]> rules () => () {}\n'
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A pattern, and the function whose nodes replace each of its occurrences."""
+    """A pattern, and the function whose nodes replace each of its occurrences.
+
+    `called` is a function that these call, which the model gets with the first of them.
+    """
 
     name: str
     pattern: Pattern
     replacement: Function
+    called: Function | None = None
 
     @classmethod
-    def of(cls, name: str, pattern: Function, replacement: Function) -> Rule:
-        """Check both functions; ModelError says what does not fit."""
-        found = cls(name, Pattern.of(pattern), replacement)
+    def of(cls, name: str, pattern: Function, replacement: Function, called: Function | None = None) -> Rule:
+        """Check the functions; ModelError says what does not fit."""
+        found = cls(name, Pattern.of(pattern), replacement, called)
         _check_signatures(name, pattern, replacement)
         for value in replacement.body.values():
             if not value.is_defined:
@@ -80,7 +87,9 @@ class Rule:
                 context.refuse(self.name, nodes[-1], reason)
                 continue
             text = f"{plural(len(nodes), 'node')} up to {describe(nodes[-1])}"
-            yield Match(text, nodes, partial(self._replace, context, occurrence))
+            ends = (*self.pattern.inputs, *self.pattern.outputs)
+            values = tuple(occurrence.values[value] for value in ends)
+            yield Match(text, nodes, partial(self._replace, context, occurrence), values)
         if matcher.overlapping:
             others = f"{plural(matcher.overlapping, 'place')} left out that share nodes with others"
             context.refuse(self.name, next(iter(context.all_nodes())), others)
@@ -89,6 +98,7 @@ class Rule:
         nodes = occurrence.of(self.pattern)
         graph = nodes[0].graph
         assert graph is not None
+        self._add_called(rewriter)
         for domain in {node.domain for body in self.replacement.body.walk() for node in body.nodes}:
             version = self.replacement.opset_imports.get(domain, schemas.newest_opset(domain))
             import_operators(rewriter.edit, graph, domain, version)
@@ -103,6 +113,15 @@ class Rule:
                 assert given is not None
                 rewriter.replace_value(result, given)
         rewriter.collect_values(v for v in occurrence.values.values() if v not in outputs)
+
+    def _add_called(self, rewriter: GraphRewriter) -> None:
+        edit, model = rewriter.edit, rewriter.edit.model
+        if self.called is None or model.function(*self.called.key) is not None:
+            return
+        edit.do(SetField(model, "functions", (*model.functions, Cloner().function(self.called))))
+        import_operators(edit, model.graph, self.called.domain, 1)
+        if model.ir_version < FUNCTIONS_SINCE:
+            edit.do(SetField(model, "ir_version", FUNCTIONS_SINCE))
 
 
 def rules_in(data: bytes, progress: Progress = SILENT) -> list[Rule]:

@@ -409,6 +409,22 @@ def _find(context: MenuContext) -> None:
 
 
 @action(
+    "edit.find_places",
+    "Find All Suc&h Places…",
+    Menu.EDIT.section(7),
+    when=has_node,
+    on=("node",),
+    tip="Find the places that compute what the selected nodes do, and replace them or make them calls of a function.",
+    words="pattern rewrite rule subgraph search replace refactor function everywhere similar",
+)
+def _find_places(context: MenuContext) -> None:
+    from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside
+    from onnx_workbench.viewer.dialogs.find_places import FindPlacesDialog
+
+    show_aside(context.opened, FindPlacesDialog(context.opened, selected_nodes(context), context.window))
+
+
+@action(
     "edit.replace",
     "Find and Replace…",
     Menu.EDIT.section(7),

@@ -17,6 +17,7 @@ _PAGES = {
     "CrashDialog": "dialogs/report",
     "CustomOperatorsDialog": "dialogs/custom-operators",
     "ExtractDialog": "dialogs/extract",
+    "FindPlacesDialog": "dialogs/find-places",
     "FindReplaceDialog": "dialogs/find-replace",
     "GraphView": "panels/graph",
     "ImportWeightsDialog": "dialogs/import-weights",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt
@@ -22,11 +22,12 @@ from shiboken6 import isValid
 
 from onnx_workbench.exec.transform.simplify import Simplification, SimplifyOutcome, refusal_counts, size_table
 from onnx_workbench.model.budget import WINDOW_TENSOR
+from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.simplify.pass_list import all_passes
-from onnx_workbench.model.simplify.passes import SimplifyOptions
+from onnx_workbench.model.simplify.passes import Pass, SimplifyOptions
 from onnx_workbench.model.simplify.pipeline import Survey, chosen_passes
 from onnx_workbench.model.text.formatting import display, number_text, plural
 from onnx_workbench.viewer.dialogs.simplify_matches import MatchTree, make_tree
@@ -41,15 +42,19 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.core.tasks import Task
 
 #: On a copy of the model of a revision: what passes find.
-_Surveyed = tuple[Simplification, int, Survey]
+Surveyed = tuple[Simplification, int, Survey]
 
 
 class SimplifyDialog(QDialog):
     """Modeless dialog: choosing a match selects and shows its nodes on the graph."""
 
+    _title = "Simplify"
+    _done = "Simplified"
+    _key = "simplify"  # a later search of the same kind takes the place of an earlier one
+
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setWindowTitle("Simplify")
+        self.setWindowTitle(self._title)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(620, 640)
         self.workspace = workspace
@@ -85,7 +90,7 @@ class SimplifyDialog(QDialog):
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
         self.ok = self.buttons.button(QDialogButtonBox.StandardButton.Ok)
         self.cancel = self.buttons.button(QDialogButtonBox.StandardButton.Cancel)
-        self.ok.setText("Simplify")
+        self.ok.setText(self._title)
         without_icons(self.buttons.buttons())
         above = QHBoxLayout()
         above.addWidget(self.state, 1)
@@ -95,6 +100,22 @@ class SimplifyDialog(QDialog):
         for part in (self.pages, self.bar, self.buttons):
             layout.addWidget(part)
 
+    def _searched(self) -> Sequence[Pass]:
+        """Return the passes whose matches are listed."""
+        return all_passes()
+
+    def _chosen(self) -> Callable[[Progress], Sequence[Pass]]:
+        """Return what makes the passes that are run, those with a match that is checked, in a task.
+
+        ModelError, now or then, where they cannot be made.
+        """
+        passes = chosen_passes(self.passes.choice().passes)
+        return lambda _: passes
+
+    def _entry_title(self) -> str:
+        """Return the title of the entry in the history; empty for that of the passes."""
+        return ""
+
     # -- what there is to do -------------------------------------------------------------------------------------
 
     def search(self) -> None:
@@ -102,12 +123,12 @@ class SimplifyDialog(QDialog):
         self._work = None
         self._lock(False)
         self._start("Searching for matches…")
-        workspace, options_of = self.workspace, self._options()
+        workspace, options_of, passes = self.workspace, self._options(), self._searched()
 
-        def survey(progress: Progress) -> _Surveyed:
+        def survey(progress: Progress) -> Surveyed:
             copy, revision = copy_model(workspace, progress)
             work = Simplification(copy)
-            return work, revision, work.survey(options=options_of(copy), progress=progress)
+            return work, revision, work.survey(passes, options=options_of(copy), progress=progress)
 
         self._task = workspace.tasks.start(
             "Searching for matches",
@@ -115,7 +136,7 @@ class SimplifyDialog(QDialog):
             done=self._list,
             failed=self._failed,
             finished=self._stopped,
-            supersede="simplify",
+            supersede=self._key,
         )
 
     def _options(self) -> Callable[[WorkingCopy], SimplifyOptions]:
@@ -138,7 +159,8 @@ class SimplifyDialog(QDialog):
         for part in (self.scope, self.passes):
             part.setEnabled(not is_working)
 
-    def _failed(self, error: BaseException) -> None:
+    def _failed(self, error: BaseException, untouched: Simplification | None = None) -> None:
+        self._work = untouched or self._work
         self._lock(False)
         self.state.setText(display(str(error), 500))
 
@@ -149,16 +171,19 @@ class SimplifyDialog(QDialog):
             if self._task is not None and self._task.cancelled:
                 self._is_stopped = True
                 self._lock(False)
-                self.state.setText("Search stopped. Simplify starts again.")
+                self.state.setText(f"Search stopped. {self._title} starts again.")
             self._enable()
 
-    def _list(self, surveyed: _Surveyed) -> None:
+    def _list(self, surveyed: Surveyed) -> None:
         work, revision, survey = surveyed
         if revision != self.workspace.document.revision:
             return  # it is being searched again
         self._work = work
-        self.passes.fill(all_passes(), survey.found, work.copy.original)
+        self.passes.fill(self._searched(), survey.found, work.copy.original)
         total = sum(map(len, survey.found.values()))
+        self._describe(survey, total)
+
+    def _describe(self, survey: Survey, total: int) -> None:
         held = f" Left unchanged: {plural(len(survey.refusals), 'place')}." if survey.refusals else ""
         held += "".join(f"\n{display(reason, 300)}" for reason in survey.failed.values())
         self.state.setText(
@@ -193,18 +218,31 @@ class SimplifyDialog(QDialog):
         if work is None:
             self.search()
             return
-        passes, options = chosen_passes(self.passes.choice().passes), self._options()(work.copy)
-        revision = self.workspace.document.revision
+        try:
+            chosen = self._chosen()
+        except ModelError as error:
+            self._work = work
+            self.state.setText(display(str(error), 500))
+            return
+        options = self._options()(work.copy)
+        revision, begun, title = self.workspace.document.revision, False, self._entry_title()
+
+        def run(progress: Progress) -> SimplifyOutcome:
+            nonlocal begun
+            passes = chosen(progress)
+            begun = True
+            return work.run(passes, options=options, progress=progress, title=title)
+
         self._lock(True)
-        self._start("Simplifying and comparing outputs…")
+        self._start("Changing a copy and comparing outputs…")
         self._task = self.workspace.tasks.start(
-            "Simplify",
-            lambda progress: work.run(passes, options=options, progress=progress),
+            self._title,
+            run,
             done=lambda outcome: self._carry_over(outcome, revision) if isValid(self) else None,
-            failed=self._failed,
+            failed=lambda error: self._failed(error, None if begun else work),
             finished=self._stopped,
             lane="mutate",
-            supersede="simplify",
+            supersede=self._key,
             makes="edit",
         )
 
@@ -218,7 +256,7 @@ class SimplifyDialog(QDialog):
         self._is_applying = True
         self._start(f"Changing the model: {plural(outcome.steps, 'step')}…")
         self._task = workspace.tasks.start(
-            "Simplify",
+            self._title,
             lambda progress: apply_edits(workspace, outcome.entries, revision, outcome.recording, progress),
             done=lambda is_applied: self._applied(outcome, is_applied) if isValid(self) else None,
             failed=self._failed,
@@ -241,11 +279,11 @@ class SimplifyDialog(QDialog):
         titles = {p.id: p.title for p in all_passes()}
         agreement = display(str(outcome.agreement), 300)
         if outcome.agreement.agrees is False:
-            self.state.setText(f"Nothing was changed, because after simplifying {agreement}.")
+            self.state.setText(f"Nothing was changed, because afterwards {agreement}.")
         elif not outcome.report.applied:
-            self.state.setText("Nothing to simplify.")
+            self.state.setText("Nothing was changed.")
         else:
-            self.state.setText(f"Simplified; {agreement}.")
+            self.state.setText(f"{self._done}; {agreement}.")
         for cells in size_table(outcome.report)[1:]:
             self._row(self.report.invisibleRootItem(), *cells)
         applied = self._row(self.report.invisibleRootItem(), "Passes")

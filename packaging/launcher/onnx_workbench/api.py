@@ -252,6 +252,7 @@ def _run_passes(
     nodes: Collection[Node] | None,
     checks: int,
     progress: Progress,
+    title: str = "",
 ) -> Simplified:
     """Run passes on a copy, compare it, and apply what they did unless outputs differ."""
     from onnx_workbench.exec.inspect.self_check import require_defined
@@ -262,7 +263,7 @@ def _run_passes(
         require_defined(document.model)
     work = Simplification(WorkingCopy(document.model, progress))
     options = replace(options, nodes=None if nodes is None else work.copy.copies(nodes))
-    outcome = work.run(passes, options=options, checks=checks, progress=progress)
+    outcome = work.run(passes, options=options, checks=checks, title=title, progress=progress)
     is_applied = outcome.agreement.agrees is not False
     if is_applied:
         outcome.apply(document)
@@ -339,7 +340,7 @@ def rewrite(
     from onnx_workbench.model.simplify.passes import SimplifyOptions
 
     passes = [rule.as_pass() for rule in _rules(rules, progress)]
-    return _run_passes(as_document(model), passes, SimplifyOptions(), nodes, checks, progress)
+    return _run_passes(as_document(model), passes, SimplifyOptions(), nodes, checks, progress, "Rewrite by rules")
 
 
 def _rules(source: StrPath | bytes, progress: Progress) -> list[Rule]:
