@@ -179,6 +179,7 @@ PICTURES: dict[str, Picture] = {
     "import-weights": dialog_of_file("model.import_weights", finetuned_weights),
     "find-places": dialog("edit.find_places", select_first="/block/first/Conv"),
     "find-replace": dialog("edit.replace"),
+    "edit-message": dialog("edit.message", select_first="/block/second/Conv"),
     "new-model": dialog("file.new"),
     "save-options": dialog("file.save_options"),
     "preferences": dialog("edit.preferences"),

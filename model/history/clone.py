@@ -69,6 +69,7 @@ class Cloner:
         """Return a copy of a whole graph."""
         copy = Graph(graph.name)
         copy.doc_string, copy.metadata, copy._source = graph.doc_string, graph.metadata, graph._source
+        copy.unknown_changes = graph.unknown_changes
         for value in graph.values(self._progress):
             if value not in self.values:
                 self.value(value)

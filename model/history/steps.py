@@ -543,14 +543,16 @@ _SETTERS: Mapping[type, Mapping[str, Callable[[Any, str, Any], None]]] = {
         functions=_set_parts,
         training_info=_set_parts,
     ),
-    Graph: _setters("name doc_string metadata quantization_annotations", declared=_set_declared),
+    Graph: _setters("name doc_string metadata quantization_annotations unknown_changes", declared=_set_declared),
     Function: _setters(
         "doc_string attributes attribute_defaults opset_imports metadata unknown_changes",
         name=_set_key,
         domain=_set_key,
         overload=_set_key,
     ),
-    TrainingInfo: _setters("initialization_binding update_binding", initialization=_set_parts, algorithm=_set_parts),
+    TrainingInfo: _setters(
+        "initialization_binding update_binding unknown_changes", initialization=_set_parts, algorithm=_set_parts
+    ),
     Node: _setters(
         "op_type domain overload",
         name=_set_name,

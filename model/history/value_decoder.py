@@ -12,7 +12,6 @@ from google.protobuf.message import DecodeError, Message
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.references import ReadReferences
 from onnx_workbench.model.history.steps import InsertNode, SetGraphOutputs, detach_graph
-from onnx_workbench.model.io.message_fields import read_message
 from onnx_workbench.model.io.protobuf import (
     AttributeProto,
     DeviceConfigurationProto,
@@ -25,7 +24,7 @@ from onnx_workbench.model.io.protobuf import (
     ValueInfoProto,
 )
 from onnx_workbench.model.io.reader.decode import MessageDecoder
-from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor
+from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor, read_message
 from onnx_workbench.model.io.unknown_fields import fields_of
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_attribute
 from onnx_workbench.model.ir.devices import (
@@ -246,6 +245,7 @@ class ValueDecoder:
         graph.quantization_annotations = self.annotations(entry["quantization_annotations"])
         if "unknown" in entry:
             graph._source = _message(GraphProto, entry["unknown"])
+        graph.unknown_changes = self.unknown_changes(entry.get("unknown_changes", ()))
         self._depth -= 1
         return graph
 
@@ -292,6 +292,7 @@ class ValueDecoder:
         training.update_binding = pairs_of(entry["update_binding"])
         if "unknown" in entry:
             training._source = _message(TrainingInfoProto, entry["unknown"])
+        training.unknown_changes = self.unknown_changes(entry.get("unknown_changes", ()))
         return training
 
 

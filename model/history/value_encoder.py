@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from onnx_workbench.model.history.references import WriteReferences
-from onnx_workbench.model.io.message_fields import message_pieces
-from onnx_workbench.model.io.protobuf import AttributeProto
+from onnx_workbench.model.io.protobuf import AttributeProto, TensorProto
 from onnx_workbench.model.io.reader.decode import MessageOrigin
 from onnx_workbench.model.io.reader.payloads import Payload
 from onnx_workbench.model.io.reader.source import BytesSource
 from onnx_workbench.model.io.tensors.packed_source import PackedSource
-from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor
+from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor, message_pieces
 from onnx_workbench.model.io.unknown_fields import has_unknown, own_unknown
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.devices import NodeDeviceConfiguration
@@ -77,7 +76,7 @@ class ValueEncoder:
             return {"from": known}
         kind = tensor.element_type
         large = tensor.storage == "external" or tensor.nbytes > _LARGE
-        if isinstance(tensor, ProtoTensor) and (large or tensor.problem or has_unknown(tensor.source)):
+        if isinstance(tensor, ProtoTensor) and (large or tensor.problem or _says_more(tensor.source)):
             return {"message": [self._piece(piece) for piece in message_pieces(tensor)]}
         entry: dict[str, Any] = {"type": int(kind), "shape": list(tensor.shape)}
         for field in ("name", "doc_string"):
@@ -239,6 +238,7 @@ class ValueEncoder:
             "outputs": self.values(graph.outputs),
             "declared": self.values(graph.declared),
             "quantization_annotations": self.annotations(graph.quantization_annotations),
+            "unknown_changes": self.unknown_changes(graph.unknown_changes),
             **self.unknown(graph),
         }
 
@@ -282,8 +282,15 @@ class ValueEncoder:
             "algorithm": training.algorithm and self.graph(training.algorithm),
             "initialization_binding": [list(p) for p in training.initialization_binding],
             "update_binding": [list(p) for p in training.update_binding],
+            "unknown_changes": self.unknown_changes(training.unknown_changes),
             **self.unknown(training),
         }
+
+
+def _says_more(message: TensorProto) -> bool:
+    """Return whether a tensor's message has fields besides what a readable entry holds."""
+    more = ("external_data", "data_location", "segment")
+    return has_unknown(message) or any(field.name in more for field, _ in message.ListFields())
 
 
 _READABLE = frozenset({

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any, Final
 
-from onnx_workbench.model.io.message_fields import LINE
 from onnx_workbench.model.io.reader.payloads import Payload, Pieces
 from onnx_workbench.model.io.unknown_fields import is_known
 from onnx_workbench.model.io.wire import (
@@ -29,11 +29,18 @@ from onnx_workbench.model.io.wire import (
     read_varint,
     schemas,
 )
+from onnx_workbench.model.io.writer.export_graph import declarations
 from onnx_workbench.model.io.writer.save import prepare
-from onnx_workbench.model.ir.attributes import AttributeKind
-from onnx_workbench.model.ir.graph import Model
+from onnx_workbench.model.ir.attributes import Attribute
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from onnx_workbench.model.ir.tensors import SparseTensor
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.text.attributes import number_source
+
+#: A path in the messages of a model: the fields from ModelProto down, each with its index among those of its name.
+Path = tuple[tuple[str, int], ...]
+
+#: Bytes of data in a line.
+LINE: Final = 16
 
 #: Path steps of the rows below a packed field or below bytes.
 PAGE, ELEMENT, BYTES = "page", "element", "bytes"
@@ -47,7 +54,6 @@ _LONG_RUN = 1000  # maximum number of consecutive fields of one name that are li
 _STRETCH = 500  # fields per group in longer runs
 # fields with many entries in most models
 _HOLDERS = frozenset({"ModelProto", "GraphProto", "FunctionProto", "TrainingInfoProto"})
-_LONGEST = 20_000  # maximum number of bytes of a text that is edited in place
 _HEADER = 20  # upper bound for tag and length
 
 
@@ -250,15 +256,6 @@ def part_text(contents: RawContents, part: RawPart) -> str:
     return _numbers(contents, part.field, part.start, part.end)
 
 
-def part_source(contents: RawContents, part: RawPart) -> str | None:
-    """Return the editable text of a number or line; None for a page."""
-    if part.kind == PAGE:
-        return None
-    if part.kind == BYTES:
-        return part_text(contents, part)
-    return _number(contents.read(part.start, part.end - part.start), part.field, whole=True)
-
-
 def _numbers(contents: RawContents, field: RawField, start: int, end: int) -> str:
     """Format the first few numbers of a byte range."""
     runs = list(islice(_runs(contents, field, start, min(end, start + _OVERVIEW), 1), _FEW))
@@ -266,14 +263,12 @@ def _numbers(contents: RawContents, field: RawField, start: int, end: int) -> st
     return ", ".join(shown) + (", …" if runs and runs[-1][2] < end else "")
 
 
-def _number(data: bytes, field: RawField, *, whole: bool = False) -> str:
+def _number(data: bytes, field: RawField) -> str:
     assert field.schema is not None
     if field.schema.wire_type == FIXED32:
-        number = struct.unpack("<f", data)[0]
-        return number_source(number, AttributeKind.FLOAT) if whole else f"{number:g}"
+        return f"{struct.unpack('<f', data)[0]:g}"
     if field.schema.wire_type == FIXED64:
-        number = struct.unpack("<d", data)[0]
-        return repr(number) if whole else f"{number:g}"
+        return f"{struct.unpack('<d', data)[0]:g}"
     try:
         return _integer_text(read_varint(data, 0)[0], field.schema)
     except WireError as error:
@@ -407,34 +402,6 @@ def value_text(contents: RawContents, field: RawField) -> str:
     return str(signed(field.value)) if field.schema is None else _integer_text(field.value, field.schema)
 
 
-def source_text(contents: RawContents, field: RawField) -> str | None:
-    """Return the full editable text of a field; None for other types or too long content."""
-    if field.problem or field.message is not None:
-        return None
-    if field.schema is None:
-        return _unknown_source(contents, field)
-    if field.wire_type == LENGTH:
-        length = field.end - field.content
-        if field.is_packed or length > (_PAGE_BYTES if field.is_bytes else _LONGEST):
-            return None
-        data = contents.read(field.content, length)
-        return data.hex(" ") if field.is_bytes else data.decode("utf-8", "surrogateescape")
-    if field.wire_type == FIXED32:
-        return number_source(struct.unpack("<f", field.value.to_bytes(4, "little"))[0], AttributeKind.FLOAT)
-    if field.wire_type == FIXED64:
-        return repr(struct.unpack("<d", field.value.to_bytes(8, "little"))[0])
-    return _integer_text(field.value, field.schema)
-
-
-def _unknown_source(contents: RawContents, field: RawField) -> str | None:
-    """Return the editable text of an unknown field: a number, or bytes."""
-    if field.wire_type == VARINT:
-        return str(signed(field.value))
-    if field.wire_type == START_GROUP or field.end - field.content > _PAGE_BYTES:
-        return None
-    return contents.read(field.content, field.end - field.content).hex(" ")
-
-
 def signed(value: int) -> int:
     """Interpret a varint as a signed 64-bit number, as ONNX's integers are."""
     return value - (1 << 64) if value >> 63 else value
@@ -484,3 +451,96 @@ def _as_message(data: bytes) -> Sequence[int] | None:
     except WireError:
         return None
     return numbers
+
+
+# -- objects of the model and their messages ------------------------------------------------------------------
+
+_LISTS: Mapping[type, Mapping[str, Callable[[Any], Sequence[Any]]]] = {
+    Model: {
+        "graph": lambda m: (m.graph,),
+        "functions": lambda m: m.functions,
+        "training_info": lambda m: m.training_info,
+    },
+    TrainingInfo: {
+        "initialization": lambda t: [graph for graph in (t.initialization,) if graph is not None],
+        "algorithm": lambda t: [graph for graph in (t.algorithm,) if graph is not None],
+    },
+    Graph: {
+        "node": lambda g: g.nodes,
+        "input": lambda g: g.inputs,
+        "output": lambda g: g.outputs,
+        "value_info": declarations,
+        "initializer": lambda g: [v for v in g.initializers if not isinstance(v.initializer, SparseTensor)],
+        "sparse_initializer": lambda g: [v for v in g.initializers if isinstance(v.initializer, SparseTensor)],
+    },
+    Function: {"node": lambda f: f.body.nodes, "value_info": lambda f: declarations(f.body)},
+    Node: {"attribute": lambda n: list(n.attributes.values())},
+    Attribute: {"g": lambda a: a.graphs, "graphs": lambda a: a.graphs},
+}
+
+
+def object_at(model: Model, path: Path) -> tuple[Model | Graph | Function | TrainingInfo | Node | Value, str]:
+    """Return the innermost object with a message of its own on a path, and the field of its graph that lists it."""
+    found: Any = model
+    holder, field = found, ""
+    for name, index in path:
+        listed = _LISTS.get(type(holder), {}).get(name)
+        items: Sequence[Any] = () if listed is None else listed(holder)
+        if not 0 <= index < len(items):
+            break
+        holder = items[index]
+        if not isinstance(holder, Attribute):
+            found, field = holder, name
+    return found, field if isinstance(found, Value) else ""
+
+
+def path_of(target: object) -> Path | None:
+    """Return the path to an object; None if it has no message of its own. Linear in the position in its list."""
+    match target:
+        case Model():
+            return ()
+        case Function():
+            return _below(target.model, "functions", target)
+        case TrainingInfo():
+            return _below(target.model, "training_info", target)
+        case Graph():
+            return _path_of_graph(target)
+        case Node():
+            holder = target.graph.owner if target.graph and isinstance(target.graph.owner, Function) else target.graph
+            return _below(holder, "node", target)
+        case Value() if target.graph is not None and not isinstance(target.graph.owner, Function):
+            fields = ("input", "output", "initializer", "sparse_initializer", "value_info")
+            paths = (_below(target.graph, field, target) for field in fields)
+            return next((path for path in paths if path is not None), path_of(target.producer))
+        case Value():
+            return path_of(target.producer)
+    return None
+
+
+def _below(holder: Any, field: str, target: object) -> Path | None:
+    outer = path_of(holder)
+    index = (
+        next((i for i, item in enumerate(_LISTS[type(holder)][field](holder)) if item is target), None)
+        if holder
+        else None
+    )
+    return None if outer is None or index is None else (*outer, (field, index))
+
+
+def _path_of_graph(graph: Graph) -> Path | None:
+    owner = graph.owner
+    match owner:
+        case Model():
+            return (("graph", 0),)
+        case Function():
+            return path_of(owner)
+        case TrainingInfo():
+            return _below(owner, "initialization" if owner.initialization is graph else "algorithm", graph)
+        case Node():
+            outer = path_of(owner)
+            for index, attribute in enumerate(owner.attributes.values()):
+                for number, body in enumerate(attribute.graphs):
+                    if body is graph and outer is not None:
+                        field = "graphs" if attribute.kind.is_list else "g"
+                        return (*outer, ("attribute", index), (field, number))
+    return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from google.protobuf.message import Message
@@ -108,46 +108,58 @@ def _at(message: Any, names: Sequence[str]) -> Iterator[tuple[list[tuple[int, st
         return
     items = getattr(message, field.name) if field.repeated else [getattr(message, field.name)]
     for index, item in enumerate(items):
-        known = identifying(field.message)
-        if known is not None:
-            key = text(getattr(item, known.name))
-        else:
-            key = unnamed(field.message, *_contents(item), len(items)) if field.repeated else ""
+        key = _key(field, item, len(items))
         for steps, held in _at(item, names[1:]):
             yield [(index, key), *steps], held
 
 
-def identifying(schema: MessageSchema) -> FieldSchema | None:
+def _key(field: FieldSchema, item: Any, count: int) -> str:
+    """Return the key of a message in a field with `count` of them: see `UnknownChange`."""
+    assert field.message is not None
+    known = _identifying(field.message)
+    if known is not None:
+        return text(getattr(item, known.name))
+    return _unnamed(field.message, item, count) if field.repeated else ""
+
+
+def unknown_changes(before: Any, after: Any, path: tuple[tuple[str, int, str], ...] = ()) -> Iterator[UnknownChange]:
+    """Yield the changes that give a message, and those in it at the same places, the unknown fields of another."""
+    old, new = own_unknown(before), own_unknown(after)
+    if old != new:
+        yield UnknownChange(path, old, new)
+    for field in _schema(before).fields.values():
+        if field.message is None or not (
+            field.repeated or (before.HasField(field.name) and after.HasField(field.name))
+        ):
+            continue
+        first, second = getattr(before, field.name), getattr(after, field.name)
+        pairs = list(zip(first, second, strict=False)) if field.repeated else [(first, second)]
+        for index, (item, other) in enumerate(pairs):
+            yield from unknown_changes(item, other, (*path, (field.name, index, _key(field, item, len(pairs)))))
+
+
+def _identifying(schema: MessageSchema) -> FieldSchema | None:
     """Return the text field that identifies messages of a kind among their siblings; None if there is none."""
     named = {field.name: field for field in schema.fields.values() if field.is_text and not field.repeated}
     return next((named[name] for name in _IDENTIFYING if name in named), None)
 
 
-def unnamed(
-    schema: MessageSchema, parts: Iterable[tuple[int, int, int]], read: Callable[[int, int], bytes], count: int
-) -> str:
+def _unnamed(schema: MessageSchema, message: Any, count: int) -> str:
     """Return the key of an unnamed message in a list: the length of the list, and the content of its known fields.
 
-    `parts` are number, start and end of the content of its fields, and `read` returns bytes at a position; of long
-    fields only the length is used.
+    Of long fields only the length is used.
     """
-    held = []
-    for number, start, end in parts:
-        if number in schema.fields:
-            held.append(f"{number}:{read(start, end - start).hex() if end - start <= _SHORT else end - start}")
+    held, data = [], message.SerializeToString()
+    for field in fields_of(data):
+        if field.number in schema.fields:
+            size = field.end - field.content
+            held.append(f"{field.number}:{data[field.content : field.end].hex() if size <= _SHORT else size}")
     return f"{_UNNAMED}{count} {' '.join(sorted(held))}"
 
 
 _UNNAMED = "="  # prefix of the key of an unnamed message
 _SHORT = 64  # bytes
 _IDENTIFYING = ("name", "key", "tensor_name", "configuration_id", "domain")
-
-
-def _contents(message: Any) -> tuple[Iterator[tuple[int, int, int]], Callable[[int, int], bytes]]:
-    """Return the positions of a message's fields once it is written, and a function to read them."""
-    data = message.SerializeToString()
-    places = ((field.number, field.content, field.end) for field in fields_of(data))
-    return places, lambda start, size: data[start : start + size]
 
 
 def _schema(message: Any) -> MessageSchema:

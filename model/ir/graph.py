@@ -318,7 +318,7 @@ class Graph:
 
     __slots__ = (
         "_lookup", "_places", "_source", "declared", "doc_string", "id", "initializers", "inputs", "metadata", "name",
-        "nodes", "outputs", "owner", "quantization_annotations",
+        "nodes", "outputs", "owner", "quantization_annotations", "unknown_changes",
     )  # fmt: skip
 
     def __init__(self, name: str = "") -> None:
@@ -330,6 +330,7 @@ class Graph:
         self.inputs = self.outputs = self.declared = Values()
         self.initializers: list[Value] = []
         self.quantization_annotations: tuple[QuantizationAnnotation, ...] = ()
+        self.unknown_changes: tuple[UnknownChange, ...] = ()
         self.owner: Owner | None = None
         self._source: Any = None
         self._places: dict[Value, int] = {}  # approximate indices of initializers; see steps
@@ -460,7 +461,10 @@ class TrainingInfo:
     Bindings are (name of the initializer that is set, name of the graph output that sets it).
     """
 
-    __slots__ = ("_source", "algorithm", "id", "initialization", "initialization_binding", "model", "update_binding")
+    __slots__ = (
+        "_source", "algorithm", "id", "initialization", "initialization_binding", "model", "unknown_changes",
+        "update_binding",
+    )  # fmt: skip
 
     def __init__(self, initialization: Graph | None = None, algorithm: Graph | None = None) -> None:
         self.id = next_id()
@@ -471,6 +475,7 @@ class TrainingInfo:
                 graph.owner = self
         self.initialization_binding: tuple[tuple[str, str], ...] = ()
         self.update_binding: tuple[tuple[str, str], ...] = ()
+        self.unknown_changes: tuple[UnknownChange, ...] = ()
         self.model: Model | None = None
         self._source: Any = None
 

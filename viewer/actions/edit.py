@@ -305,6 +305,23 @@ def _rename(context: MenuContext) -> None:
 
 
 @action(
+    "edit.message",
+    "Edit &Message…",
+    Menu.EDIT.section(3),
+    when=lambda context: context.workspace is not None and context.workspace.selection.current is not None,
+    on=("node", "value", "graph", "function"),
+    tip="Edit any field of the selected object's protobuf message as text, fields that no panel shows too.",
+    words="protobuf raw text proto field unknown metadata device sharding",
+)
+def _edit_message(context: MenuContext) -> None:
+    from onnx_workbench.viewer.dialogs.edit_message import edit_message
+
+    target = context.opened.selection.current
+    if target is not None:
+        edit_message(context.window, context.opened, target)
+
+
+@action(
     "edit.copy_name",
     "Copy &Name",
     Menu.EDIT.section(2),

@@ -16,6 +16,7 @@ _PAGES = {
     "ConvertDialog": "dialogs/convert",
     "CrashDialog": "dialogs/report",
     "CustomOperatorsDialog": "dialogs/custom-operators",
+    "EditMessageDialog": "dialogs/edit-message",
     "ExtractDialog": "dialogs/extract",
     "FindPlacesDialog": "dialogs/find-places",
     "FindReplaceDialog": "dialogs/find-replace",

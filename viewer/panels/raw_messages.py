@@ -2,44 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer
+from PySide6.QtGui import QGuiApplication, QShowEvent
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLabel, QMenu, QTreeView, QVBoxLayout, QWidget
 
-from PySide6.QtCore import QModelIndex, Qt, QTimer
-from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLabel, QTreeView, QVBoxLayout, QWidget
-
-from onnx_workbench.model.convert.changed_nodes import nodes_changed_by_opset
-from onnx_workbench.model.edits import properties
-from onnx_workbench.model.edits.raw_fields import place_of, set_field
-from onnx_workbench.model.edits.raw_paths import path_of, plain_path
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.message_fields import Path
-from onnx_workbench.model.io.raw_view import Branches, RawContents, contents_of, long_branches
+from onnx_workbench.model.io.raw_view import (
+    Branches,
+    Path,
+    RawContents,
+    contents_of,
+    long_branches,
+    object_at,
+    path_of,
+)
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.model.text.attributes import parse_int
 from onnx_workbench.model.text.formatting import bytes_text
 from onnx_workbench.viewer.core.readers import ModelReader
-from onnx_workbench.viewer.dialogs.opset_question import ask_about_opset
+from onnx_workbench.viewer.dialogs.edit_message import edit_message
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.panel import Panel
-from onnx_workbench.viewer.panels.raw_menu import RawMenu
-from onnx_workbench.viewer.property_tree.validating_delegate import ValidatingDelegate
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.tables.raw_message_model import RawMessageModel
 
 _DELAY_MS = 300
 _MUTED_MS = 400  # delay in ms after which old rows are greyed while reading
+_TENSOR_FIELDS = frozenset({"t", "tensors", "sparse_tensor", "sparse_tensors", "initializer", "sparse_initializer"})
 _KEPT_OPEN = 100  # most branches reopened after an edit: finding each is a search among its siblings
 
 
 class RawMessagesPanel(Panel):
-    """Choosing a field selects its object on the graph, and vice versa.
+    """Choosing a field selects its object on the graph, and vice versa; a double-click edits the message around it.
 
-    Read only while visible, in the background. Meanwhile the rows of the previous state are shown read-only: a path in
-    them may lead to another message by now.
+    Read only while visible, in the background. Meanwhile the rows of the previous state are shown: a path in them may
+    lead to another message by now.
     """
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
@@ -47,13 +44,13 @@ class RawMessagesPanel(Panel):
         self.model = RawMessageModel(self)
         self.tree = QTreeView(self)
         self.tree.setModel(self.model)
-        self.values = ValidatingDelegate(self.tree)
-        self.tree.setItemDelegateForColumn(2, self.values)
         self.tree.setUniformRowHeights(True)
         self.tree.setAccessibleName("Raw messages")
-        self.tree.setEditTriggers(
-            QAbstractItemView.EditTrigger.EditKeyPressed | QAbstractItemView.EditTrigger.DoubleClicked
-        )
+        self.tree.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.tree.setExpandsOnDoubleClick(False)
+        self.tree.activated.connect(self.edit)
+        self.tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.tree.customContextMenuRequested.connect(self._open_menu)
         header = self.tree.header()
         header.setStretchLastSection(False)
         header.setSectionResizeMode(2, QHeaderView.ResizeMode.Stretch)
@@ -66,7 +63,7 @@ class RawMessagesPanel(Panel):
         self.error.setContentsMargins(6, 3, 6, 0)
         self._lay_out()
         self.entry = self.tree
-        self.menu = RawMenu(self)
+        self.menu = QMenu(self)
         self._stale = True
         self._reading = ModelReader(self)
         self._chosen: tuple[Path, object] | None = None  # the current row and its object when it was chosen
@@ -78,7 +75,6 @@ class RawMessagesPanel(Panel):
         self._delay.timeout.connect(self._start_encoding)
         self._muting = QTimer(self, singleShot=True, interval=_MUTED_MS)
         self._muting.timeout.connect(self._mute)
-        self.model.edited.connect(self._edit)
         self.tree.selectionModel().currentChanged.connect(self._on_current)
         workspace.changes.changed.connect(self._on_change)
         workspace.selection.changed.connect(self._show_selection)
@@ -97,15 +93,12 @@ class RawMessagesPanel(Panel):
 
     def _on_change(self, _change: object) -> None:
         self._reading.stop()
-        self._stale = self.model.is_outdated = True
+        self._stale = True
         if self.isVisible():
             self._delay.start()
 
     def _start_encoding(self) -> None:
         """Encode the messages incrementally."""
-        if self.values.editor is not None:  # reading again would close the editor and lose the typed text
-            self._delay.start()
-            return
         model = self.workspace.model
 
         def work(progress: Progress) -> tuple[RawContents, Branches]:
@@ -129,9 +122,6 @@ class RawMessagesPanel(Panel):
         self.status.setText(str(error))
 
     def _show_read(self, read: tuple[RawContents, Branches]) -> None:
-        if self.values.editor is not None:  # edited again with the refused text
-            self._delay.start()
-            return
         self._muting.stop()
         contents, branches = read
         current = self.tree.currentIndex()
@@ -140,7 +130,7 @@ class RawMessagesPanel(Panel):
         self._stale = False
         self._following = True
         scrolled = self.tree.verticalScrollBar().value()
-        self.model.set_contents(contents, self.workspace.model, branches)
+        self.model.set_contents(contents, branches)
         self._open_again()
         if shown:
             self._show_path(path or (("graph", 0),))
@@ -212,63 +202,42 @@ class RawMessagesPanel(Panel):
         return None if self._chosen is None else self._chosen[1]
 
     def _target_at(self, index: QModelIndex) -> object:
-        location = place_of(self.workspace.model, index.data(Qt.ItemDataRole.UserRole))
-        return None if location is None else location.target
+        return object_at(self.workspace.model, index.data(Qt.ItemDataRole.UserRole))[0]
 
-    def _edit(self, path: Path, text: str) -> None:
-        """Set a field, or show the error."""
-        name = (plain_path(path) or path)[-1][0]
-        with self.telling():
-            if self._stale and not self._is_unchanged(path):
-                self.model.is_outdated = False  # or the editor could not be reopened with the typed text
-                raise ModelError("The message has changed", "Press Esc to show its current value.")
-            if self._asks_about_opset(path, text):
-                return
-            with self.workspace.document.edit(self.title("Set", name, path)) as edit:
-                set_field(edit, path, text)
+    # -- the message of a row --------------------------------------------------------------------------------
 
-    def _asks_about_opset(self, path: Path, text: str) -> bool:
-        """Ask whether to convert, where another number of an opset import changes what nodes mean."""
-        location = place_of(self.workspace.model, path)
-        names = () if location is None else tuple(name for name, _ in location.rest)
-        if (
-            location is None
-            or names != ("opset_import", "version")
-            or not isinstance(location.target, (Model, Function))
-        ):
-            return False
-        target = location.target
-        domain = list(target.opset_imports)[location.rest[0][1]]
-        version = parse_int(text)
-        properties.check_opset_version(version, target)
-        changed = nodes_changed_by_opset(target, domain, version)
-        if changed:
-            ask_about_opset(self.window(), self.workspace, target, domain, version, changed)
-        return bool(changed)
+    def _open_menu(self, position: QPoint) -> None:
+        index = self.tree.indexAt(position)
+        if index.isValid():
+            self.tree.setCurrentIndex(index)
+        self.build_menu(index)
+        self.menu.popup(self.tree.viewport().mapToGlobal(position))
 
-    def title(self, verb: str, name: str, path: Path) -> str:
-        """Return the history title of an edit of a field, with the object that it belongs to."""
-        location = place_of(self.workspace.model, path)
-        return f"{verb} {name}" if location is None else f"{verb} {name} of {name_of(location.target)}"
+    def build_menu(self, index: QModelIndex) -> None:
+        """Fill the context menu for a row; without a row, for the model itself."""
+        self.menu.clear()
+        self.menu.addAction("Edit &Message…", lambda: self.edit(index))
+        if not index.isValid():
+            return
+        target = self._target_at(index)
+        names = {name for name, _ in index.data(Qt.ItemDataRole.UserRole)}
+        if isinstance(target, (Node, Value)) and names & _TENSOR_FIELDS:
+            self.menu.addAction("Edit as &Tensor", lambda: self._open_tensor(target))
+        text = str(index.siblingAtColumn(2).data() or "")
+        self.menu.addAction("&Copy Value", lambda: QGuiApplication.clipboard().setText(text))
 
-    def _is_unchanged(self, path: Path) -> bool:
-        """Return whether an edited field still has the same path and content."""
-        location, plain = place_of(self.workspace.model, path), plain_path(path)
-        if location is None or plain is None or self._chosen != (path, location.target):
-            return False
-        return self.model.is_same_in(contents_of(self.workspace.model), path, len(plain) - len(location.rest))
+    def _open_tensor(self, target: Node | Value) -> None:
+        self.workspace.navigation.reveal(target)
+        self.workspace.trigger("panel.tensor")
 
-    def require_current(self) -> None:
-        """Raise ModelError while the rows are those of the previous state."""
-        if self._stale:
-            raise ModelError("The messages are being read again", "Try again in a moment.")
-
-    @contextmanager
-    def telling(self) -> Iterator[None]:
-        """Show the error of an edit in the block, below the rows and at the open editor."""
+    def edit(self, index: QModelIndex) -> None:
+        """Open the message of the object that a row belongs to as text, or show why it has none."""
         self.error.show_error(None)
+        path: Path = index.data(Qt.ItemDataRole.UserRole) if index.isValid() else ()
         try:
-            yield
+            if self._stale:
+                raise ModelError("The messages are being read again", "Try again in a moment.")
+            target, field = object_at(self.workspace.model, path)
+            edit_message(self.window(), self.workspace, target, field)
         except ModelError as error:
             self.error.show_error(error)
-            self.model.refuse(f"{error.title}\n{error.detail}")

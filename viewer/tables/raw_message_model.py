@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from PySide6.QtCore import QModelIndex, QObject, Qt, Signal
+from PySide6.QtCore import QModelIndex, QObject, Qt
 
-from onnx_workbench.model.edits.raw_fields import can_set
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.message_fields import Path
 from onnx_workbench.model.io.raw_view import (
     PAGE,
     Branches,
+    Path,
     RawContents,
     RawField,
     RawPart,
@@ -22,15 +21,12 @@ from onnx_workbench.model.io.raw_view import (
     branch,
     fields,
     has_parts,
-    part_source,
     part_text,
     parts,
     readings,
     root,
-    source_text,
     value_text,
 )
-from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.style.theme import monospace, theme
 from onnx_workbench.viewer.style.tooltips import plain_tip
@@ -82,15 +78,6 @@ class RawRow:
         return self.reading is None and (self.part.kind == PAGE if self.part is not None else has_parts(self.raw))
 
 
-def _along(contents: RawContents, path: Path) -> Iterator[RawField]:
-    """Return the fields along a path, as far as they exist."""
-    found: RawField | None = root(contents)
-    for step in path:
-        found = None if found is None else next((one for one in fields(contents, found) if one.key == step), None)
-        if found is not None:
-            yield found
-
-
 def _batch(rest: Iterator[Any], stretches: int) -> tuple[list[Any], bool]:
     """Return the next entries of a branch, and whether they are the last."""
     found: list[Any] = []
@@ -103,28 +90,21 @@ def _batch(rest: Iterator[Any], stretches: int) -> tuple[list[Any], bool]:
 
 
 class RawMessageModel(TreeModel):
-    """Columns: field, number, value, byte range.
+    """Columns: field, number, value, byte range."""
 
-    Typed texts are emitted by `edited`; a receiver that refuses one calls `refuse` before it returns.
-    """
-
-    edited = Signal(object, object)  # Path and typed text; as str, Qt would drop bytes that are not UTF-8
     _top: RawRow | None = None  # also of a model that is garbage: its view, which goes last, may still call it
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._refusal = ""
         self._contents = RawContents([])
         self._branches: Branches = {}
-        self._model: Model | None = None
-        self.is_outdated = False  # the model has changed: no field can be opened for editing
         self._is_muted = False
 
-    def set_contents(self, contents: RawContents, model: Model, branches: Branches) -> None:
+    def set_contents(self, contents: RawContents, branches: Branches) -> None:
         """Show the bytes that saving the model now would write. `branches` need no reading."""
         self.beginResetModel()
-        self._contents, self._model, self._branches = contents, model, branches
-        self.is_outdated = self._is_muted = False
+        self._contents, self._branches = contents, branches
+        self._is_muted = False
         self._top = RawRow(root(contents), None)
         self.endResetModel()
 
@@ -264,10 +244,8 @@ class RawMessageModel(TreeModel):
             return None
         if role == Qt.ItemDataRole.UserRole:
             return row.path
-        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole, Qt.ItemDataRole.EditRole):
             return self._text(row, index.column())
-        if role == Qt.ItemDataRole.EditRole:
-            return self.source(index) if index.column() == 2 else self._text(row, index.column())
         if role == Qt.ItemDataRole.FontRole and index.column() in (1, 2, 3):
             return monospace()
         if role == Qt.ItemDataRole.ForegroundRole:
@@ -303,69 +281,3 @@ class RawMessageModel(TreeModel):
             read = (lambda: part_text(self._contents, part)) if part else (lambda: value_text(self._contents, raw))
             row.text = self._safely(read, "the file changed on disk")
         return row.text or ""
-
-    def _source(self, row: RawRow) -> str | None:
-        """Return the complete text of a field; None if it cannot be edited here."""
-        part, raw = row.part, row.raw
-        read = (lambda: part_source(self._contents, part)) if part else (lambda: source_text(self._contents, raw))
-        found: str | None = self._safely(read, None)
-        return found
-
-    def flags(self, index: Index) -> Qt.ItemFlag:
-        """Values of fields that have one editor are editable."""
-        flags = super().flags(index)
-        row = self._row(index)
-        if index.column() == 2 and row is not None and self._is_editable(row):
-            flags |= Qt.ItemFlag.ItemIsEditable
-        return flags
-
-    def _is_editable(self, row: RawRow) -> bool:
-        raw = row.raw
-        plain = raw.message is None and row.reading is None and row.stretch is None
-        return (
-            plain
-            and not self.is_outdated
-            and self._model is not None
-            and can_set(self._model, row.path)
-            and self._source(row) is not None
-        )
-
-    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
-        """Pass the user's text to the owner of the model; the tree is read again after that."""
-        row = self._row(index)
-        if role != Qt.ItemDataRole.EditRole or row is None:
-            return False
-        self._refusal = ""
-        if str(value) != self._source(row):
-            self.edited.emit(row.path, str(value))
-        return not self._refusal
-
-    def is_same_in(self, contents: RawContents, path: Path, outer: int) -> bool:
-        """Return whether a field is the same in other contents, and so are the messages around it below `outer`
-        steps.
-        """
-        before, after = ([*_along(held, path)] for held in (self._contents, contents))
-        return len(before) == len(after) > outer and all(
-            self._contents.read(old.start, old.end - old.start) == contents.read(new.start, new.end - new.start)
-            for old, new in zip(before[outer:], after[outer:], strict=True)
-        )
-
-    def message_path(self, index: Index) -> Path:
-        """Return the path of the message of a row: itself, or the one that contains its field."""
-        row = self._row(index)
-        while row is not None and not (row.is_field and row.raw.message is not None):
-            row = row.parent
-        return row.path if row is not None else ()
-
-    def refuse(self, reason: str) -> None:
-        """Refuse the text just entered."""
-        self._refusal = reason
-
-    def source(self, index: Index) -> str:
-        """Return the complete content of a field."""
-        row = self._row(index)
-        return "" if row is None else self._source(row) or ""
-
-    def refusal(self) -> str:
-        """Return why the last text was refused."""
-        return self._refusal

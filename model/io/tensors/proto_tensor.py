@@ -8,8 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.protobuf import TensorProto, text
-from onnx_workbench.model.io.reader.payloads import PLACEHOLDER_BYTES, Payload, PayloadTable, Pieces, total_length
+from onnx_workbench.model.io.protobuf import DecodeError, TensorProto, text
+from onnx_workbench.model.io.reader.payloads import (
+    PLACEHOLDER_BYTES,
+    Payload,
+    PayloadTable,
+    Pieces,
+    restore,
+    total_length,
+)
 from onnx_workbench.model.io.reader.source import FileSource
 from onnx_workbench.model.io.tensors.external_data import (
     ExternalDataRefused,
@@ -17,6 +24,7 @@ from onnx_workbench.model.io.tensors.external_data import (
     open_external,
     parse_entries,
 )
+from onnx_workbench.model.io.wire import schemas
 from onnx_workbench.model.ir.tensors import PIECE, Tensor
 from onnx_workbench.model.ir.types import MOST_DIMENSIONS, ElementType, element_type
 
@@ -387,3 +395,17 @@ def _read_pieces(pieces: Pieces, start: int, stop: int) -> bytes:
                 parts.append(piece.source.read(piece.offset + first, last - first))
         position += length
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def message_pieces(tensor: ProtoTensor) -> Pieces:
+    """Return the message of a tensor in serialized form, with values in a file as pieces."""
+    table = tensor.files.table
+    return restore(tensor.source.SerializeToString(), schemas()["TensorProto"], [] if table is None else [table])
+
+
+def read_message(data: bytes) -> TensorProto:
+    """Parse a TensorProto; raise ModelError when the bytes are not one."""
+    try:
+        return TensorProto.FromString(data)
+    except DecodeError as error:
+        raise ModelError("The tensor is damaged", "Its bytes are not a TensorProto message.") from error

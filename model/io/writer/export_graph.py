@@ -6,7 +6,7 @@ state gives the same message as its file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -90,12 +90,59 @@ def write_tensor(tensor: Tensor, placement: StoragePlan) -> TensorProto:
     return out
 
 
-def write_plain_attribute(attribute: Attribute) -> AttributeProto:
-    """Return the message of a single attribute, without its tensors and graphs."""
-    out = AttributeProto()
-    set_text(out, "name", attribute.name)
-    set_text(out, "doc_string", attribute.doc_string)
-    _write_plain_value(attribute, out)
+#: Fields of messages that `write_message` leaves out, by the message: they hold objects with messages of their own.
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "ModelProto": ("graph", "functions", "training_info"),
+    "GraphProto": ("node", "initializer", "sparse_initializer", "input", "output", "value_info"),
+    "FunctionProto": ("node", "value_info"),
+}
+
+
+def write_message(
+    target: Model | Graph | Function | TrainingInfo | Node | Value,
+    field: str,
+    placement: StoragePlan,
+    graph_name: Callable[[Graph], str],
+) -> Message:
+    """Return the message of one object without `PARTS`; graphs in it are empty but for a name from `graph_name`.
+
+    `field` is the one of its graph that lists a value.
+    """
+    writer = _Writer(placement, SILENT, graph_name)
+    match target:
+        case Model():
+            model = _header(ModelProto(), target._source)
+            writer.model_header(target, model)
+            change_unknown(model, target.unknown_changes)
+            return model
+        case Graph():
+            graph = _header(GraphProto(), target._source)
+            writer.graph_header(target, graph)
+            change_unknown(graph, target.unknown_changes)
+            return graph
+        case Function():
+            function = _header(FunctionProto(), target._source)
+            writer.function_header(target, function, target._source)
+            change_unknown(function, target.unknown_changes)
+            return function
+        case TrainingInfo():
+            training = _copy(TrainingInfoProto(), target._source, SILENT)
+            writer.training(target, training)
+            return training
+        case Node():
+            node = _copy(NodeProto(), target._source, SILENT)
+            _ = target.attributes  # decodes them, so that their graphs are named
+            writer.node(target, node)
+            return node
+    return writer.value(target, field)
+
+
+def _header(out: _AnyMessage, source: Any) -> _AnyMessage:
+    """Return a copy of a message without `PARTS`."""
+    if source is not None:
+        out.CopyFrom(source)
+    for field in PARTS[out.DESCRIPTOR.name]:
+        out.ClearField(field)
     return out
 
 
@@ -163,9 +210,12 @@ def _is(first: object, second: object) -> bool:
 
 
 class _Writer:
-    def __init__(self, placement: StoragePlan, progress: Progress) -> None:
+    def __init__(
+        self, placement: StoragePlan, progress: Progress, graph_name: Callable[[Graph], str] | None = None
+    ) -> None:
         self._placement = placement
         self._progress = progress
+        self._graph_name = graph_name
         self._decoder: object = None
 
     # -- model, functions, training --------------------------------------------------------------------------
@@ -176,12 +226,7 @@ class _Writer:
         original = model._source
         if model.source is not None:
             self._placement.use(model.source.files.table)
-        set_number(out, "ir_version", model.ir_version)
-        for name in ("producer_name", "producer_version", "domain", "doc_string"):
-            set_text(out, name, getattr(model, name))
-        set_number(out, "model_version", model.model_version)
-        set_entries(out, "metadata_props", model.metadata)
-        set_opsets(out, model.opset_imports)
+        self.model_header(model, out)
         if original is None or original.HasField("graph") or len(model.graph.nodes) or model.graph.name:
             self._part(model.graph, out.graph, None if original is None else original.graph)
         messages = _listed(out, "functions", original, [f._source for f in model.functions])
@@ -189,14 +234,28 @@ class _Writer:
             self.function(function, message)
         messages = _listed(out, "training_info", original, [t._source for t in model.training_info])
         for info, message in zip(model.training_info, messages, strict=True):
-            self._training(info, message)
-        messages = _listed(out, "configuration", original, [c.source for c in model.configurations])
+            self.training(info, message)
+        change_unknown(out, model.unknown_changes)
+
+    def model_header(self, model: Model, out: ModelProto) -> None:
+        """Set the fields of the model itself."""
+        set_number(out, "ir_version", model.ir_version)
+        for name in ("producer_name", "producer_version", "domain", "doc_string"):
+            set_text(out, name, getattr(model, name))
+        set_number(out, "model_version", model.model_version)
+        set_entries(out, "metadata_props", model.metadata)
+        set_opsets(out, model.opset_imports)
+        messages = _listed(out, "configuration", model._source, [c.source for c in model.configurations])
         for configuration, message in zip(model.configurations, messages, strict=True):
             write_device_configuration(message, configuration)
-        change_unknown(out, model.unknown_changes)
 
     def _part(self, graph: Graph, out: GraphProto, copied: GraphProto | None) -> None:
         """Write a graph into a field that holds a copy of `copied`, which may be another graph's message."""
+        if self._graph_name is not None:
+            out.Clear()
+            out.SetInParent()
+            set_text(out, "name", self._graph_name(graph))
+            return
         if graph._source is None:
             out.Clear()
             out.SetInParent()
@@ -207,6 +266,14 @@ class _Writer:
     def function(self, function: Function, out: FunctionProto) -> None:
         """Set the differences in a copy of the function's message."""
         original, body = function._source, function.body
+        self.function_header(function, out, original)
+        self._nodes(body, out, original)
+        self._declared(body, out, original)
+        change_unknown(out, function.unknown_changes)
+
+    def function_header(self, function: Function, out: FunctionProto, original: FunctionProto | None) -> None:
+        """Set the fields of the function itself."""
+        body = function.body
         for name in ("name", "overload", "doc_string"):
             set_text(out, name, getattr(function, name))
         _set_domain(out, function.domain)
@@ -219,11 +286,9 @@ class _Writer:
             self._attribute(attribute, message)
         set_texts(out, "input", [value.name for value in body.inputs])
         set_texts(out, "output", [value.name for value in body.outputs])
-        self._nodes(body, out, original)
-        self._declared(body, out, original)
-        change_unknown(out, function.unknown_changes)
 
-    def _training(self, info: TrainingInfo, out: TrainingInfoProto) -> None:
+    def training(self, info: TrainingInfo, out: TrainingInfoProto) -> None:
+        """Set the differences in a copy of the training info's message."""
         original = info._source
         for name, graph in (("initialization", info.initialization), ("algorithm", info.algorithm)):
             if graph is None:
@@ -233,22 +298,28 @@ class _Writer:
                 self._part(graph, getattr(out, name), copied)
         set_pairs(out, "initialization_binding", info.initialization_binding)
         set_pairs(out, "update_binding", info.update_binding)
+        change_unknown(out, info.unknown_changes)
 
     # -- graphs ----------------------------------------------------------------------------------------------
 
     def graph(self, graph: Graph, out: GraphProto) -> None:
         """Set the differences in a copy of the graph's message."""
         original = graph._source
-        set_text(out, "name", graph.name)
-        set_text(out, "doc_string", graph.doc_string)
-        set_entries(out, "metadata_props", graph.metadata)
         self._nodes(graph, out, original)
         self._initializers(graph, out, original)
         self._values(graph, graph.inputs, "input", out, original)
         self._values(graph, graph.outputs, "output", out, original)
         self._declared(graph, out, original)
+        self.graph_header(graph, out)
+        change_unknown(out, graph.unknown_changes)
+
+    def graph_header(self, graph: Graph, out: GraphProto) -> None:
+        """Set the fields of the graph itself."""
+        set_text(out, "name", graph.name)
+        set_text(out, "doc_string", graph.doc_string)
+        set_entries(out, "metadata_props", graph.metadata)
         annotations = graph.quantization_annotations
-        messages = _listed(out, "quantization_annotation", original, [a.source for a in annotations])
+        messages = _listed(out, "quantization_annotation", graph._source, [a.source for a in annotations])
         for annotation, message in zip(annotations, messages, strict=True):
             set_text(message, "tensor_name", annotation.value.name)
             pairs = tuple((key, value.name) for key, value in annotation.parameters)
@@ -293,20 +364,8 @@ class _Writer:
     # -- values ----------------------------------------------------------------------------------------------
 
     def _declared(self, graph: Graph, out: GraphProto | FunctionProto, original: Any) -> None:
-        """Write value_info: declarations of the file whose values still exist, then new ones."""
-        listed = set(graph.declared)
-        of_function = isinstance(graph.owner, Function)
-        if not of_function:  # a function stores these as names only
-            listed.update(graph.inputs, graph.outputs)
-        kept = kept_declarations(graph)
-        own = (*graph.inputs, *graph.outputs) if of_function else ()
-        outputs = (value for node in graph.nodes for value in node.outputs)
-        for value in self._progress.paced(dict.fromkeys(self._progress.paced(chain(own, outputs)))):
-            if value is not None and _says_something(value) and value not in listed:
-                kept.append(value)
-        listed.update(kept)
-        kept += [value for value in graph.initializers if value not in listed and _says_something(value)]
-        self._values(graph, kept, "value_info", out, original)
+        """Write value_info."""
+        self._values(graph, declarations(graph, self._progress), "value_info", out, original)
 
     def _values(self, graph: Graph, values: Sequence[Value], field: str, out: Any, original: Any) -> None:
         paced = self._progress.paced
@@ -323,6 +382,28 @@ class _Writer:
             self._value(value, message, graph)
             if value.graph is graph:
                 _change_unknown_of(value, field, message)
+
+    def value(self, value: Value, field: str) -> Message:
+        """Return the message of a value in a field of its graph: a tensor, or a declaration."""
+        if field == "initializer" and isinstance(tensor := value.initializer, Tensor):
+            dense = _copy(TensorProto(), _message(tensor.source, TensorProto), self._progress)
+            self.tensor(tensor, dense, tensor.source, value.name)
+            _change_unknown_of(value, field, dense)
+            return dense
+        if field == "sparse_initializer" and isinstance(tensor := value.initializer, SparseTensor):
+            sparse = _copy(SparseTensorProto(), _message(tensor.source, SparseTensorProto), self._progress)
+            self.sparse_tensor(tensor, sparse, value.name)
+            _change_unknown_of(value, field, sparse)
+            return sparse
+        graph = value.graph
+        assert graph is not None
+        original = graph.owner._source if isinstance(graph.owner, Function) else graph._source
+        infos = getattr(original, field, ())
+        info = next((one for one in infos if text(one.name) == _read_name(value)), value._source)
+        out = _copy(ValueInfoProto(), info, self._progress)
+        self._value(value, out, graph)
+        _change_unknown_of(value, field, out)
+        return out
 
     def _value(self, value: Value, out: ValueInfoProto, graph: Graph) -> None:
         """Set the differences in a copy of the file's declaration of a value; there may be several."""
@@ -354,9 +435,10 @@ class _Writer:
         for number, (node, message) in enumerate(zip(nodes, messages, strict=True)):
             if number % _BETWEEN_CHECKS == 0:
                 self._progress.report(number, len(nodes))
-            self._node(node, message)
+            self.node(node, message)
 
-    def _node(self, node: Node, out: NodeProto) -> None:
+    def node(self, node: Node, out: NodeProto) -> None:
+        """Set the differences in a copy of the node's message."""
         set_texts(out, "input", [value.name if value is not None else "" for value in node.inputs])
         set_texts(out, "output", [value.name if value is not None else "" for value in node.outputs])
         set_text(out, "name", node.name)
@@ -503,6 +585,22 @@ def _strangers(graph: Graph, values: Sequence[Value], infos: Sequence[Any], orig
     fields = ("value_info",) if isinstance(graph.owner, Function) else ("input", "output", "value_info")
     own = {id(info) for field in fields for info in getattr(original, field, ())}
     return {v for v in values if v.graph is graph and v._source is not None and id(v._source) not in own}
+
+
+def declarations(graph: Graph, progress: Progress = SILENT) -> list[Value]:
+    """Return the values in value_info: those of the file that still exist, then new ones. Linear in the nodes."""
+    listed = set(graph.declared)
+    of_function = isinstance(graph.owner, Function)
+    if not of_function:  # a function stores these as names only
+        listed.update(graph.inputs, graph.outputs)
+    kept = kept_declarations(graph)
+    own = (*graph.inputs, *graph.outputs) if of_function else ()
+    outputs = (value for node in graph.nodes for value in node.outputs)
+    for value in progress.paced(dict.fromkeys(progress.paced(chain(own, outputs)))):
+        if value is not None and _says_something(value) and value not in listed:
+            kept.append(value)
+    listed.update(kept)
+    return kept + [value for value in graph.initializers if value not in listed and _says_something(value)]
 
 
 def kept_declarations(graph: Graph) -> list[Value]:

@@ -3,6 +3,8 @@
 Each takes the machine, the edit and some numbers to choose by; what it cannot be done to, `chosen` refuses.
 """
 
+import re
+
 import numpy as np
 
 from onnx_workbench.model.diff import compare
@@ -19,13 +21,12 @@ from onnx_workbench.model.edits import (
     names,
     nodes,
     properties,
-    raw_fields,
     tensor_metadata,
     tensors,
     values,
 )
+from onnx_workbench.model.edits.edit_message import MessageEdit
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.raw_view import RawField, contents_of, fields, root
 from onnx_workbench.model.ir.attributes import AttributeKind, make_attribute
 from onnx_workbench.model.ir.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
 from onnx_workbench.model.ir.graph import Graph, QuantizationAnnotation, TrainingInfo
@@ -101,30 +102,22 @@ def rename_tensor_metadata(m, e, a, b, text):
     tensor_metadata.rename_tensor_metadata(e, where, one(of.metadata, b), text, part(b))
 
 
-def raw_path(m, a, b, *, scalar):
-    """A field of the raw messages, found by going down from the top at random."""
-    contents = contents_of(m.document.model)
-    rows, path, at = list(fields(contents, root(contents))), (), a
-    while rows:
-        row = rows[at % len(rows)]
-        path, at = (*path, row.key), at // 3 + b
-        if row.message is None:
-            return path if scalar else path[:-1]
-        rows = [inner for inner in fields(contents, row) if isinstance(inner, RawField)]
-    return path
-
-
-def set_raw(m, e, a, b, _text):
-    path = chosen(raw_path(m, a, b, scalar=True) or None)
-    if not raw_fields.can_set(m.document.model, path):
-        raise ModelError("Not a field that is set", "")
-    raw_fields.set_field(e, path, str(b % 5))
-
-
-def add_raw(m, e, a, b, text):
-    path = raw_path(m, a, b, scalar=False)
-    name, ask = one(sorted(raw_fields.addable(m.document.model, path).items()), b)
-    raw_fields.add_field(e, path, name, text if ask else "")
+def edit_message(m, e, a, b, text):
+    """Edit the message of any object: nothing, a text in it, or an unknown field."""
+    found = [m.document.model, *m.document.model.functions, *m.document.model.training_info]
+    for graph in m.document.model.graphs():
+        found += [graph, *graph.nodes, *graph.values()]
+    message = MessageEdit(one(found, a))
+    lines = message.text.splitlines(keepends=True)
+    at = b % (len(lines) + 1)
+    outside = [n for n in range(len(lines) + 1) if not "".join(lines[:n]).count("{") - "".join(lines[:n]).count("}")]
+    if b % 3 == 0:
+        lines.insert(one(outside, at), f"unknown {{ number: 1007 varint: {b % 9} }}\n")
+    elif b % 3 == 1 and at < len(lines):
+        lines[at] = re.sub(r": \d+$", f": {b % 5}", lines[at], flags=re.MULTILINE)
+    elif at < len(lines):
+        del lines[at]
+    message.apply(e, "".join(lines))
 
 
 def merge(m, e, a, b, _text):
@@ -284,14 +277,7 @@ EDITS = {
         e, training(m, a), "algorithm", Graph("again") if b % 2 else None
     ),
     "bind": bind,
-    "set raw": set_raw,
-    "remove raw": lambda m, e, a, b, t: raw_fields.remove_field(
-        e, chosen(raw_path(m, a, b, scalar=bool(b % 2)) or None)
-    ),
-    "add raw": add_raw,
-    "add unknown": lambda m, e, a, b, t: raw_fields.add_unknown_field(
-        e, raw_path(m, a, b, scalar=False), "1007", f"bytes {b % 256:02x}"
-    ),
+    "edit message": edit_message,
     "merge": merge,
     "take over": take_over,
     "name a tensor": lambda m, e, a, b, t: tensor_metadata.set_tensor_name(e, place(m, a), t, part(b)),
@@ -319,8 +305,6 @@ ELSEWHERE = {
     "nodes.import_operators": "by initializer_to_constant and inline_call, in models of other domains",
     "nodes.drop_unused_constants": "by delete, delete_and_bridge and extract_function",
     "initializers.define_constant": "by add_constant and paste",
-    "unknown_fields.add_unknown": "by add_unknown_field",
-    "unknown_fields.change_unknown": "by remove_field and set_field of such a field",
     "values.ensure_order": "by connect and replace_uses",
     "values.update_sharding_names": "by insert_on_edge, redirect_output and delete_and_bridge",
     "values.update_name_references": "by rename_value, replace_all and the names made anew",

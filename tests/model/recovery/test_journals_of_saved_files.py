@@ -5,7 +5,7 @@ import onnx.parser
 import pytest
 
 from onnx_workbench.model.edits import initializers, nodes
-from onnx_workbench.model.edits.raw_fields import set_field
+from onnx_workbench.model.edits.edit_message import MessageEdit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import RemoveNode, SetField, SetInitializer, SetInput
@@ -222,8 +222,9 @@ def test_bytes_that_were_not_written_before_the_crash_are_missed(tmp_path, dead)
 def test_a_tensor_that_does_not_fit_itself_is_kept_as_it_stands(tmp_path, dead):
     document = saved_file(tmp_path)
     kept = Journal(document, tmp_path / "state")
+    message = MessageEdit(document.model.graph.initializers[0])
     with document.edit("Shape") as edit:
-        set_field(edit, (("graph", 0), ("initializer", 0), ("dims", 0)), "5")
+        message.apply(edit, message.text.replace("dims: [4]", "dims: [5]"))
     abandon(kept)
     assert not kept.problem
     again = recovered(document, tmp_path / "state")

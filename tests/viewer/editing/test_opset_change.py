@@ -8,7 +8,6 @@ from PySide6.QtWidgets import QMessageBox
 
 from onnx_workbench.viewer.dialogs.convert import ConvertDialog
 from onnx_workbench.viewer.inspector.panel import InspectorPanel
-from onnx_workbench.viewer.panels.raw_messages import RawMessagesPanel
 from tests.viewer.inspector.inspector_actions import write
 
 SOFTMAX_9 = """<ir_version: 7, opset_import: ["" : 9]> g (float[2,3,4] x) => (float[2,3,4] y) {
@@ -133,46 +132,3 @@ def test_the_question_goes_with_its_document(desk):
     write_opset(desk, "13")
     desk.window.area.remove_tab(tab)
     desk.qtbot.waitUntil(lambda: questions(desk) == [])
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("path", [(("opset_import", 0),), (("functions", 0), ("opset_import", 0))])
-def test_the_raw_messages_ask_too(desk, path):
-    desk.open(FUNCTION)
-    desk.window.docks.open("raw")
-    panel = desk.child(RawMessagesPanel)
-    desk.qtbot.waitUntil(lambda: panel.model.index_of((*path, ("version", 0))).isValid())
-    index = panel.model.index_of((*path, ("version", 0))).siblingAtColumn(2)
-    panel.tree.setCurrentIndex(index)
-    panel.tree.edit(index)
-    field = panel.tree.itemDelegateForColumn(2).editor
-    field.selectAll()
-    desk.qtbot.keyClicks(field, "13")
-    desk.qtbot.keyClick(field, Qt.Key.Key_Return)
-    target = desk.workspace.model if len(path) == 1 else desk.workspace.model.functions[0]
-    if len(path) == 1:  # the model itself holds a call alone
-        desk.qtbot.waitUntil(lambda: target.opset_imports[""] == 13)
-        assert questions(desk) == []
-    else:
-        desk.qtbot.waitUntil(lambda: bool(questions(desk)))
-        assert target.opset_imports[""] == 12
-        answer(desk, "Change Number Only")
-        assert target.opset_imports[""] == 13
-
-
-WIDENED = """<ir_version: 8, opset_import: ["" : 18]> g (float[2] x, bool f) => (float[2] y) {
-    [rect] r = Relu (x)
-    [choose] y = If (f) <then_branch: graph = a () => (float[2] p) { p = Neg (r) },
-        else_branch: graph = b () => (float[2] q) { q = Abs (r) }>
-}"""
-
-
-@pytest.mark.long
-def test_versions_that_only_allow_more_types_are_no_question(desk):
-    desk.open(WIDENED)
-    write_opset(desk, "19")
-    assert questions(desk) == []
-    assert desk.workspace.model.opset_imports[""] == 19
-    write_opset(desk, "18")  # which allows fewer
-    assert "If: choose" in questions(desk)[0].informativeText()
-    answer(desk, "Cancel")
