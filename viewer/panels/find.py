@@ -156,9 +156,10 @@ class FindPanel(Panel):
         self.list.selectionModel().currentChanged.connect(self._on_current)
         self.list.activated.connect(self._on_opened)
         workspace.changes.changed.connect(self._on_change)  # a method: Qt ends it with the panel
+        workspace.types.changed.connect(self._on_change)
 
-    def _on_change(self, _change: object) -> None:
-        self._search.stop()  # it was searching a model that has changed
+    def _on_change(self, _change: object = None) -> None:
+        self._search.stop()  # it was searching a model that has changed, or by other types
         if self.box.text():
             self._delay.start()
 
@@ -173,7 +174,7 @@ class FindPanel(Panel):
         self.matches.clear()
         text = self.box.text()
         try:
-            query = parse(text)
+            query = parse(text, self.workspace.types.type_of)
         except ModelError as error:
             self.status.setText(str(error))
             self._search.stop()
