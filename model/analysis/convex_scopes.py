@@ -29,8 +29,10 @@ _LEAST_SHARE = 0.7  # of a scope's nodes that its parts hold
 _CALL = re.compile(r"(.*?)_(\d{1,4})", re.DOTALL)
 
 
-def convex_paths(paths: list[Path], sources: Index, targets: Index, progress: Progress = SILENT) -> list[Path]:
-    """Return the paths of scopes that are convex, from those of N nodes in topological order.
+def convex_paths(
+    paths: list[Path], sources: Index, targets: Index, progress: Progress = SILENT
+) -> tuple[list[Path], list[Path]]:
+    """Return the paths of scopes that are convex, from those of N nodes in topological order, and the scopes left out.
 
     `sources` and `targets` [E] are the edges; those that lead backwards, of cycles, are ignored. On a cycle of scopes,
     nodes of no scope join the scope on both sides of them; then a layer that was called several times is divided into
@@ -46,6 +48,7 @@ class _Convexity:
         self._progress = progress
         self._numbers: dict[Path, int] = {}  # of each distinct path
         self._paths: list[Path] = []
+        self._left_out: dict[Path, None] = {}
         self._named: tuple[int, set[Path]] | None = None  # scopes of a depth
         self._path = np.array([self._number(path) for path in progress.paced(paths)], np.int64)
 
@@ -55,7 +58,7 @@ class _Convexity:
             self._paths.append(path)
         return number
 
-    def solve(self) -> list[Path]:
+    def solve(self) -> tuple[list[Path], list[Path]]:
         depth, work = 0, _MOST_WORK[0] + _MOST_WORK[1] * len(self._path)
         outer = np.zeros(len(self._path), np.int64)  # [N] the scope of depth `depth` around each node
         while True:
@@ -69,9 +72,10 @@ class _Convexity:
                 depth, outer = depth + 1, inner
                 continue
             if work < 0:
+                self._left_out |= {path[: depth + 1]: None for path in self._paths if len(path) > depth}
                 break
             work -= self._untangle(level, cycles)
-        return [self._paths[number][:depth] for number in self._path.tolist()]
+        return [self._paths[number][:depth] for number in self._path.tolist()], list(self._left_out)
 
     def _scopes(self, depth: int, outer: Index) -> tuple[Index, NDArray[np.bool_]]:
         """[N] the first node of the scope one level deeper, of the node itself where there is none; and which there is.
@@ -109,6 +113,7 @@ class _Convexity:
             )
             for node, path in knot.paths(level.unit).items():
                 self._path[node] = self._number(path)
+            self._left_out |= dict.fromkeys(knot.left_out)
         return len(inside)
 
     def _free_name(self, outer: Path, name: str) -> str:
@@ -153,6 +158,7 @@ class _Knot:
     """Scopes and nodes of one level that form cycles, and the nodes in them, in topological order."""
 
     def __init__(self, depth: int, paths: dict[int, Path], edges: Index, free_name: Callable[[Path, str], str]) -> None:
+        self.left_out: list[Path] = []  # scopes that became none
         self._depth = depth
         self._paths = paths
         self._free_name = free_name
@@ -264,6 +270,7 @@ class _Knot:
             runs[home].append(nodes)
         poor = {home for home, found in runs.items() if len(found) > 1 and _is_poor(found)}
         if poor:
+            self.left_out += [self._paths[runs[home][0][0]][: self._depth + 1] for home in poor]
             return {node: self._without_scope(node) for home in poor for run in runs[home] for node in run}
         result: dict[int, Path] = {}
         for found in runs.values():

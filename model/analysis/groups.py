@@ -120,12 +120,14 @@ def convex_tree(
     constant = np.array([is_constant(node) for node in progress.paced(wiring.nodes)])
     wired = wiring.makers >= 0
     wired[wired] = ~constant[wiring.makers[wired]]
-    found = convex_paths([paths[node] for node in wiring.nodes], wiring.makers[wired], users[wired], progress)
+    given = [paths[node] for node in wiring.nodes]
+    found, left_out = convex_paths(given, wiring.makers[wired], users[wired], progress)
     placed = dict(zip(wiring.nodes, found, strict=True))
     for number in progress.paced(np.flatnonzero(constant).tolist()):
         uses = wiring.users[wiring.use_starts[number] : wiring.use_starts[number + 1]].tolist()
         placed[wiring.nodes[number]] = common_path([found[user] if user >= 0 else () for user in uses])
     tree = tree_of(graph, placed, progress)
+    tree.left_out = tuple(left_out)
     stack_repeats(tree, progress, stacks)
     return tree
 

@@ -67,10 +67,14 @@ class Scope:
 
 @dataclass(slots=True, eq=False)
 class ScopeTree:
-    """The scopes of one graph. `of` maps nodes to their innermost scope; `root` is the graph."""
+    """The scopes of one graph. `of` maps nodes to their innermost scope; `root` is the graph.
+
+    `left_out` are scopes that names say but that cannot be drawn as boxes: a path leaves them and comes back.
+    """
 
     root: Scope
     of: dict[Node, Scope]
+    left_out: tuple[Path, ...] = ()
 
     def find(self, path: Path) -> Scope | None:
         """Return the scope with a path, or None."""

@@ -140,9 +140,9 @@ class NodeExpansion:
             self._scenes.reload()
 
     def collapse_all(self) -> None:
-        """Close all groups except the outermost few, so that the graph shows its blocks."""
+        """Close all groups, so that the graph shows the outermost ones."""
         state = self._scenes.state
-        state.groups = state.is_new = True
+        state.groups, state.is_new = True, False
         state.expanded.clear()
         self._scenes.reload(fit=True)
 

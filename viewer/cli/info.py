@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     model = read_model(options, salvage=True)
     facts = collect_facts(model, everything=options.all)
     if options.groups:
-        facts["groups"] = groups(model)
+        facts |= groups(model)
     if options.statistics:
         nodes = chosen_nodes(options.nodes, model)
         facts["statistics"] = costs(model, options.bind, by=options.by, levels=options.levels, nodes=nodes)
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         _print(facts)
         if options.groups:
-            _print_groups(facts["groups"])
+            _print_groups(facts["groups"], facts["groups_left_out"])
         if options.statistics:
             _print_costs(facts["statistics"], options.by)
     return EXIT_FOUND if model.source is not None and model.source.truncation else EXIT_OK
@@ -132,8 +132,11 @@ def collect_facts(model: Model, *, everything: bool = False) -> dict[str, Any]:
     return facts
 
 
-def groups(model: Model) -> list[dict[str, Any]]:
-    """Return the groups of the main graph, each with the indices of its own nodes and the groups in it."""
+def groups(model: Model) -> dict[str, Any]:
+    """Return the groups of the main graph, each with the indices of its own nodes and the groups in it.
+
+    And the names of scopes that are no groups, as a path leaves them and comes back.
+    """
     from onnx_workbench.model.analysis.groups import groups_of
 
     with progress("Finding groups") as finding:
@@ -145,13 +148,15 @@ def groups(model: Model) -> list[dict[str, Any]]:
     }
     for scope, facts in found.items():
         facts["groups"] = [found[child] for child in scope.children]
-    top: list[dict[str, Any]] = found[tree.root]["groups"]
-    return top
+    return {"groups": found[tree.root]["groups"], "groups_left_out": ["/".join(path) for path in tree.left_out]}
 
 
-def _print_groups(found: Sequence[dict[str, Any]]) -> None:
+def _print_groups(found: Sequence[dict[str, Any]], left_out: Sequence[str]) -> None:
     print("\ngroups")
-    if not found:
+    if left_out:
+        names = shorten(", ".join(left_out), 300)
+        print(f"  {plural(len(left_out), 'group')} left out, as a path leaves each and comes back: {names}")
+    elif not found:
         print("  none: no names with scopes, and no blocks that repeat")
     pending = [(group, 1) for group in reversed(found)]
     while pending:

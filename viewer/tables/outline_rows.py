@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from onnx_workbench.model.analysis.name_scopes import Scope, ScopeTree, is_constant
+from onnx_workbench.model.analysis.name_scopes import Path, Scope, ScopeTree, is_constant
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node
 from onnx_workbench.model.text.formatting import count_text, display, number_text, plural
 from onnx_workbench.viewer.style.labels import first_output
@@ -17,6 +17,7 @@ T = TypeVar("T")
 #: A view asks about each row of an open branch before it draws it: with more of them a person would wait.
 MOST_IN_A_BRANCH = 2000
 IN_A_STRETCH = 1000
+_SHORT = 200  # characters of a text in a row; tooltips have more
 
 
 @dataclass(slots=True, eq=False)
@@ -125,11 +126,13 @@ class OutlineRow:
             return _name_within(self.subject, around.subject)
         return self.texts()[0]
 
-    def texts(self, limit: int = 200) -> tuple[str, str]:
+    def texts(self, limit: int = _SHORT) -> tuple[str, str]:
         """Name and operator, or how many nodes."""
         match self.subject:
             case Graph() as graph:
-                return display(graph_title(graph), limit), plural(len(graph.nodes), "node")
+                left_out = self.scopes.left_out if self.scopes is not None else ()
+                size = plural(len(graph.nodes), "node")
+                return display(graph_title(graph), limit), _left_out_text(size, left_out, limit) if left_out else size
             case Scope() as scope:
                 return display(scope.name, limit), count_text(scope.count)
             case Constants(constants):
@@ -181,6 +184,15 @@ def graph_title(graph: Graph) -> str:
     if owner is not None and not isinstance(owner, Model):
         return f"training: {'initialization' if owner.initialization is graph else 'algorithm'}"
     return graph.name or "graph"
+
+
+def _left_out_text(size: str, left_out: Sequence[Path], limit: int) -> str:
+    """Return the size of a graph with how many scopes are no groups; with a high limit also which and why."""
+    count = plural(len(left_out), "group")
+    if limit <= _SHORT:
+        return f"{size} · {count} left out"
+    names = display(", ".join("/".join(path) for path in left_out), limit)
+    return f"{size}. {count} left out, as a path leaves each and comes back: {names}"
 
 
 def _name_within(node: Node, around: Scope) -> str:

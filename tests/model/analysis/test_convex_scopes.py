@@ -99,6 +99,7 @@ def test_a_scope_in_several_stretches_is_divided_in_order():
 def test_scopes_that_alternate_node_by_node_are_none():
     tree = scope_tree(chain(*(f"/{'ab'[n % 2]}/n{n}" for n in range(20))))
     assert not tree.root.children
+    assert tree.left_out == (("a",), ("b",))
 
 
 def test_scopes_inside_one_that_is_none_keep_their_full_name():
@@ -169,7 +170,8 @@ def _random_graph(seed: int) -> tuple[list[Path], np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("seed", range(300))
 def test_any_scopes_become_convex_on_every_level(seed):
     paths, sources, targets = _random_graph(seed)
-    found = convex_paths(paths, sources, targets)
+    found, left_out = convex_paths(paths, sources, targets)
+    assert set(left_out).isdisjoint(found)
     for depth in range(max(map(len, found))):
         unit = [path[: depth + 1] if len(path) > depth else node for node, path in enumerate(found)]
         level = nx.DiGraph()
@@ -184,12 +186,12 @@ def test_scopes_that_are_convex_stay_as_they_are(seed):
     rng = random.Random(seed)
     paths = [(f"a{n // 12}", f"b{n // 4}")[: 2 - (n % 4 == 3)] for n in range(60)]
     edges = np.array([*pairwise(range(60)), *(sorted(rng.sample(range(60), 2)) for _ in range(30))])
-    assert convex_paths(paths, edges[:, 0], edges[:, 1]) == paths
+    assert convex_paths(paths, edges[:, 0], edges[:, 1]) == (paths, [])
 
 
 def test_a_cycle_of_nodes_is_no_obstacle():
     paths = [("a",), ("a",), ("b",), ("b",)]
-    found = convex_paths(paths, np.array([0, 1, 2, 3]), np.array([1, 2, 3, 0]))
+    found, _ = convex_paths(paths, np.array([0, 1, 2, 3]), np.array([1, 2, 3, 0]))
     assert found == paths
 
 
@@ -201,6 +203,24 @@ def test_names_of_the_graphs_of_bodies_are_convex_too():
     for node, name in zip(inner.nodes, ("/a/1", "/b/1", "/a/2", "/b/2", "/c"), strict=True):
         SetField(node, "name", name).apply()
     assert_convex(inner, scope_tree(inner))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(40))
+def test_any_names_become_convex_in_bodies_and_functions(seed):
+    paths, sources, targets = _random_graph(seed)
+    inputs = {target: [f"v{s}" for s, t in zip(sources, targets, strict=True) if t == target] for target in targets}
+    lines = " ".join(f"v{n} = Sum ({', '.join(inputs.get(n, ['x']))})" for n in range(len(paths)))
+    last = f"v{len(paths) - 1}"
+    body = f"b () => (float[1] {last}) {{ {lines} }}"
+    whole = model(f"""<ir_version: 10, opset_import: ["" : 21, "d" : 1]>
+        g (float[1] x, bool c) => (float[1] y) {{ z = d.F (x) y = If (c) <then_branch = {body}, else_branch = {body}> }}
+        <domain: "d", opset_import: ["" : 21]> F (x) => ({last}) {{ {lines} }}""")
+    function = next(iter(whole.functions)).body
+    for graph in (*whole.graph.nodes.last.bodies, function):
+        for node, path in zip(graph.nodes, paths, strict=True):
+            SetField(node, "name", "/".join(("", *path, node.op_type))).apply()
+        assert_convex(graph, scope_tree(graph))
 
 
 def test_blocks_are_convex():

@@ -316,6 +316,18 @@ def test_double_click_opens_a_group(show, qtbot):
     assert view.scene.kinds[box(view, "part1")] == Kind.CONTAINER
 
 
+def test_closing_all_groups_closes_those_too_that_are_open_at_first(show, qtbot):
+    view = show(long_chain(60, scopes=2).model())
+    wait(qtbot, view)
+    view.expansion.expand_all()
+    wait(qtbot, view)
+    assert Kind.CONTAINER in view.scene.kinds
+    view.expansion.collapse_all()
+    wait(qtbot, view)
+    assert Kind.CONTAINER not in view.scene.kinds
+    assert list(view.scene.kinds).count(Kind.GROUP) == 2
+
+
 def test_a_click_on_a_group_selects_its_nodes(show, qtbot):
     view = show(long_chain(60, scopes=3).model())
     view.expansion.collapse_all()

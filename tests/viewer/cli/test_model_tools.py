@@ -252,6 +252,21 @@ def test_info_prints_the_groups_as_they_are_drawn(tmp_path, capsys):
     assert [group["nodes"] for group in stack["groups"]] == [[2, 3], [4, 5], [6, 7], [8, 9], [10, 11]]
 
 
+def test_info_names_the_groups_that_are_left_out(tmp_path, capsys):
+    lines = " ".join(f"v{n + 1} = Relu (v{n})" for n in range(8))
+    graph = onnx.parser.parse_model(
+        f'<ir_version: 10, opset_import: ["" : 21]> g (float[1] v0) => (float[1] v8) {{ {lines} }}'
+    )
+    for number, node in enumerate(graph.graph.node):
+        node.name = f"/{'ab'[number % 2]}/relu{number}"
+    path = tmp_path / "alternating.onnx"
+    onnx.save(graph, path)
+    assert main(["info", "--groups", str(path)]) == 0
+    assert "2 groups left out, as a path leaves each and comes back: a, b" in capsys.readouterr().out
+    assert main(["info", "--groups", "--json", str(path)]) == 0
+    assert json.loads(capsys.readouterr().out)["groups_left_out"] == ["a", "b"]
+
+
 def test_info_says_when_there_are_no_groups(tmp_path, capsys):
     path = tmp_path / "plain.onnx"
     onnx.save(

@@ -23,7 +23,7 @@ from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.tables import outline_model, outline_rows
 from onnx_workbench.viewer.tables.outline_model import ObjectRole, OutlineModel
 from onnx_workbench.viewer.tables.two_tone import TextsRole
-from tests.viewer.canvas.graphs import residual
+from tests.viewer.canvas.graphs import long_chain, residual
 
 
 @pytest.fixture
@@ -434,6 +434,23 @@ def test_any_edits_leave_the_outline_right(blocks, seed):
             assert_right(blocks)
     document.go_to(document.root)
     assert_right(blocks)
+
+
+def test_the_outline_says_which_groups_are_left_out(qtbot):
+    graph = long_chain(20).model().graph
+    for number, node in enumerate(graph.nodes):
+        SetField(node, "name", f"/{'ab'[number % 2]}/relu{number}").apply()
+    workspace = Workspace(Document(graph.model), title="alternating")
+    panel = OutlinePanel(workspace)
+    qtbot.addWidget(panel)
+    panel.show()
+    top = panel.model.index(0, 0)
+    panel.model.rowCount(top)
+    assert top.data(TextsRole)[1] == "20 nodes · 2 groups left out"
+    assert "2 groups left out, as a path leaves each and comes back: a, b" in top.data(
+        Qt.ItemDataRole.AccessibleTextRole
+    )
+    workspace.close()
 
 
 def test_constants_are_one_row_after_the_nodes(with_constants):
