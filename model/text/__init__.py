@@ -1,1 +1,1 @@
-"""Text forms of types, attributes, elements, operators and shardings: parsing and printing."""
+"""Text forms of types, attributes, elements and operators: parsing and printing."""

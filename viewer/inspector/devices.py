@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -11,11 +11,10 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
 from onnx_workbench.model.ir.graph import Model, Node
-from onnx_workbench.model.text import sharding
 from onnx_workbench.model.text.attributes import parse_int
 from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.canvas.scene.node_text import cut_text
-from onnx_workbench.viewer.inspector.common import act, add_row, name_of, one_line, section, text_row
+from onnx_workbench.viewer.inspector.common import act, add_row, name_of, section
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction, Suggestion
 from onnx_workbench.viewer.run.workspace import Workspace
 
@@ -61,19 +60,30 @@ def _node_row(workspace: Workspace, node: Node, index: int) -> PropertyRow:
         f"Set device configuration of {name_of(node)}", lambda: name, set_name, choices=partial(_choices, workspace)
     )
     row.note = plural(len(configuration.sharding), "sharded value") if configuration.sharding else ""
-    row.expanded = bool(configuration.sharding) or stage is None  # placeholder for a new one
-    row.children = lambda: [
-        *(_sharding_row(workspace, node, index, i) for i in range(len(configuration.sharding))),
-        _add_sharding(node, index),
+    row.expanded = bool(configuration.sharding)
+    row.children = [
+        PropertyRow(
+            f"sharding {position}", display(spec.tensor_name, 80), _sharding_text(spec), tip=_sharding_text(spec)
+        )
+        for position, spec in enumerate(configuration.sharding)
     ]
+    remove = act(
+        workspace,
+        f"Remove devices of {name_of(node)}",
+        lambda edit: devices.set_device_configuration(edit, node, index, None),
+    )
     row.actions = (
-        _removing(workspace, node, "devices", lambda edit: devices.set_device_configuration(edit, node, index, None)),
+        RowAction("Edit Message…", lambda: workspace.trigger("edit.message"), "edit", "message"),
+        RowAction("Remove", remove, "delete", "remove"),
     )
     return row
 
 
-def _removing(workspace: Workspace, node: Node, what: str, change: Callable[[Transaction], object]) -> RowAction:
-    return RowAction("Remove", act(workspace, f"Remove {what} of {name_of(node)}", change), "delete", "remove")
+def _sharding_text(spec: ShardingSpec) -> str:
+    """Return how a value is sharded: axes with their parts, and devices or groups of devices."""
+    where = f"devices {', '.join(map(str, spec.devices))}" if spec.devices else ""
+    cut = cut_text(spec) if spec.dimensions or not where else ""
+    return display(f"{cut}, {where}" if cut and where else cut or f"on {where}", 300)
 
 
 def _choices(workspace: Workspace) -> tuple[Suggestion, ...]:
@@ -88,92 +98,6 @@ def _add_to_node(workspace: Workspace, node: Node) -> PropertyRow:
     title, hint = f"Add devices to {name_of(node)}", "name of a configuration"
     field = PropertyField(title, str, add, choices=partial(_choices, workspace), hint=hint)
     return add_row("Add devices", field)
-
-
-# -- sharding -------------------------------------------------------------------------------------------------
-
-
-def _sharding_row(workspace: Workspace, node: Node, index: int, position: int) -> PropertyRow:
-    """Return the row of one value's sharding: devices, device groups, and sharded axes."""
-    spec = node.device_configurations[index].sharding[position]
-
-    def apply(edit: Transaction, changed: ShardingSpec | None) -> None:
-        devices.set_sharding(edit, node, index, position, changed, workspace.types.type_of)
-
-    axes = sharding.sharded_dimensions_source(spec.dimensions)
-    where = f"devices {sharding.devices_source(spec.devices)}" if spec.devices else ""
-    cut = cut_text(spec) if spec.dimensions or not where else ""
-    text = f"{cut}, {where}" if cut and where else cut or f"on {where}"
-    row = PropertyRow(f"sharding {position}", display(spec.tensor_name, 80), display(text, 300))
-    row.tip = row.text
-    row.expanded = True  # placeholder for a new one
-    row.label_field = _value_field(
-        node,
-        f"Set sharded value of {name_of(node)}",
-        spec.tensor_name,
-        lambda edit, text: apply(edit, replace(spec, tensor_name=text)),
-    )
-    row.children = [
-        _part(node, spec, "devices", "Devices", sharding.devices_source(spec.devices), _set_devices(apply, spec)),
-        _part(node, spec, "groups", "Groups", sharding.groups_source(spec.device_groups), _set_groups(apply, spec)),
-        _part(node, spec, "axes", "Axes", axes, _set_axes(apply, spec)),
-    ]
-    row.actions = (
-        _removing(workspace, node, f"sharding of {one_line(spec.tensor_name, 40)}", lambda edit: apply(edit, None)),
-    )
-    return row
-
-
-Put = Callable[[Transaction, ShardingSpec], object]
-Apply = Callable[[Transaction, str], object]
-
-
-def _set_devices(put: Put, spec: ShardingSpec) -> Apply:
-    return lambda edit, text: put(edit, replace(spec, devices=sharding.parse_devices(text)))
-
-
-def _set_groups(put: Put, spec: ShardingSpec) -> Apply:
-    return lambda edit, text: put(edit, replace(spec, device_groups=sharding.parse_groups(text)))
-
-
-def _set_axes(put: Put, spec: ShardingSpec) -> Apply:
-    return lambda edit, text: put(edit, replace(spec, dimensions=sharding.parse_sharded_dimensions(text)))
-
-
-_HINTS = {
-    "devices": ("0, 1, 2", "Devices over which the value is sharded or replicated, or numbers of groups."),
-    "groups": ("-1 = 0, 1; -2 = 2, 3", "Devices of each group number above."),
-    "axes": ("0: N in 2; 1: 1024 in 4", "Number of shards of each axis."),
-}
-
-
-def _part(node: Node, spec: ShardingSpec, key: str, label: str, text: str, apply: Apply) -> PropertyRow:
-    hint, tip = _HINTS[key]
-    title = f"Set {label.lower()} of {one_line(spec.tensor_name, 40)} at {name_of(node)}"
-    row = text_row(
-        key, label, text, PropertyField(title, lambda: text, apply, mono=True, hint=hint), tip=tip, mono=True
-    )
-    if not text:
-        row.text, row.style, row.mono = "none", "muted", False
-    return row
-
-
-def _value_field(node: Node, title: str, source: str, apply: Apply) -> PropertyField:
-    """Return a field for one of the values of a node."""
-
-    def choices() -> Sequence[Suggestion]:
-        names = dict.fromkeys(v.name for v in (*node.inputs, *node.outputs) if v is not None)
-        return [*map(Suggestion, names)]
-
-    return PropertyField(title, lambda: source, apply, choices=choices, hint="name of an input or output")
-
-
-def _add_sharding(node: Node, index: int) -> PropertyRow:
-    def add(edit: Transaction, text: str) -> None:
-        position = len(node.device_configurations[index].sharding)
-        devices.set_sharding(edit, node, index, position, ShardingSpec(text))
-
-    return add_row("Add value", _value_field(node, f"Shard a value of {name_of(node)}", "", add))
 
 
 # -- the model's ----------------------------------------------------------------------------------------------
