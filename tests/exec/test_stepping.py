@@ -59,7 +59,7 @@ def test_nodes_are_reported_together_though_each_may_be_a_breakpoint() -> None:
 
 @pytest.mark.parametrize("until", range(6))
 def test_what_is_reported_of_steps_is_what_the_result_has(until: int) -> None:
-    """Failed and skipped nodes too, and the time of each, wherever a person stopped in between."""
+    """Failed and skipped nodes too, and the time of each, wherever a user stopped in between."""
     text = "g (float[N] x, float[M] z) => (float[N] e) { a = Neg(x) b = Add(a, z) c = Abs(a) d = Neg(b) e = Neg(c) }"
     received: list[Any] = []
     stepper = Session(parse(text)).steps({"x": X, "z": X[:2]}, observer=received.extend)

@@ -282,7 +282,7 @@ def test_an_edit_of_thousands_of_steps_is_checked_when_there_is_time():
 
 
 class CheckedEdits(AnyEdits):
-    """Whatever a person does, the checker knows what checking everything anew finds."""
+    """Whatever a user does, the checker knows what checking everything anew finds."""
 
     def opened(self):
         self.checker = Checker(self.document)

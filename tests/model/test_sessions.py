@@ -48,7 +48,7 @@ def _beginnings() -> list[bytes]:
 
 
 class Session(AnyEdits):
-    """The person of AnyEdits at a file, saving, closing, opening, and losing the program now and then."""
+    """The user of AnyEdits at a file, saving, closing, opening, and losing the program now and then."""
 
     @initialize(data=st.sampled_from(_beginnings()))
     def open(self, data):

@@ -1,4 +1,4 @@
-"""Opens files in a window as a person does, and edits what is in them."""
+"""Opens files in a window as a user does, and edits what is in them."""
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton

@@ -18,7 +18,7 @@ PANEL_IDS = [info.id for info in PANELS]
 
 
 def edit_everything(workspace):
-    """Rename, delete, undo, and show other graphs, as a person would while the panel is open."""
+    """Rename, delete, undo, and show other graphs, as a user would while the panel is open."""
     document = workspace.document
     node = next(iter(workspace.model.graph.nodes), None)
     if node is None:

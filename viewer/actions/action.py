@@ -217,7 +217,7 @@ def action(
     toolbar    its place in the tool bar, from 1; 0: not there. A change of the tens digit leaves a gap
     on         context menus that contain it: "canvas", "node", "value", "graph", "function", "model"
     tip        one sentence more than the title, for tooltip and palette
-    words      other words a person might type in the palette
+    words      other words a user might type in the palette
     by_key     what its key does, where that is not what its entry in the menu does
     """
 

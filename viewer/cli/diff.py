@@ -141,7 +141,7 @@ def _finite(number: float) -> float | str:
 
 
 def summary(model: Model) -> Iterator[str]:
-    """One line for each thing a person would call a change; weights by type, shape and a digest of their values."""
+    """One line for each thing a user would call a change; weights by type, shape and a digest of their values."""
     for problem in model.source.problems if model.source is not None else ():
         yield f"problem {display(problem, 2000, elide='end')}"
     yield f"ir_version {model.ir_version}"

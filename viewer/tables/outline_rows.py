@@ -14,7 +14,7 @@ from onnx_workbench.viewer.style.labels import first_output
 
 T = TypeVar("T")
 
-#: A view asks about each row of an open branch before it draws it: with more of them a person would wait.
+#: A view asks about each row of an open branch before it draws it: with more of them a user would wait.
 MOST_IN_A_BRANCH = 2000
 IN_A_STRETCH = 1000
 _SHORT = 200  # characters of a text in a row; tooltips have more

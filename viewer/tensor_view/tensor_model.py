@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Index = QModelIndex | QPersistentModelIndex
 
-#: How numbers can be written, by the name a person chooses.
+#: How numbers can be written, by the name a user chooses.
 FORMATS = ("automatic", "4 decimals", "scientific", "in full", "hexadecimal")
 
 _BLOCK = 64  # rows and columns read at once

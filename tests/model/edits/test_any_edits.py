@@ -36,7 +36,7 @@ OPERATORS = ("Relu", "Add", "Concat", "Clip", "Split", "If", "Softmax", "Identit
 
 
 class AnyEdits(RuleBasedStateMachine):
-    """A person at work: every edit may be refused, none may break the model's links or its history."""
+    """A user at work: every edit may be refused, none may break the model's links or its history."""
 
     @initialize(text=st.sampled_from([builders.CHAIN, builders.BRANCHES]), trained=st.booleans())
     def open(self, text, trained):
@@ -47,7 +47,7 @@ class AnyEdits(RuleBasedStateMachine):
         self.opened()
 
     def opened(self):
-        """For machines that watch the same person."""
+        """For machines that watch the same user."""
 
     def graph(self, number):
         graphs = list(self.document.model.graphs())

@@ -27,7 +27,7 @@ ENOUGH = 15  # tries after which places that were not reached are given up
 TEXTS = ("", "a", "fresh", "x", "7", "local", "factor", "from", "namespace")
 
 
-class Person(AnyEdits):
+class User(AnyEdits):
     """Who chooses what to edit as the machine does, without being one."""
 
     def __init__(self, document):
@@ -49,7 +49,7 @@ def done(document, opened, name, number):
     a, b, text = chance.randrange(1 << 16), chance.randrange(1 << 16), chance.choice(TEXTS)
     try:
         with document.edit("Edit") as edit:
-            EDITS[name](Person(document), edit, a, b, text)
+            EDITS[name](User(document), edit, a, b, text)
     except ModelError:
         assert snapshot(document.model) == opened
     return {place_of(target) for step in document.current.steps for target in step.touched}

@@ -410,7 +410,7 @@ def rehearsed(document, journal, changes):
 
 
 class RecordedEdits(AnyEdits):
-    """The person of AnyEdits with a journal, which a crash leaves behind, and a script of what is in force."""
+    """The user of AnyEdits with a journal, which a crash leaves behind, and a script of what is in force."""
 
     def teardown(self):
         if hasattr(self, "document"):

@@ -1,4 +1,4 @@
-"""What tools did to a copy of a model is on file before it is made: no crash takes what a person saw done."""
+"""What tools did to a copy of a model is on file before it is made: no crash takes what a user saw done."""
 
 import subprocess
 import sys
@@ -83,7 +83,7 @@ def test_only_what_was_made_of_it_is_done_again(tmp_path, dead, made):
 
 @pytest.mark.long
 def test_of_two_that_are_on_file_before_either_is_made_the_one_that_is_made_is_done_again(tmp_path, dead):
-    """As where a person pastes twice while the first is on its way."""
+    """As where a user pastes twice while the first is on its way."""
     document = large_document()
     kept = Journal(document, tmp_path)
     entries, ahead = prepared(document, kept, rename_all)

@@ -1,4 +1,4 @@
-"""What a person can choose to see: groups, shared constants, devices; and what is chosen for them at first."""
+"""What a user can choose to see: groups, shared constants, devices; and what is chosen for them at first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mouse, wheel and keys, as a person uses them."""
+"""Mouse, wheel and keys, as a user uses them."""
 
 from __future__ import annotations
 

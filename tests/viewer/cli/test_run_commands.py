@@ -1,4 +1,4 @@
-"""The commands `run` and `test`, as a person or a script calls them."""
+"""The commands `run` and `test`, as a user or a script calls them."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def node(window, name):
 
 
 def seen(window):
-    """What a person sees: the graph, what is selected, and the part in view."""
+    """What a user sees: the graph, what is selected, and the part in view."""
     view = window.tab.view
     x, y = view.viewport.to_scene(view.width() / 2, view.height() / 2)
     return window.workspace.graph, window.workspace.selection.items, (round(x), round(y)), round(view.zoom, 3)

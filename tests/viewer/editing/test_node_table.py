@@ -85,7 +85,7 @@ def select(panel, title, *rows):
 
 
 def choose(panel, index):
-    """An operator of the list, as a person does."""
+    """An operator of the list, as a user does."""
     panel.operator.setCurrentIndex(index)
     panel.operator.activated.emit(index)
 

@@ -18,7 +18,7 @@ from tests.viewer.opening import opened, rename, run
 ACTS = 40
 
 
-class Person:
+class User:
     """Does one thing after the other with a document."""
 
     def __init__(self, window, tab, disk, seed):
@@ -78,18 +78,18 @@ def is_closed(qtbot, window):
 def test_no_edit_is_lost_and_files_hold_what_shows(qtbot, window, write_model, delayed, monkeypatch, seed):
     monkeypatch.setattr(apply_edits, "_LARGE", 1 << 10)
     tab = opened(window, qtbot, write_model())
-    person, path = Person(window, tab, delayed, seed), tab.path
+    user, path = User(window, tab, delayed, seed), tab.path
     for _ in range(ACTS):
-        person.act()
-        qtbot.wait(person.random.choice([0, 0, 5]))
+        user.act()
+        qtbot.wait(user.random.choice([0, 0, 5]))
     delayed.clear()
-    person.add()
+    user.add()
     shown, document = [], tab.workspace.document
     tab.workspace.closed.connect(lambda: shown.append(snapshot(document.model)))  # the model is freed afterwards
     run(window, "file.close")
     qtbot.waitUntil(lambda: is_closed(qtbot, window) or bool(tab.workspace.tasks.making("edit")))
     delayed.set()
     qtbot.waitUntil(lambda: is_closed(qtbot, window))
-    assert sorted(person.became) == sorted(person.begun)
-    assert {name for name, is_made in person.became.items() if not is_made} <= person.stopped  # some too late
+    assert sorted(user.became) == sorted(user.begun)
+    assert {name for name, is_made in user.became.items() if not is_made} <= user.stopped  # some too late
     assert [snapshot(Document(load(path)).model)] == shown

@@ -1,4 +1,4 @@
-"""Two models side by side in one tab: what a person sees and does there, in the real window."""
+"""Two models side by side in one tab: what a user sees and does there, in the real window."""
 
 import numpy as np
 import pytest

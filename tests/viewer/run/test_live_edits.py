@@ -222,7 +222,7 @@ def _places(result, session):
 
 
 def any_edit(edit, pick):
-    """One of the edits that a person makes while the model runs; many are refused."""
+    """One of the edits that a user makes while the model runs; many are refused."""
     model = edit.model
     everything = [n for g in model.graphs() for n in g.nodes]
     used = [v for g in model.graphs() for v in g.values() if v.uses]

@@ -126,7 +126,7 @@ def test_no_run_waits_for_values_that_are_brought(qtbot, elsewhere):
     with qtbot.waitSignal(elsewhere.results.run_finished):
         elsewhere.trigger("run.fresh")
     assert elsewhere.results.current is not before
-    assert len(bringing(elsewhere)) == 6, "of the run before: a person may look at the difference"
+    assert len(bringing(elsewhere)) == 6, "of the run before: a user may look at the difference"
     with qtbot.waitSignal(elsewhere.results.run_finished):
         elsewhere.trigger("run.fresh")
     idle(qtbot, elsewhere)

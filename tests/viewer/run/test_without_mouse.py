@@ -15,7 +15,7 @@ from tests.viewer.run.run_actions import idle, make_bad, make_finite, node, open
 
 
 class Keys:
-    """A person who has no mouse."""
+    """A user who has no mouse."""
 
     def __init__(self, window, qtbot):
         self.window, self.qtbot = window, qtbot

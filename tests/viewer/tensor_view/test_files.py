@@ -39,7 +39,7 @@ def from_menu(qtbot, panel, title):
 
 
 def answer(monkeypatch, method, path, chosen=""):
-    """What the person chooses in the file dialog."""
+    """What the user chooses in the file dialog."""
     asked = []
 
     def dialog(*arguments):

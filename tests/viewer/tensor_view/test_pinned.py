@@ -21,7 +21,7 @@ def run(workspace, session):
 
 
 def choose(box, text):
-    """Choose an entry of a box as a person does."""
+    """Choose an entry of a box as a user does."""
     box.setCurrentText(text)
     box.activated.emit(box.currentIndex())
 

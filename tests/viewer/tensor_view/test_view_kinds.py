@@ -33,7 +33,7 @@ from tests.viewer.tensor_view.tensor_actions import look, opened, put, select, s
 
 
 def choose(qtbot, panel, box, text):
-    """Choose an entry of a box as a person does."""
+    """Choose an entry of a box as a user does."""
     box.setCurrentText(text)
     assert box.currentText() == text
     box.activated.emit(box.currentIndex())

@@ -195,7 +195,7 @@ def names(dialog):
 
 
 def click_box(dialog, item, qtbot):
-    """Click the check box of a line, as a person does."""
+    """Click the check box of a line, as a user does."""
     from PySide6.QtWidgets import QStyle, QStyleOptionViewItem
 
     tree = dialog.passes

@@ -62,7 +62,7 @@ def opened(proto):
 
 
 def touch(model):
-    """Look at everything there is, as a person would who opens every panel."""
+    """Look at everything there is, as a user would who opens every panel."""
     for body in model.graphs():
         for node in body.nodes:
             _ = node.attributes, node.details, node.bodies

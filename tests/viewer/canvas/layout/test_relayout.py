@@ -15,7 +15,7 @@ from tests.examples import examples
 
 
 class Edited:
-    """A request being edited the way a person edits a graph."""
+    """A request being edited the way a user edits a graph."""
 
     def __init__(self, asked: LayoutRequest) -> None:
         self.asked = dataclasses.replace(

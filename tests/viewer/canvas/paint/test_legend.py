@@ -1,4 +1,4 @@
-"""The legend of the canvas: small where there is little room, and as a person wants it."""
+"""The legend of the canvas: small where there is little room, and as a user wants it."""
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
