@@ -301,6 +301,8 @@ ELSEWHERE = {
     "subgraph_interface.take_all": "by a fix of model.checks, see test_subgraph_interface",
     "functions.call_instead": "by extract_function",
     "functions.replace_by_body": "by inline_call",
+    "inlining.insert_body": "by inline_call, and by rewriting",
+    "inlining.take_out": "by extract_function and inline_call, and by rewriting",
     "nodes.bridge": "by delete_and_bridge",
     "nodes.import_operators": "by initializer_to_constant and inline_call, in models of other domains",
     "nodes.drop_unused_constants": "by delete, delete_and_bridge and extract_function",
