@@ -168,7 +168,7 @@ def test_an_edited_part_is_merged_with_its_edit():
     with document.edit("Insert") as edit:
         for kind in ("Cos", "Sin", "Abs"):
             nodes.insert_on_edge(edit, first.graph.outputs[0], kind)
-    whole = merged(first, second)
+    whole = merged(load(to_bytes(first)), second)
     feeds = {"x": np.array([0.5, 2], np.float32), "z": np.array([1, -1], np.float32)}
     assert np.allclose(run(whole, feeds)["early"], np.exp(np.abs(np.sin(np.cos(feeds["x"] * [3, 4])))))
 
