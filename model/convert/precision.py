@@ -299,7 +299,11 @@ class _Conversion:
             self._edit.do(SetInitializer(graph, value, self._converted(tensor, value.name, value, [value])))
 
     def _user_turns(self, user: Node | Graph, index: int) -> bool:
-        return self._is_converted(user, index, "input") if isinstance(user, Node) else not self._is_inside_kept(user)
+        if isinstance(user, Node):
+            return self._is_converted(user, index, "input")
+        if isinstance(user.owner, (Node, Function)):
+            return not self._is_inside_kept(user)
+        return not self._options.keep_interface and self._among is None  # an output of the model keeps its type
 
     def _converted(
         self, constant: Tensor | SparseTensor, name: str, place: Any, values: Iterable[Value | None]
@@ -424,25 +428,21 @@ class _Conversion:
         if not self._options.keep_interface:
             self._convert_outputs(graph)
             return
-        for index, value in enumerate(graph.outputs):
+        for value in graph.outputs:
             if self._now.get(value) == self._options.target:
-                self._keep_output(graph, index, value)
+                self._keep_output(graph, value)
 
     def _convert_outputs(self, graph: Graph) -> None:
-        for index, value in enumerate(graph.outputs):
+        for value in graph.outputs:
             made_here = value.producer is not None and (self._among is None or value.producer in self._among)
             if self._now.get(value) == self._options.source and made_here:
-                self._keep_output(graph, index, value, self._options.target)
+                self._keep_output(graph, value, self._options.target)
 
-    def _keep_output(self, graph: Graph, index: int, value: Value, wanted: ElementType | None = None) -> None:
+    def _keep_output(self, graph: Graph, value: Value, wanted: ElementType | None = None) -> None:
         """Keep name and type of an output; the converted value behind it gets another name."""
         kind = wanted or self._options.source
         producer = value.producer
-        if producer is None:  # an input or a constant that is returned directly
-            outputs = list(graph.outputs)
-            outputs[index] = self._cast(value, kind, graph)
-            self._edit.do(SetGraphOutputs(graph, tuple(outputs)))
-            return
+        assert producer is not None  # inputs and initializers that are outputs keep their type
         self._require_tensor(value)
         self._import_casts(graph)
         inner = self._rewriter.release_output(value, f"{value.name}_{self._now[value].text}")

@@ -13,7 +13,7 @@ import pytest
 import onnx_workbench as ow
 from onnx_workbench.model.scripts import edit_script
 from onnx_workbench.viewer.cli.main import main
-from tests.fuzz.oracles import ORT, one_helper_process
+from tests.fuzz.cases import ORT, one_helper_process
 
 MODELS = sorted(path.parent.name for path in (Path(__file__).parents[1] / "models").glob("*/model.onnx"))
 #: Small models of every IR version that there is, with and without subgraphs, functions and other domains.

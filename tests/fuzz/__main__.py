@@ -10,8 +10,9 @@ import warnings
 from collections import Counter
 from functools import partial
 
+from tests.fuzz.cases import Case, one_helper_process
 from tests.fuzz.generator import random_model
-from tests.fuzz.oracles import ORACLES, Case, one_helper_process, shows, verdict
+from tests.fuzz.oracles import ORACLES, shows, verdict
 from tests.fuzz.shrinker import as_text, kind_of, shrink
 
 

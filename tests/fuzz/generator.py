@@ -229,6 +229,7 @@ class Builder:
         exact: bool = True,
         sizes: Dims | None = None,
         form: Form = "tensor",
+        overload: str | None = None,
         **attributes: object,
     ) -> Value:
         """Add a node; returns its first output."""
@@ -240,7 +241,7 @@ class Builder:
         while names and not names[-1]:
             names.pop()
         given = {name: value for name, value in attributes.items() if value is not None}
-        node = helper.make_node(op_type, names, [v.name for v in made], domain=domain, **given)
+        node = helper.make_node(op_type, names, [v.name for v in made], domain=domain, overload=overload, **given)
         if self.chance(0.5):
             node.name = self.name("node_")
         self.nodes.append(node)
@@ -381,8 +382,12 @@ def finished(builder: Builder) -> onnx.ModelProto:
     ends = [v for v in results if v.name not in used]
     outputs = rng.sample(ends, min(len(ends), rng.randint(1, 5)))
     outputs += [v for v in results if v.name in used and rng.random() < 0.06]
+    if rng.random() < 0.15:  # what no node of the graph computes may be an output, too
+        given = {v.name for v in builder.inputs} | {t.name for t in builder.initializers}
+        outputs += rng.sample([v for v in builder.values if v.name in given], 1) if given else []
     graph = builder.graph(outputs, "fuzz")
-    version = max(ir_version(opset), 8 if builder.functions else 0, rng.choice((0, 8, 10)))
+    needed = 10 if any(f.overload for f in builder.functions) else 8 if builder.functions else 0
+    version = max(ir_version(opset), needed, rng.choice((0, 8, 10)))
     if any(a.g.initializer for node in graph.node for a in node.attribute):
         version = max(version, 4)  # before, an initializer of a subgraph had to be an input of it
     if version < 4:

@@ -14,8 +14,9 @@ import onnx.parser
 import pytest
 from hypothesis import settings
 
+from tests.fuzz.cases import Case, one_helper_process
 from tests.fuzz.generator import NEWEST, OLDEST, random_model
-from tests.fuzz.oracles import ORACLES, Case, one_helper_process, shows, verdict
+from tests.fuzz.oracles import ORACLES, shows, verdict
 from tests.fuzz.shrinker import as_text, kind_of, shrink
 from tests.fuzz.sweeps import sweep
 

@@ -67,9 +67,11 @@ def qlinear_add_1(
     c_scale: Array | None = None,
     c_zero_point: Array | None = None,
 ) -> Array:
-    """Return the sum, quantized."""
-    total = plus(real(a, a_scale, a_zero_point), real(b, b_scale, b_zero_point))
-    return _requantized(total, c_scale, c_zero_point, a)
+    """(a_scale · (a - a_zero_point) + b_scale · (b - b_zero_point)) / c_scale + c_zero_point, rounded once."""
+    scale = _output_scale(c_scale)
+    left = real(a, np.asarray(a_scale / scale, np.float32), a_zero_point)
+    right = real(b, np.asarray(b_scale / scale, np.float32), b_zero_point)
+    return _rounded(plus(left, right), c_zero_point, a)
 
 
 @kernel("QLinearMul", since=1, domain=MICROSOFT)
@@ -83,16 +85,30 @@ def qlinear_mul_1(
     c_scale: Array | None = None,
     c_zero_point: Array | None = None,
 ) -> Array:
-    """Return the product, quantized."""
-    total = onnx("Mul", 14, real(a, a_scale, a_zero_point), real(b, b_scale, b_zero_point))
-    return _requantized(total, c_scale, c_zero_point, a)
+    """(a - a_zero_point) · (b - b_zero_point) · a_scale · b_scale / c_scale + c_zero_point, rounded once."""
+    unit = np.ones((), np.float32)
+    product = np.asarray(onnx("Mul", 14, real(a, unit, a_zero_point), real(b, unit, b_zero_point)))
+    ratio = np.asarray(a_scale * b_scale / _output_scale(c_scale), np.float32)
+    return _rounded(product * _one(ratio), c_zero_point, a)
 
 
-def _requantized(x: Array, scale: Array | None, zero_point: Array | None, like: Array) -> Array:
+def _output_scale(scale: Array | None) -> Array:
     if scale is None:
         msg = "the scale of the output is missing; expected one number"
         raise KernelError(msg)
-    return quantized(x, scale, np.zeros((), like.dtype) if zero_point is None else zero_point)
+    return scale
+
+
+def _requantized(x: Array, scale: Array | None, zero_point: Array | None, like: Array) -> Array:
+    """round(x / scale) + zero_point, saturated, in the type of `like` where there is no zero point."""
+    return quantized(x, _output_scale(scale), np.zeros((), like.dtype) if zero_point is None else zero_point)
+
+
+def _rounded(x: Array, zero_point: Array | None, like: Array) -> Array:
+    """round(x + zero_point), saturated: with an odd zero point, halves go to the other side than in `_requantized`."""
+    zero = _one(np.zeros((), like.dtype) if zero_point is None else zero_point)
+    limits = np.iinfo(like.dtype)
+    return np.asarray(np.clip(np.rint(x + np.asarray(zero, np.float32)), limits.min, limits.max), like.dtype)
 
 
 def _by_table(
@@ -244,7 +260,7 @@ def qlinear_average_pool_1(
         "AveragePool", 11, source, auto_pad=auto_pad, ceil_mode=ceil_mode, count_include_pad=count_include_pad,
         kernel_shape=kernel_shape, pads=pads, strides=strides,
     )  # fmt: skip
-    y = _requantized(y, y_scale, y_zero_point, x)
+    y = _rounded(np.asarray(y) / _one(y_scale), y_zero_point, x)
     return _last(y) if channels_last else y
 
 

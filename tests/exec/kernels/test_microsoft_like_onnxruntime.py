@@ -137,3 +137,17 @@ def test_rows_are_rounded_to_bytes_where_less_accuracy_is_allowed(
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-3)
     _, exact = of_constants("MatMulNBits", names, given, {"a": a}, **attributes)
     assert np.abs(exact - found).max() > 0.01, "the plain product is another"
+
+
+@pytest.mark.parametrize("zero", [0, 1])
+@pytest.mark.parametrize("op", ["QLinearAdd", "QLinearMul", "QLinearAveragePool"])
+def test_halves_are_rounded_after_the_zero_point_is_added(op: str, zero: int) -> None:
+    """(10 + 21) / 2 + 1 is 16.5: to even it is 16, where 15.5 rounded first would give 17."""
+    x, other = (RNG.integers(0, 100, (1, 2, 3, 4)).astype(np.uint8) for _ in range(2))
+    one, two = np.float32([1, 2])
+    z, y = np.uint8([0, zero])
+    inputs, given = [x, one, z, other, np.float32(0.5), z, two, y], {}
+    if op == "QLinearAveragePool":
+        inputs, given = [x, one, z, one, y], {"kernel_shape": [1, 2]}
+    (expected,) = ort_one_node(op, inputs, opset=1, domain=MICROSOFT, **given)
+    np.testing.assert_array_equal(call(op, inputs, opset=1, domain=MICROSOFT, **given), expected)

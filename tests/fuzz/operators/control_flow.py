@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import onnx
 from onnx import helper
@@ -68,9 +70,12 @@ def scan(g: Builder) -> Value:
     return g.add("Scan", [state, x], (FLOAT, ()), (FLOAT, x.dims), exact=False, num_scan_inputs=1, body=body, **given)
 
 
-@operator(
-    "Identity", weight=1.5, nests=True, when=lambda g: g.depth == 0 and g.opset > 8
-)  # Constant held floats alone before
+def _may_call(g: Builder) -> bool:
+    """A function is called by the graph and by other functions; before 9, Constant held floats alone."""
+    return g.opset > 8 and (g.depth == 0 or (g.is_function and g.depth < 3))
+
+
+@operator("Identity", weight=1.5, nests=True, when=_may_call)
 def function(g: Builder) -> Value:
     """A call of a model-local function, called twice now and then."""
     x = g.pick((FLOAT,), test=lambda v: not is_doubtful(v))
@@ -83,9 +88,11 @@ def function(g: Builder) -> Value:
     if not results:
         raise Impossible
     chosen = g.rng.sample(results, min(len(results), g.rng.randint(1, 2)))
-    name, extra = g.name("F"), inner.inputs[1:]
-    if extra:
+    if len(inner.inputs) > 1:
         raise Impossible
+    name, overload = g.name("F"), None
+    if g.chance(0.2):
+        name, overload = "Overloaded", name
     attributes = []
     if g.chance(0.3):
         node = helper.make_node("LeakyRelu", [inner.inputs[0].name], [g.name()])
@@ -94,15 +101,14 @@ def function(g: Builder) -> Value:
         chosen.append(Value(node.output[0], FLOAT, x.dims, is_exact=False))
         attributes.append("slope")
     imports = [helper.make_opsetid("", g.opset), *(helper.make_opsetid(d, v) for d, v in own.items())]
-    g.root.functions.append(
-        helper.make_function("local", name, [inner.inputs[0].name], [v.name for v in chosen], inner.nodes, imports,
-                             attributes)
-    )  # fmt: skip
+    given = [inner.inputs[0].name], [v.name for v in chosen], inner.nodes, imports, attributes
+    g.root.functions.append(helper.make_function("local", name, *given, overload=overload))
     g.root.domains["local"] = 1
     outputs = [(v.kind, v.dims) for v in chosen]
     slope = 0.25 if attributes else None
-    found = g.add(name, [x], *outputs, exact=False, domain="local", slope=slope)
+    call = partial(g.add, name, exact=False, domain="local", overload=overload, slope=slope)
+    found = call([x], *outputs)
     twins = [v for v in g.scope() if (v.kind, v.dims, v.form) == (x.kind, x.dims, "tensor")]
     if g.chance(0.4):
-        g.add(name, [g.rng.choice(twins)], *outputs, exact=False, domain="local", slope=slope)
+        call([g.rng.choice(twins)], *outputs)
     return found

@@ -56,3 +56,25 @@ def matmul_integer(g: Builder) -> Value:
     b = g.constant(g.array(a.kind, (a.dims[1], g.rng.randint(1, 3))))
     zeros = [g.constant(g.array(a.kind, ())) for _ in range(2)] if g.chance(0.5) else []
     return g.add("MatMulInteger", [a, b, *zeros], (I32, (a.dims[0], b.dims[1])))
+
+
+@operator("DequantizeLinear", weight=0.7, when=lambda g: g.opset >= 21)
+def blocks(g: Builder) -> Value:
+    """A scale for each block along an axis."""
+    block, count, other = g.rng.choice((2, 3, 4)), g.rng.randint(1, 3), g.rng.randint(1, 4)
+    axis = g.rng.choice((0, 1, -1))
+    shape, scales = ((count * block, other), (count, other)) if axis == 0 else ((other, count * block), (other, count))
+    x = g.add("Identity", [g.constant(g.array(FLOAT, shape))], (FLOAT, shape))
+    kind = g.rng.choice((U8, I8, TensorProto.INT4, TensorProto.UINT4))
+    scale = g.constant(np.abs(g.array(FLOAT, scales)) + np.float32(0.25))
+    zero: Value | None = None
+    if g.chance(0.6) and not g.is_function and not g.depth:
+        name = g.name("z")
+        g.initializers.append(
+            helper.make_tensor(name, kind, scales, [g.rng.randint(0, 5) for _ in range(count * other)])
+        )
+        zero = Value(name, kind, scales)
+    given = {"axis": axis, "block_size": block}
+    to = None if zero else kind
+    low = g.add("QuantizeLinear", [x, scale, zero], (kind, shape), output_dtype=to, **given)
+    return g.add("DequantizeLinear", [low, scale, zero], (FLOAT, shape), **given)

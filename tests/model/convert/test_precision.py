@@ -491,6 +491,19 @@ def test_a_weight_too_large_to_be_held_is_converted_when_it_is_read(tmp_path, mo
     session.close()
 
 
+@pytest.mark.parametrize("some", [False, True])
+def test_a_weight_that_is_an_output_keeps_its_name_and_type(some):
+    document = made(21, "g (float[2] x) => (float[2] y, float[2] w) <float[2] w = {-1, 1}> { y = Mul(x, w) }", 10)
+    feeds = fed(document.model)
+    before = outputs(document.model, feeds)
+    to_precision(document, HALF, among=list(document.model.graph.nodes) if some else None)
+    onnx.checker.check_model(to_bytes(document.model), full_check=True)
+    assert [(v.name, v.type.element_type) for v in document.model.graph.outputs] == [("y", FLOAT), ("w", FLOAT)]
+    after = outputs(document.model, feeds)
+    np.testing.assert_array_equal(after["w"], before["w"])
+    np.testing.assert_allclose(after["y"], before["y"], atol=1e-2)
+
+
 def test_a_file_that_a_converted_weight_is_read_from_is_not_replaced(tmp_path, monkeypatch):
     monkeypatch.setattr("onnx_workbench.model.convert.precision.WINDOW_TENSOR", 1 << 10)
     proto = onnx.TensorProto(name="w", data_type=1, dims=[1000], data_location=1)

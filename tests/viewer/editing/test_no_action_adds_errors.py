@@ -19,7 +19,7 @@ from onnx_workbench.viewer.canvas.rename_field import RenameField
 from onnx_workbench.viewer.dialogs.convert import ConvertDialog
 from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
 from onnx_workbench.viewer.popups.filter_popup import FilterPopup
-from tests.fuzz.oracles import ORT, one_helper_process
+from tests.fuzz.cases import ORT, one_helper_process
 from tests.model import builders
 
 pytestmark = pytest.mark.usefixtures("no_system_dialogs")
