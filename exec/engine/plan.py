@@ -105,7 +105,7 @@ class Plan:
         """Return a new table of its slots and steps for results: small and picklable."""
         steps = self.steps
         table = Steps(
-            Keys.of([(step.node.node, step.path) for step in steps]),
+            Keys.of_columns([step.node.node for step in steps], [step.path for step in steps]),
             Lists.of([step.ins + step.captured if step.captured else step.ins for step in steps]),
             Lists.of([step.outs for step in steps]),
             np.array([bool(step.bodies) for step in steps], bool),
