@@ -30,7 +30,6 @@ from onnx_workbench.exec.values.statistics import nbytes
 from onnx_workbench.model.budget import default_input_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.source import require_regular
-from onnx_workbench.model.ir.attributes import AttributeKind
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.ir.types import (
     UNNAMED,
@@ -350,14 +349,24 @@ def _integer_range(value: Value, source: Random, kind: ElementType) -> tuple[int
     return (1, 1) if "mask" in value.name.lower() else _WHOLE_RANGE.get(kind, (0, 1))
 
 
+#: The input of an operator that is an index into its first input, and along which axis if that is no attribute.
+_INDICES = {"Gather": (1, None), "GatherElements": (1, None), "RoiAlign": (2, 0), "ScatterElements": (1, None)}
+
+
 def _table_rows(node: Node, index: int) -> Iterable[int]:
-    if node.op_type != "Gather" or index != 1 or not node.inputs or node.inputs[0] is None:
+    """Yield the number of rows that an input indexes; 1 if it is a dimension without a number."""
+    position, axis = _INDICES.get(node.op_type, (-1, None))
+    table = node.inputs[0] if node.inputs else None
+    if index != position or table is None:
         return
-    table = node.inputs[0].initializer
-    axis = node.attributes.get("axis")
-    position = axis.value if axis is not None and axis.kind is AttributeKind.INT else 0
-    if table is not None and isinstance(position, int) and -len(table.shape) <= position < len(table.shape):
-        yield table.shape[position]
+    if axis is None:
+        given = node.attributes.get("axis")
+        axis = given.value if given is not None and isinstance(given.value, int) else 0
+    shape = table.type.shape if isinstance(table.type, TensorType) else None
+    dims = tuple(table.initializer.shape) if table.initializer is not None else () if shape is None else shape.dims
+    if -len(dims) <= axis < len(dims):
+        rows = dims[axis]
+        yield rows if isinstance(rows, int) else 1
 
 
 # --- files -----------------------------------------------------------------------------------------------------

@@ -54,3 +54,19 @@ def test_random_values_are_made_for_a_sparse_input() -> None:
 def test_values_of_another_type_are_refused_for_a_sparse_input() -> None:
     with pytest.raises(ModelError, match="has another type"):
         Session(with_sparse_input()).run({"a": np.zeros((2, 3)), "b": OTHER})
+
+
+INDEXING = {
+    "RoiAlign": "(float[1,3,8,8] x, float[20,4] r, int64[20] i) => (float[20,3,1,1] y) { y = RoiAlign(x, r, i) }",
+    "any batch": "(float[N,3,8,8] x, float[20,4] r, int64[20] i) => (float[20,3,1,1] y) { y = RoiAlign(x, r, i) }",
+    "Gather": "(float[4,1] x, int64[20] i) => (float[4,20] y) { y = Gather<axis=1>(x, i) }",
+    "GatherElements": "(float[1,20] x, int64[1,20] i) => (float[1,20] y) { y = GatherElements<axis=0>(x, i) }",
+}
+
+
+@pytest.mark.parametrize("case", INDEXING)
+def test_random_indices_are_within_what_they_index(case: str) -> None:
+    text = f'<ir_version: 8, opset_import: ["" : 16]> g {INDEXING[case]}'
+    model = load(onnx.parser.parse_model(text).SerializeToString())
+    assert make_feeds(model.graph)["i"].max() == 0
+    assert Session(model).run(make_feeds(model.graph)).ok
