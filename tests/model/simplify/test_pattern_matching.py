@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import onnx.parser
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from onnx_workbench.api import rewrite
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.inference.infer import infer
 from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.simplify.pattern_matching import find
 from onnx_workbench.model.simplify.pattern_rules import patterns_in, rules_in
@@ -204,10 +207,8 @@ def patterns(draw: Any) -> tuple[list[tuple[str, str, list[str]]], list[str]]:
     return nodes, [name for name in ("x", "z") if name in used]
 
 
-@settings(max_examples=examples(30))
-@given(patterns(), st.lists(st.sampled_from(["Abs", "Neg", "Relu"]), min_size=1, max_size=5), st.booleans())
-def test_all_planted_copies_are_found(pattern, between, is_swapped):
-    nodes, inputs = pattern
+def planted(nodes: list[tuple[str, str, list[str]]], between: list[str], *, is_swapped: bool) -> Model:
+    """A chain of copies of a pattern with an operator after each."""
     body, current = [], "x"
     for number, filler in enumerate(between):
         names = {"x": current, "z": "z", **{made: f"{made}_{number}" for made, _, _ in nodes}}
@@ -216,6 +217,41 @@ def test_all_planted_copies_are_found(pattern, between, is_swapped):
             body.append(f"{names[made]} = {operator}({', '.join(names[v] for v in order)})")
         body.append(f"f{number} = {filler}(last_{number})")
         current = f"f{number}"
-    model = model_of(" ".join(body), f"(float[4] x, float[4] z) => (float[4] {current})")
+    return model_of(" ".join(body), f"(float[4] x, float[4] z) => (float[4] {current})")
+
+
+BETWEEN = st.lists(st.sampled_from(["Abs", "Neg", "Relu"]), min_size=1, max_size=5)
+
+
+@settings(max_examples=examples(30))
+@given(patterns(), BETWEEN, st.booleans())
+def test_all_planted_copies_are_found(pattern, between, is_swapped):
+    nodes, inputs = pattern
+    model = planted(nodes, between, is_swapped=is_swapped)
     text = " ".join(f"{made} = {operator}({', '.join(given)})" for made, operator, given in nodes)
     assert len(places(model, f"({', '.join(inputs)}) => (last) {{ {text} }}")) == len(between)
+
+
+@settings(max_examples=examples(8))
+@given(patterns(), BETWEEN)
+def test_rewritten_copies_compute_the_same_in_onnx_runtime(pattern, between):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    nodes, inputs = pattern
+    model = planted(nodes, between, is_swapped=False)
+    *inner, (_, _, end) = nodes
+    same = " ".join(f"{made} = {operator}({', '.join(given)})" for made, operator, given in inner)
+    ends = f"({', '.join(inputs)}) => (last)"
+    rule = f"""
+        {HEADER} pattern {ends} {{ {same} last = Erf({end[0]}) }}
+        {HEADER} replacement {ends} {{ {same} minus = Neg({end[0]}) odd = Erf(minus) last = Neg(odd) }}
+    """
+    feeds = {name: np.linspace(-1, 1, 4, dtype=np.float32) for name in ("x", "z")}
+    results = []
+    for _ in range(2):
+        data = to_bytes(model)
+        session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+        given_inputs = {one.name: feeds[one.name] for one in session.get_inputs()}
+        results.append(session.run(None, given_inputs)[0])
+        if len(results) == 1:
+            assert rewrite(model, rule.encode(), checks=0).report.applied == {"r": len(between)}
+    np.testing.assert_allclose(results[1], results[0], rtol=1e-4, atol=1e-5)
