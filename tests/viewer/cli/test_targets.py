@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, load_from_string, save
 
+from onnx_workbench.viewer.cli.commands import COMMANDS as ALL_COMMANDS
+from onnx_workbench.viewer.cli.commands import command_parser, options_of
 from onnx_workbench.viewer.cli.main import main
 from tests.model.io.saved_models import proto_of
 
@@ -16,7 +18,15 @@ _VALUES = np.arange(1000, dtype=np.float32)
 COMMANDS = (
     "convert m.onnx", "convert m.onnx --strip doc", "simplify m.onnx --check 0", "infer m.onnx", "render m.onnx",
     "extract m.onnx --outputs w", "merge m.onnx other.onnx", "edit m.onnx edits.jsonl", "run m.onnx --values all",
+    "rewrite m.onnx --rules rules.txt",
 )  # fmt: skip
+
+_RULES = """
+<domain: "twice", opset_import: ["" : 18]>
+pattern (x) => (y) { a = Neg (x)  y = Neg (a) }
+<domain: "twice", opset_import: ["" : 18]>
+replacement (x) => (y) { y = Identity (x) }
+"""
 
 
 @pytest.fixture
@@ -29,7 +39,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     graph = helper.make_graph([helper.make_node("Neg", ["p"], ["q"])], "g", [x], [y])
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), "other.onnx")
     Path("edits.jsonl").write_text("", encoding="utf-8")
+    Path("rules.txt").write_text(_RULES, encoding="utf-8")
     return tmp_path
+
+
+def test_every_command_that_writes_one_file_is_among_them() -> None:
+    tested = {command.split()[0] for command in COMMANDS}
+    writing = {
+        name
+        for name in ALL_COMMANDS
+        for option in options_of(command_parser(name))
+        if "--output" in option.option_strings
+    }
+    assert writing - {"split"} == tested  # which writes two
 
 
 @pytest.mark.parametrize("command", COMMANDS)
