@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from onnx_workbench.exec.transform.simplify import SimplifyOutcome
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.clone import Cloner
 from onnx_workbench.model.ir.graph import Function, Node, Value
@@ -168,6 +169,11 @@ class FindPlacesDialog(SimplifyDialog):
         super()._lock(is_working)
         for part in (self.conditions, self.way, self.details):
             part.setEnabled(not is_working)
+
+    def _report(self, outcome: SimplifyOutcome) -> None:
+        super()._report(outcome)
+        for part in (self.conditions, self.way, self.details):
+            part.setVisible(False)
 
     # -- changing ------------------------------------------------------------------------------------------------
 

@@ -96,6 +96,7 @@ def test_places_become_calls_of_a_function_in_one_entry(opened, qtbot):
     assert len(places(dialog, qtbot)) == 3
     dialog.name.setText("Scaled")
     apply(dialog, qtbot)
+    assert not dialog.way.isVisible()
     assert operators(dialog) == ["Scaled", "Scaled", "Scaled", "Abs"]
     assert [n.attributes["axis"].value for n in document.model.graph.nodes if n.op_type == "Scaled"] == [1, 0, 1]
     np.testing.assert_array_equal(computed(dialog), values)
