@@ -8,7 +8,8 @@
   // Kinds of boxes, and the places in the lists that describe boxes, edges and labels.
   const NODE = 0, GROUP = 4, CONTAINER = 5;
   const B = {kind: 0, list: 1, index: 2, x: 3, y: 4, w: 5, h: 6, depth: 7, category: 8, target: 9, id: 10,
-             difference: 11, title: 12, note: 13, names: 14, rows: 15};
+             difference: 11, title: 12, note: 13, names: 14, rows: 15,
+             color: 16, ink: 17};
   const E = {source: 0, target: 1, value: 2, many: 3, dashed: 4, difference: 5, points: 6};
   const L = {edge: 0, x: 1, y: 2, w: 3, h: 4, text: 5, stacked: 6, alarm: 7, bars: 8, note: 9, stale: 10};
   // Measures of a box, px at 100 %; as in viewer/canvas/scene/drawing.py.
@@ -364,7 +365,8 @@
     return [box[B.x] + box[B.w] - stack - 2 - BUTTON / 2, box[B.y] + HEADER / 2];
   }
 
-  const headerColor = box => box[B.category] >= 0 ? colors[`category${box[B.category]}`] : colors.endpoint;
+  const headerColor = box => box[B.color] ||
+    (box[B.category] >= 0 ? colors[`category${box[B.category]}`] : colors.endpoint);
 
   function paintBlock(box) {
     pen.fillStyle = box[B.kind] === NODE || box[B.kind] === GROUP ? headerColor(box) : colors.endpoint;
@@ -400,7 +402,8 @@
       pen.font = HEADER_FONT;
       left = box[B.x] + Math.max(SIDE, (box[B.w] - pen.measureText(box[B.title]).width) / 2);
     }
-    paintTitle(box, left, box[B.w], colors["header-text"], colors["header-text"]);
+    const ink = box[B.ink] || colors["header-text"];
+    paintTitle(box, left, box[B.w], ink, ink);
     paintRows(box, box[B.y]);
   }
 
@@ -607,6 +610,7 @@
       panel.append(table([[say("In"), graphs[node.graph].path]]));
     differences([...(node.differences || []),
                  ...[...node.in, ...node.out].flatMap(([value]) => value >= 0 && values[value].differences || [])]);
+    section("Data", table(node.data));
     section("Attributes", table(node.attributes));
     ports("Inputs", node.in);
     ports("Outputs", node.out);
@@ -648,6 +652,7 @@
     const group = groups[index];
     panel.append(element("h2", group.name), element("p", say("Group of # nodes", group.count)));
     panel.append(table([[say("Path"), group.path]]));
+    section("Data", table(group.data));
     section("Operators", table(group.ops.map(([op, count]) => [op, `${count}`])));
   }
 

@@ -161,14 +161,14 @@ def _colour_none(context: MenuContext) -> None:
 
 @action(
     "run.colour_file",
-    "Colour by Numbers from a &File…",
-    Submenu.COLOURS,
-    tip="Read a number for each node or value name from a JSON or CSV file.",
-    words="overlay heat map import",
+    "Open Node &Data…",
+    Menu.FILE.section(1),
+    tip="Colour nodes by numbers or texts from a JSON or CSV file, or a profile of ONNX Runtime or TensorRT.",
+    words="overlay heat map import colour numbers profile",
 )
 def _overlay_file(context: MenuContext) -> None:
-    filters = ("Numbers (*.json *.csv)", "All files (*)")
-    path = ask_file(context.window, context.settings, "Numbers per node", filters)
+    filters = ("Node data (*.json *.csv *.tsv *.txt)", "All files (*)")
+    path = ask_file(context.window, context.settings, "Open Node Data", filters)
     if path is not None:
         context.opened.runs.overlays.load(path)
 

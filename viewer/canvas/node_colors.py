@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from PySide6.QtCore import QObject
 
+from onnx_workbench.exec.inspect.node_data import NodeValues
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.viewer.canvas.paint.surface import Surface
 from onnx_workbench.viewer.canvas.scene import coloring
@@ -29,12 +30,12 @@ class NodeColors(QObject):
         if self._colors_of is not None:
             self._apply()
 
-    def set_overlay(self, numbers: Mapping[Node, float] | None, title: str = "") -> None:
-        """Colour nodes by numbers (time, size, error), with a legend; None: by category again."""
+    def set_overlay(self, numbers: NodeValues | None, title: str = "") -> None:
+        """Colour nodes by numbers (time, size, error) or texts, with a legend; None: by category again."""
         if numbers is None:
             self._set(None)
         else:
-            self._set(lambda scene: coloring.by_heat(scene, theme(), numbers, title))
+            self._set(lambda scene: coloring.by_data(scene, theme(), numbers, title))
 
     def set_groups(
         self, keys: Mapping[Node, str] | None, title: str = "", own: Mapping[str, str] | None = None

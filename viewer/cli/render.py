@@ -10,10 +10,13 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from onnx_workbench import pictures
+from onnx_workbench.exec.inspect.node_data import Matched
 from onnx_workbench.model.analysis.by_name import graph_named
-from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, progress, read_model
+from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, print_message, progress, read_model
+from onnx_workbench.viewer.style.labels import name_of
 
 _GROUPS = {"large": None, "always": True, "never": False}
 
@@ -43,6 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--theme", choices=("light", "dark"), default="light", help="colors of a picture (light)")
     parser.add_argument("--values", metavar="FILE", help="values of a run (.npz), whose ranges stand beside the edges")
+    parser.add_argument(
+        "--data", metavar="FILE", action="append", type=Path,
+        help='colour nodes by numbers or texts by node or value name: .csv, .json such as {"conv1": 3.5}, a profile '
+        "of ONNX Runtime or TensorRT, or node data of Model Explorer; given twice: the second minus the first",
+    )  # fmt: skip
     parser.add_argument("--diff", metavar="OTHER", help="mark what differs from this older model")
 
 
@@ -51,15 +59,30 @@ def run(options: argparse.Namespace) -> int:
     model = read_model(options)
     other = None if options.diff is None else read_model(options, options.diff)
     os.environ["QT_QPA_PLATFORM"] = "offscreen"  # also where there is a display: nothing is to be shown
+    data = None if not options.data else options.data[0] if len(options.data) == 1 else options.data
     with progress(f"Drawing {options.output.name}") as drawing:
         written = pictures.render(
             model, options.output, graph=options.graph, direction=options.direction, theme=options.theme,
-            groups=_GROUPS[options.groups], unfold=options.unfold, values=options.values, other=other, progress=drawing,
+            groups=_GROUPS[options.groups], unfold=options.unfold, values=options.values, other=other, data=data,
+            progress=drawing,
         )  # fmt: skip
+    found = None if data is None else pictures.matched_data(model, data)
     if options.json:
         size = {"width": written.width, "height": written.height, "scale": written.scale}
         graph = graph_named(model, options.graph)
-        print_json({"output": str(options.output), "graph": graph.name, "nodes": len(graph.nodes), **size})
-    elif written.loss:
+        facts = {"output": str(options.output), "graph": graph.name, "nodes": len(graph.nodes)}
+        print_json(facts | size | _data_facts(found))
+        return EXIT_OK
+    if found is not None:
+        print_message("note", found.summary())
+    if written.loss:
         print(written.loss, file=sys.stderr)
     return EXIT_OK
+
+
+def _data_facts(found: Matched | None) -> dict[str, Any]:
+    """Return the data of nodes by the names of these, and the names that are not in the model."""
+    if found is None:
+        return {}
+    values = [{"node": node.name or name_of(node), "data": value} for node, value in found.values.items()]
+    return {"data": {"title": found.title, "names": found.count, "unknown": list(found.unknown), "nodes": values}}

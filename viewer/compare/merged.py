@@ -180,7 +180,7 @@ class MergedComparison(QWidget):
         union, view = self._union, self.view
         if union is None or view is None:
             return
-        numbers: dict[Node, float] = {}
+        numbers: dict[Node, Any] = {}  # numbers or texts
         legend = ""
         for side in self._sides():
             own, title = side.highlights.overlay

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.viewer.core.edge_notes import NoteOf, no_note
+
+if TYPE_CHECKING:
+    from onnx_workbench.exec.inspect.node_data import NodeValues
 
 
 class Highlights(QObject):
@@ -15,14 +19,14 @@ class Highlights(QObject):
 
     marked = Signal(str, object)  # kind and list of objects, see `mark`
     unmarked = Signal(str, object)  # kind and list[Node], see `unmark`
-    overlay_changed = Signal(object, str)  # Mapping[Node, float] or None, title; see `set_overlay`
+    overlay_changed = Signal(object, str)  # numbers or texts by node or None, title; see `set_overlay`
     groups_changed = Signal(object, str, object)  # Mapping[Node, str] or None, title, own colours; see `set_groups`
     notes_changed = Signal(object)  # set[Value] whose `note_of` has changed; None: any
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.marks: dict[str, list[object]] = {}  # marked objects by kind; without kinds from which some were unmarked
-        self.overlay: tuple[Mapping[Node, float] | None, str] = (None, "")  # numbers and title, see `set_overlay`
+        self.overlay: tuple[NodeValues | None, str] = (None, "")  # numbers and title, see `set_overlay`
         self.note_of: NoteOf = no_note  # returns the note beside the edges of a value; set by runs
 
     def mark(self, kind: str, items: Iterable[object]) -> None:
@@ -36,8 +40,8 @@ class Highlights(QObject):
         self.marks.pop(kind, None)
         self.unmarked.emit(kind, list(nodes))
 
-    def set_overlay(self, numbers: Mapping[Node, float] | None, title: str = "") -> None:
-        """Colour the nodes of the graph by numbers, with a legend; None removes the colours."""
+    def set_overlay(self, numbers: NodeValues | None, title: str = "") -> None:
+        """Colour the nodes of the graph by numbers or texts, with a legend; None removes the colours."""
         self.overlay = numbers, title
         self.overlay_changed.emit(numbers, title)
 

@@ -21,7 +21,7 @@ from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.canvas.paint.web_facts import PageNotes
-from onnx_workbench.viewer.canvas.scene.coloring import Coloring, by_category, by_key
+from onnx_workbench.viewer.canvas.scene.coloring import Coloring, by_category, by_data, by_key
 from onnx_workbench.viewer.canvas.scene.node_text import short_type
 from onnx_workbench.viewer.canvas.scene.scene import Scene
 from onnx_workbench.viewer.compare.difference_text import WORDS, difference_line
@@ -113,7 +113,9 @@ def union_notes(old: Model, new: Model, values: PageNotes, progress: Progress = 
 
 
 def coloring_of(notes: PageNotes) -> Callable[[Scene, Theme], Coloring]:
-    """Return the colouring of a picture: by differences if there are any, else by categories."""
+    """Return the colouring of a picture: by data or by differences if there are any, else by categories."""
+    if notes.data is not None:
+        return partial(by_data, data=notes.data.values, title=notes.data.title)
     if not notes.kinds:
         return by_category
     keys = {node: WORDS[kind] for node, kind in notes.kinds.items()}

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from math import isfinite, prod
+from collections.abc import Callable, Mapping
+from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from onnx_workbench.exec.inspect.node_data import Matched, NodeData, NodeValues, listed, match, read_node_data
 from onnx_workbench.exec.inspect.overview import ValueMeasure, measure_values
 from onnx_workbench.exec.results.node_table import State
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.model.analysis import macs
-from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.reader.source import require_regular
-from onnx_workbench.model.ir.graph import Model, Node, Value
+from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.core.readers import ModelReader
@@ -46,9 +41,7 @@ MEASURED = {
     "non_finite": "NaN and infinities",
 }
 TITLES = PLAIN | MEASURED
-#: Size limit for files of numbers.
-_LARGEST_FILE = 64 << 20
-#: Topic of messages about files of numbers.
+#: Topic of messages about node data.
 _FILE = "overlay file"
 _LISTED = 3  # names in a message
 
@@ -63,7 +56,7 @@ class Overlays(QObject):
         self._workspace = workspace
         self.kind = ""  # one of TITLES, "own" for numbers from elsewhere, or empty
         self.title = ""
-        self.numbers: Mapping[Node, float] = {}
+        self.numbers: NodeValues = {}
         self._measured: tuple[RunRecord, dict[ValueKey, ValueMeasure]] | None = None
         self._working = ModelReader(self)
         workspace.results.changed.connect(self._on_results)
@@ -74,58 +67,56 @@ class Overlays(QObject):
         self.kind = kind
         self._refresh()
 
-    def show(self, numbers: Mapping[Node, float], title: str) -> None:
-        """Colour by given numbers."""
+    def show(self, numbers: NodeValues, title: str) -> None:
+        """Colour by given numbers, or texts with few different values."""
         self._working.stop()
         self.kind = "own"
         self._show(numbers, title)
 
     def load(self, path: Path) -> None:
-        """Colour by the numbers of a JSON or CSV file, in the background; show a message if no node matches."""
+        """Colour by the node data of a JSON or CSV file, in the background; show a message if no node matches."""
         self._workspace.tasks.start(
-            "Reading numbers",
-            lambda _progress: read_numbers(path),
-            done=lambda named: self.set_numbers(path, named),
+            "Reading node data",
+            lambda _progress: read_node_data(path),
+            done=lambda data: self.set_data(path, data),
             supersede=_FILE,
         )
 
-    def set_numbers(self, path: Path, read: OverlayFile) -> None:
-        """Colour by numbers by name, in the background for a large graph; unchanged if no name matches."""
-        model, before, named = self._workspace.model, self.kind, read.numbers
+    def set_data(self, path: Path, data: NodeData) -> None:
+        """Colour by data by name, in the background for a large graph; unchanged if no name matches."""
+        model, before = self._workspace.model, self.kind
         self.kind = "own"  # so that the end of a run does not change the colours
-        used: set[str] = set()
 
-        def show(numbers: dict[Node, float]) -> None:
-            if numbers:
-                self.show(numbers, display(read.title or path.stem, 60))
-                self._show_left_out(path, read, [name for name in named if name not in used])
+        def show(found: Matched) -> None:
+            if found.values:
+                self.show(found.values, display(data.title or path.stem, 60))
+                self._show_left_out(path, data, found)
                 return
-            shown = ", ".join(list(named)[:_LISTED])
-            detail = f"{path.name} names {shown or 'nothing'}; no node has such a name"
-            self._workspace.messages.show("error", "No node has a number", detail)
+            detail = f"0 of {plural(found.count, 'name')} in {path.name} match, such as {listed(found.unknown)}"
+            self._workspace.messages.show("error", "No node has data in this file", detail)
             self.kind = before
             self._refresh()
 
         self._workspace.messages.withdraw(_FILE)
-        self._working.start(lambda progress: match(model, named, used, progress), show)
+        self._working.start(lambda progress: match(model, data, progress), show)
 
-    def _show_left_out(self, path: Path, read: OverlayFile, unknown: Sequence[str]) -> None:
+    def _show_left_out(self, path: Path, read: NodeData, found: Matched) -> None:
         """Report entries of a file that are not shown: unknown names, invalid numbers, all but the last of several."""
-        file, others = display(path.name, 60), len(read.others)
+        file, others, unknown = display(path.name, 60), len(read.others), found.unknown
         titles, details = [], []
         if unknown:
-            titles.append(f"{len(unknown):,} of {plural(len(read.numbers), 'name')} in {file} match no node")
-            details.append(_listed(unknown))
+            titles.append(f"{len(unknown):,} of {plural(found.count, 'name')} in {file} match no node")
+            details.append(listed(unknown))
         if others:
             where = "" if titles else f" in {file}"
             are_none = "is not a number" if others == 1 else "are not numbers"
             titles.append(f"{plural(others, 'entry', 'entries')}{where} {are_none}")
-            details.append(_listed([f"{name}: {value}" for name, value in read.others[: _LISTED + 1]]))
+            details.append(listed([f"{name}: {value}" for name, value in read.others[: _LISTED + 1]]))
         if read.repeated:
             where = "" if titles else f" in {file}"
             have = "has" if len(read.repeated) == 1 else "have"
             titles.append(f"{plural(len(read.repeated), 'name')}{where} {have} several numbers: the last one counts")
-            details.append(_listed(read.repeated))
+            details.append(listed(read.repeated))
         if titles:
             self._workspace.messages.show("info", "; ".join(titles), "; ".join(details), topic=_FILE)
 
@@ -182,7 +173,7 @@ class Overlays(QObject):
 
         self._working.start(work, lambda numbers: self._show(numbers, MEASURED[kind]))
 
-    def _show(self, numbers: Mapping[Node, float] | None, title: str) -> None:
+    def _show(self, numbers: NodeValues | None, title: str) -> None:
         self.numbers = numbers or {}
         self.title = title
         self._workspace.highlights.set_overlay(numbers, title)
@@ -266,107 +257,3 @@ PLAIN_NUMBERS: Mapping[str, Callable[[Results, Progress], dict[Node, float]]] = 
     "size": _sizes,
     "macs": _macs,
 }
-
-
-def match(model: Model, named: Mapping[str, float], used: set[str], progress: Progress) -> dict[Node, float]:
-    """Return numbers by node, matched by its name, else by that of an output. Checks `progress` often.
-
-    The matched names are added to `used`.
-    """
-    numbers = {}
-    used.clear()
-    for graph in model.graphs():
-        for node in graph.nodes:
-            progress.check()
-            names = (node.name, *(v.name for v in node.outputs if v is not None))
-            known = next((n for n in names if n and n in named), None)
-            if known is not None:
-                numbers[node] = named[known]
-                used.add(known)
-    return numbers
-
-
-@dataclass(frozen=True)
-class OverlayFile:
-    """Contents of a file of numbers: numbers by name, the heading of their column, and invalid entries.
-
-    Of several numbers for a name the last one is used; `repeated` are these names.
-    """
-
-    numbers: Mapping[str, float]
-    title: str = ""
-    others: Sequence[tuple[str, str]] = ()
-    repeated: Sequence[str] = ()
-
-
-def read_numbers(path: Path) -> OverlayFile:
-    """Read numbers by name from a JSON object, a JSON list of [name, number], or a CSV file with these columns first.
-
-    Columns may also be separated by semicolons or tabs, as with decimal commas. ModelError for other files.
-    """
-    expected = "a name and a number in each line were expected"
-    try:
-        require_regular(path)
-        if path.stat().st_size > _LARGEST_FILE:
-            raise ModelError("The file is too large", f"{path.name} has more than {_LARGEST_FILE >> 20} MB", str(path))
-        text = path.read_text("utf-8-sig")
-        if path.suffix.lower() == ".json":
-            expected = 'an object like {"name": 1.5} or a list like [["name", 1.5]] was expected'
-            content = json.loads(text, object_pairs_hook=_Entries)
-            read = _numbers(_pairs(content), has_heading=not isinstance(content, _Entries))
-        else:
-            found = (_columns(text, mark) for mark in "\t;,")
-            read = next((one for one in found if one.numbers), OverlayFile({}))
-    except (OSError, ValueError, RecursionError, csv.Error) as error:
-        raise ModelError(f"{path.name} has no numbers per node", str(error), str(path)) from None
-    if not read.numbers:
-        raise ModelError(f"{path.name} has no numbers per node", expected, str(path))
-    return read
-
-
-class _Entries(list[tuple[str, Any]]):
-    """Entries of a JSON object, which may repeat names."""
-
-
-def _pairs(content: Any) -> list[tuple[Any, Any]]:
-    if isinstance(content, _Entries):
-        return content
-    rows = content if isinstance(content, list) else []
-    return [(row[0], row[1]) for row in rows if type(row) is list and len(row) > 1]
-
-
-def _columns(text: str, mark: str) -> OverlayFile:
-    """Parse the numbers with a column separator; with other separators than a comma, decimal commas are accepted."""
-    rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=mark) if len(row) > 1]
-    return _numbers([(row[0], row[1] if mark == "," else row[1].replace(",", ".")) for row in rows], has_heading=True)
-
-
-def _numbers(pairs: list[tuple[Any, Any]], *, has_heading: bool) -> OverlayFile:
-    numbers: dict[str, float] = {}
-    others: list[tuple[str, str]] = []
-    repeated: dict[str, None] = {}
-    title = ""
-    for index, (name, value) in enumerate(pairs):
-        number = _number(value)
-        if number is not None and isfinite(number):
-            if numbers.get(str(name), number) != number:
-                repeated[str(name)] = None
-            numbers[str(name)] = number
-        elif has_heading and not index and number is None:
-            title = str(value).strip()
-        else:
-            others.append((str(name), str(value)))
-    return OverlayFile(numbers, title, others, list(repeated))
-
-
-def _number(value: Any) -> float | None:
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Return the first of some names."""
-    shown = ", ".join(display(name, 60) for name in names[:_LISTED])
-    return f"{shown}, …" if len(names) > _LISTED else shown

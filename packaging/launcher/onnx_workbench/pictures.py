@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -13,11 +13,15 @@ from onnx_workbench.model.ir.graph import Graph, Model
 from onnx_workbench.model.progress import SILENT, Progress
 
 if TYPE_CHECKING:
+    from onnx_workbench.exec.inspect.node_data import Matched
     from onnx_workbench.exec.values.arrays import RuntimeValue
     from onnx_workbench.model.history.document import Document
     from onnx_workbench.viewer.canvas.paint.export import Exported
     from onnx_workbench.viewer.canvas.paint.web_facts import PageNotes
     from onnx_workbench.viewer.canvas.paint.web_page import WebPage
+
+#: Numbers or texts by the names of nodes or values, or a file of them; or two, of which the difference is shown.
+DataSource = StrPath | Mapping[str, float | str] | Sequence[StrPath | Mapping[str, float | str]]
 
 
 def render(
@@ -31,6 +35,7 @@ def render(
     unfold: bool = False,
     values: StrPath | Mapping[str, RuntimeValue] | None = None,
     other: Model | Document | None = None,
+    data: DataSource | None = None,
     progress: Progress = SILENT,
 ) -> Exported:
     """Draw a model into an SVG, PNG or PDF file, or as a web page, by the extension. Needs Qt, but no display.
@@ -39,11 +44,13 @@ def render(
     a picture, and `groups` says whether it is drawn as its groups (None: when it is large). With `unfold` a picture has
     boxes for the nodes that only compute sizes or prepare weights too, as a web page always has. `values`, an .npz
     file or arrays by name as `values` of a run, puts their ranges beside the edges, and `other`, an older model, marks
-    what differs from it; with it, the main graph is drawn. A web page (.html) is one file that asks the network for
+    what differs from it; with it, the main graph is drawn. `data` colours nodes by numbers or texts, by names of nodes
+    or values: ``{"conv1": 3.5}``, or a file, such as a profile of ONNX Runtime (see `render --help`); of two, by
+    numbers of the second minus those of the first. A web page (.html) is one file that asks the network for
     nothing: groups open in it, and it shows facts of nodes and values. About a second for 1,000 nodes.
 
     Returns the size of the drawing, and in `loss` what does not fit into it. ModelError: another extension, no such
-    graph, or a file cannot be read or written.
+    graph, data of another model, or a file cannot be read or written.
 
     >>> import onnx_workbench as ow
     >>> drawing = ow.render(ow.load(sample), folder / "graph.svg")
@@ -60,7 +67,7 @@ def render(
     is_page = target.lower().endswith(".html")
     compared = [] if other is None else [model_of(other)]
     check_target(Path(target), "page" if is_page else "picture", others=[model, *compared])
-    root, notes = _drawn_graph(model, graph, values, other, progress)
+    root, notes = _drawn_graph(model, graph, values, other, data, progress)
     from onnx_workbench.viewer.canvas.paint.export import render_graph
     from onnx_workbench.viewer.canvas.paint.web_page import web_page
     from onnx_workbench.viewer.files.picture_notes import coloring_of
@@ -83,13 +90,15 @@ def show(
     groups: bool | None = None,
     values: StrPath | Mapping[str, RuntimeValue] | None = None,
     other: Model | Document | None = None,
+    data: DataSource | None = None,
     progress: Progress = SILENT,
 ) -> WebPage:
     """Draw a model as a web page that a notebook shows: the graph can be moved, zoomed and searched, groups open.
 
     The rest is as for `render`: `graph` is another graph by its name, `direction` is which way it runs, `groups` says
     whether it is drawn as its groups, `values`, an .npz file or `values` of a run, puts ranges beside the edges, and
-    `other`, an older model, marks what differs from it. What the model says cannot run as a script. About a second for
+    `other`, an older model, marks what differs from it; `data` colours nodes by numbers or texts.
+    What the model says cannot run as a script. About a second for
     1,000 nodes.
 
     In a notebook, let it be the last line of a cell. Elsewhere `save` it to a file for the browser. ModelError as for
@@ -104,7 +113,7 @@ def show(
     'model.html'
     """
     model = model_of(model)
-    root, notes = _drawn_graph(model, graph, values, other, progress)
+    root, notes = _drawn_graph(model, graph, values, other, data, progress)
     from onnx_workbench.viewer.canvas.paint.web_page import web_page
 
     title = _title(model, other)
@@ -116,6 +125,7 @@ def _drawn_graph(
     name: str,
     values: StrPath | Mapping[str, RuntimeValue] | None,
     other: Model | Document | None,
+    data: DataSource | None,
     progress: Progress,
 ) -> tuple[Graph, PageNotes]:
     """The graph to draw, and what a run or another model adds to it. Sets Qt up to work without a display."""
@@ -138,7 +148,28 @@ def _drawn_graph(
     if other is not None:
         union, notes = union_notes(model_of(other), model, notes, progress)
         root = union.graph
+    if data is not None:
+        notes.data = matched_data(root.model or model, data, progress)
     return root, notes
+
+
+def matched_data(model: Model, data: DataSource, progress: Progress = SILENT) -> Matched:
+    """Numbers or texts of the nodes of a model, from names or files; ModelError if no name is one of the model's."""
+    from onnx_workbench.exec.inspect.node_data import NodeData, difference, matched, node_data, read_node_data
+
+    def read(source: StrPath | Mapping[str, float | str]) -> NodeData:
+        return node_data(source) if isinstance(source, Mapping) else read_node_data(Path(os.fspath(source)))
+
+    if isinstance(data, (str, os.PathLike, Mapping)):
+        return matched(model, read(data), _name_of_data(data), progress)
+    if len(data) != 2:
+        raise ModelError(f"{len(data)} node data were given", "Expected one, or two whose numbers are subtracted.")
+    old, new = data
+    return matched(model, difference(read(new), read(old)), _name_of_data(new), progress)
+
+
+def _name_of_data(source: StrPath | Mapping[str, float | str]) -> str:
+    return "The given mapping" if isinstance(source, Mapping) else Path(os.fspath(source)).name
 
 
 def _title(model: Model, older: Model | Document | None = None) -> str:

@@ -7,11 +7,13 @@ index, so that each is written once.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from onnx_workbench.exec.inspect.node_data import Matched
 from onnx_workbench.exec.inspect.thumbnails import Thumbnail
 from onnx_workbench.exec.values.statistics import Statistics, statistics
 from onnx_workbench.model.analysis.name_scopes import Scope
@@ -48,7 +50,7 @@ class PageNotes:
 
     `note_of` returns the note beside an edge, `summaries` has statistics of values of a run. `kinds` has the kind of
     difference of nodes ("added", "removed", "changed", "moved", "renamed"), `differences` its description, and `edges`
-    the edges that only one side has, by value and consumer.
+    the edges that only one side has, by value and consumer. `data` has numbers or texts of nodes, which colour them.
     """
 
     note_of: NoteOf = no_note
@@ -56,6 +58,7 @@ class PageNotes:
     kinds: Mapping[Node, str] = field(default_factory=dict)
     differences: Mapping[object, Sequence[str]] = field(default_factory=dict)
     edges: Mapping[tuple[Value, object], str] = field(default_factory=dict)
+    data: Matched | None = None
 
     def edge_kind(self, value: Value, consumer: object) -> str:
         """Return "added" or "removed" for an edge that only one side has, else empty."""
@@ -112,6 +115,7 @@ class Facts:
             ]
         attributes = [_attribute(one) for one in islice(node.attributes.values(), _MOST_LISTED)]
         facts |= _present(attributes=attributes, doc=_document(node.doc_string), metadata=_metadata(node.metadata))
+        facts |= _present(data=self._data([node]))
         facts |= _present(kind=self._notes.kinds.get(node, ""), differences=self._differences(node))
         return number
 
@@ -148,6 +152,7 @@ class Facts:
             path = display(" › ".join(scope.path), _TEXT)
             self.groups.append(
                 {"name": display(scope.name, _NAME), "path": path, "count": scope.count, "ops": operators}
+                | _present(data=self._data(list(scope.all_nodes())))
             )
         return known
 
@@ -165,6 +170,8 @@ class Facts:
         facts: list[Fact] = [["Nodes", number_text(len(graph.nodes))]]
         if model is not None:
             facts += _model_facts(model)
+        if self._notes.data is not None:
+            facts += _data_facts(self._notes.data)
         return {
             "facts": facts,
             "in": [self.value(value) for value in graph.required_inputs[:_MOST_LISTED]],
@@ -189,6 +196,20 @@ class Facts:
                 return self._notes.edge_kind(box.subject, None)
             case _:
                 return ""
+
+    def _data(self, nodes: Sequence[Node]) -> list[Fact]:
+        """Return the number or text of nodes: of several the sum, or how many have which text."""
+        found = self._notes.data
+        values = [] if found is None else [found.values[node] for node in nodes if node in found.values]
+        if found is None or not values:
+            return []
+        texts = Counter(value for value in values if isinstance(value, str))
+        if texts:
+            listed = ", ".join(text if len(nodes) == 1 else f"{text}: {n}" for text, n in texts.most_common(_FEW))
+            return [[display(found.title, _NAME), display(listed, _NAME)]]
+        total = math.fsum(value for value in values if not isinstance(value, str))
+        title = found.title if len(nodes) == 1 else f"{found.title}, sum of {len(values):,}"
+        return [[display(title, _NAME), number_text(total)]]
 
     def _differences(self, item: object) -> list[str]:
         return [display(line, 400, elide="end") for line in self._notes.differences.get(item, ())[:_MOST_LISTED]]
@@ -255,6 +276,20 @@ def _attribute(attribute: Attribute) -> Fact:
 def _metadata(metadata: Mapping[str, str]) -> list[Fact]:
     listed = islice(metadata.items(), _MOST_METADATA)
     return [[display(key, _NAME), display(text, _TEXT, elide="end")] for key, text in listed]
+
+
+def _data_facts(found: Matched) -> list[Fact]:
+    """Return the range or the texts of node data, and how many names matched."""
+    return [[display(found.title, _NAME), scale_text(found)], ["Data", display(found.summary(), _TEXT, elide="end")]]
+
+
+def scale_text(found: Matched) -> str:
+    """Return the range of numbers, or the different texts."""
+    texts = list(dict.fromkeys(value for value in found.values.values() if isinstance(value, str)))
+    if texts:
+        return display(", ".join(texts[:_FEW]) + (", …" if len(texts) > _FEW else ""), _NAME)
+    numbers = [value for value in found.values.values() if not isinstance(value, str)]
+    return f"{number_text(min(numbers))} to {number_text(max(numbers))}"
 
 
 def _document(text: str) -> str:

@@ -41,6 +41,7 @@ from onnx_workbench.viewer.canvas.paint.web_facts import Facts, PageNotes
 from onnx_workbench.viewer.canvas.paint.web_words import WORDS
 from onnx_workbench.viewer.canvas.scene.box_factory import BoxFactory
 from onnx_workbench.viewer.canvas.scene.builder import DrawingBuilder, Ids, initial_expansion
+from onnx_workbench.viewer.canvas.scene.coloring import Coloring, by_data
 from onnx_workbench.viewer.canvas.scene.drawing import Box, Drawing, DrawingOptions
 from onnx_workbench.viewer.canvas.scene.edge_labels import EdgeLabels
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
@@ -300,10 +301,13 @@ def _scene(
     labels = EdgeLabels(scene, fonts, facts.type_of, notes.note_of)
     depths = scene.depths.tolist()
     rects = scene.rects.round().astype(int).tolist()
+    data = notes.data
+    colors = None if data is None else by_data(scene, load_theme("light"), data.values, data.title)
     return {
         "bounds": [round(left), round(top), round(right), round(bottom)],
         "boxes": [
-            _box(number, index, rects[number], depths[number], found, facts) for number in range(len(scene.boxes))
+            _box(number, index, rects[number], depths[number], found, facts, colors)
+            for number in range(len(scene.boxes))
         ],
         "edges": _edges(scene, facts, notes),
         "labels": [
@@ -313,7 +317,9 @@ def _scene(
     }
 
 
-def _box(number: int, index: int, rect: Sequence[int], depth: int, found: _Scenes, facts: Facts) -> list[Any]:
+def _box(
+    number: int, index: int, rect: Sequence[int], depth: int, found: _Scenes, facts: Facts, colors: Coloring | None
+) -> list[Any]:
     """Return a box of the scene with this index as plain data."""
     scene = found.scenes[index]
     box = scene.boxes[number]
@@ -329,8 +335,16 @@ def _box(number: int, index: int, rect: Sequence[int], depth: int, found: _Scene
     return [
         int(box.kind), subject, place, *rect, depth, names.index(box.category) if box.category in names else -1,
         target, int(scene.drawing.box_ids[number]), facts.kind_of(box), box.title, box.note, round(box.names_width),
-        [[row.name, row.text] for row in box.rows],
+        [[row.name, row.text] for row in box.rows], *_colors(colors, number),
     ]  # fmt: skip
+
+
+def _colors(colors: Coloring | None, number: int) -> list[str]:
+    """Return the colours of a box's header and of its text by the data of its nodes; nothing without such data."""
+    if colors is None or not colors.indices[number]:
+        return []
+    index = int(colors.indices[number])
+    return [colors.palette[index].name(), colors.text[index].name()]
 
 
 def _subject(box: Box, facts: Facts) -> tuple[Literal["n", "v", "s", "g"], int]:

@@ -18,6 +18,7 @@ WORDS = {
     "(unnamed value)": "(unnamed value)",
     "left out": "left out",
     "In": "In",
+    "Data": "Data",
     "Attributes": "Attributes",
     "Inputs": "Inputs",
     "Outputs": "Outputs",

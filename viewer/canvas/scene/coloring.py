@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtGui import QColor
 
+from onnx_workbench.exec.inspect.node_data import NodeValues
 from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.ir.graph import Node
-from onnx_workbench.model.text.formatting import digits_apart, number_text
+from onnx_workbench.model.text.formatting import digits_apart, display, number_text
 from onnx_workbench.viewer.canvas.scene.drawing import Kind
 from onnx_workbench.viewer.canvas.scene.scene import Scene
 from onnx_workbench.viewer.style.theme import Theme
@@ -21,6 +22,7 @@ from onnx_workbench.viewer.style.theme import Theme
 #: Anchors of a perceptually uniform map from dark violet over green to yellow (the viridis family).
 _HEAT_ANCHORS = ("#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725")
 _HEAT_STEPS = 64
+_ENTRY = 40  # characters of a text in a legend
 _FAR = 50  # with a number beyond this many times the median, the scale is logarithmic
 #: Colours for devices and pipeline stages, distinguishable by colour-blind people and dark enough for white text.
 _DEVICES = ("#00629b", "#a34a00", "#00735a", "#8a4a76", "#63661a", "#4d5763", "#7d5c00", "#3a6f8f")
@@ -85,6 +87,14 @@ def by_heat(scene: Scene, theme: Theme, numbers: Mapping[Node, float], title: st
     else:
         legend = Legend(title, entries=(("no finite number", theme.endpoint),))
     return Coloring(steps, palette, (theme.text, *(_readable_on(color) for color in palette[1:])), legend)
+
+
+def by_data(scene: Scene, theme: Theme, data: NodeValues, title: str) -> Coloring:
+    """Colour nodes by numbers, as `by_heat`, or by texts, as `by_key`."""
+    texts = {node: value for node, value in data.items() if isinstance(value, str)}
+    if texts:
+        return by_key(scene, theme, {n: display(text, _ENTRY) for n, text in texts.items()}, title)
+    return by_heat(scene, theme, {n: value for n, value in data.items() if not isinstance(value, str)}, title)
 
 
 def by_key(
