@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import multiprocessing
+import shutil
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -17,6 +18,10 @@ from onnx_workbench.exec.worker.parent_watch import end_with_parent
 from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
 from onnx_workbench.model.budget import OVERHEAD, RUNTIME_SECONDS, limit_memory, value_limit
 from onnx_workbench.model.errors import ModelError, errors_to
+from onnx_workbench.model.io.writer.save import save
+from onnx_workbench.model.ir.graph import Model
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.sandbox import make_own_folder
 
 #: Types that numpy has, by ONNX Runtime's names.
 _OF_NUMPY = {"float", "double", "float16", "complex64", "complex128", "bool", "string"} | {
@@ -62,6 +67,19 @@ def run_onnxruntime(
         process.join(5.0)
         ours.close()
         exchange.remove()
+
+
+def run_model(
+    model: Model, feeds: Mapping[str, RuntimeValue], seconds: float | None = None, progress: Progress = SILENT
+) -> dict[str, RuntimeValue]:
+    """Compute the values of a model as `run_onnxruntime`. It is written to a folder that is removed again."""
+    folder = make_own_folder()
+    try:
+        path = folder / "model.onnx"
+        save(model, path, progress=progress)
+        return run_onnxruntime(path, feeds, RUNTIME_SECONDS if seconds is None else seconds)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _serve(connection: Connection, folder: str, path: str, feeds: dict[str, Any], memory: int) -> None:

@@ -22,6 +22,7 @@ COMMANDS = {
     "rewrite": "replace what a model computes by rules",
     "convert": "change the format, opset, precision or dimensions of a model",
     "extract": "extract the part of a model between values",
+    "reduce": "find the smallest part of a model that still fails",
     "split": "split a model in two at values",
     "merge": "merge another model into a model",
     "edit": "apply a recorded edit script",

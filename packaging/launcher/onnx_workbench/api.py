@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copyreg
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from onnx_workbench.exec.inspect.equivalence import Equivalence
     from onnx_workbench.exec.results.run_result import RunResult
     from onnx_workbench.exec.results.slot_map import ValueKey
+    from onnx_workbench.exec.transform.reduce import Reduction
     from onnx_workbench.exec.values.arrays import RuntimeValue
     from onnx_workbench.model.analysis.statistics import ModelStatistics
     from onnx_workbench.model.checks.problem import Problem
@@ -506,6 +507,50 @@ def extract(
     return part
 
 
+def reduce(
+    model: Model | Document,
+    until: str | Callable[[Model, Mapping[str, RuntimeValue]], bool],
+    *,
+    inputs: Mapping[str, RuntimeValue] | None = None,
+    seed: int = 0,
+    time_limit: float | None = None,
+    progress: Progress = SILENT,
+) -> Reduction:
+    """Find the smallest part of a model that still fails, to debug or report it.
+
+    `until` is the failure: "nonfinite", where NaN or infinities begin; "fails", a node fails in the program's executor;
+    "differs-from-ort", a value differs from ONNX Runtime's; a command with ``{}`` in place of the model's file, which
+    fails with another exit status than 0 (without a shell; the inputs are in inputs.npz beside the file); or a function
+    of a model and its inputs. Inputs that `inputs` lacks are random, with `seed`. Each trial ends after `time_limit`
+    seconds. The model is not changed; weights stay as they are.
+
+    Returns the part, which no node can be removed from, and its inputs: the values of the whole model's run.
+    ModelError: the model does not fail, or not each time, or the command cannot be run.
+
+    >>> import onnx_workbench as ow
+    >>> import numpy as np
+    >>> model = ow.load(sample)
+    >>> image = np.zeros((1, 1, 28, 28), np.uint8)
+    >>> has_softmax = lambda part, _: any(node.op_type == "Softmax" for node in part.graph.nodes)
+    >>> reduced = ow.reduce(model, has_softmax, inputs={"image": image})
+    >>> len(reduced.model.graph.nodes)
+    1
+    """
+    from onnx_workbench.exec.inputs.sources import make_feeds
+    from onnx_workbench.exec.transform.reduce import failing, reduce_model
+
+    whole = model_of(model)
+    feeds = make_feeds(whole.graph, given=inputs, seed=seed, progress=progress)
+    if isinstance(until, str):
+        return reduce_model(
+            whole, feeds, failing(until, seed=seed, time_limit=time_limit), seed=seed, progress=progress
+        )
+    return reduce_model(
+        whole, feeds, lambda part, given, _: "the test is true" if until(part, given) else "", seed=seed,
+        progress=progress,
+    )  # fmt: skip
+
+
 def split(
     model: Model | Document, at: Sequence[str], *, graph: str = "", checks: int = 1, progress: Progress = SILENT
 ) -> tuple[Model, Model]:
@@ -702,6 +747,7 @@ def compare(
     from onnx_workbench.exec.inputs.sources import make_feeds
     from onnx_workbench.exec.inspect import run_comparison as comparison
     from onnx_workbench.exec.inspect.local_loss import local_losses
+    from onnx_workbench.exec.inspect.reference import run_model
     from onnx_workbench.exec.results.run_file import load_run
     from onnx_workbench.exec.session import Session
     from onnx_workbench.model.analysis.quantized_values import is_quantized
@@ -741,7 +787,7 @@ def compare(
         ]
         missing += [f"{name} is an output of the reference alone" for name in alone]
     elif reference == "ort":
-        arrays = _run_onnxruntime(first, feeds, time_limit, progress)
+        arrays = run_model(first, feeds, time_limit, progress)
         rows = comparison.compare(result, comparison.values_at(ours, {(name,): a for name, a in arrays.items()}))
     elif is_run:
         others = {at: value for at, value in known.items() if at[0] not in feeds}
@@ -752,25 +798,6 @@ def compare(
     return NumericComparison(
         tuple(comparison.with_tolerance(rows, rtol, atol)), tuple(missing), comparison.operators_of(result), losses
     )
-
-
-def _run_onnxruntime(
-    model: Model, feeds: Mapping[str, RuntimeValue], time_limit: float | None, progress: Progress
-) -> dict[str, RuntimeValue]:
-    """Values of a model by name, from ONNX Runtime. The model is written to a folder that is removed again."""
-    import shutil
-
-    from onnx_workbench.exec.inspect.reference import run_onnxruntime
-    from onnx_workbench.model.budget import RUNTIME_SECONDS
-    from onnx_workbench.model.sandbox import make_own_folder
-
-    folder = make_own_folder()
-    try:
-        path = folder / "model.onnx"
-        save(model, path, progress=progress)
-        return run_onnxruntime(path, feeds, RUNTIME_SECONDS if time_limit is None else time_limit)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _missing_outputs(result: RunResult) -> list[str]:

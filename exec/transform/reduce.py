@@ -1,0 +1,238 @@
+"""Reduce a model that fails to the smallest part that still fails.
+
+The part is fed with the values that its inputs have in the run of the whole model. Its end is found by bisection over
+the order of the nodes, then its beginning; then nodes are removed by delta debugging until none can be.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from onnx_workbench.exec.inspect import run_comparison
+from onnx_workbench.exec.inspect.nonfinite import non_finite_values
+from onnx_workbench.exec.inspect.overview import actual_type
+from onnx_workbench.exec.inspect.reference import available, run_model
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.exec.session import Session
+from onnx_workbench.exec.values.arrays import RuntimeValue
+from onnx_workbench.exec.values.npz_files import write_npz
+from onnx_workbench.model.edits.declare_types import is_shapeless
+from onnx_workbench.model.edits.extract import cut_out, cut_selection
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.writer.save import save
+from onnx_workbench.model.ir.graph import Model, Node, Value
+from onnx_workbench.model.ir.types import ElementType, TensorType, Type
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.sandbox import make_own_folder
+from onnx_workbench.model.text.formatting import display, plural
+
+Feeds = Mapping[str, RuntimeValue]
+#: Runs a model with inputs and describes how it fails; empty if it does not.
+Failing = Callable[[Model, Feeds, Progress], str]
+
+KINDS = ("nonfinite", "differs-from-ort", "fails")
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """The smallest part that fails, its inputs by name, how it fails, its nodes and those before, and the trials."""
+
+    model: Model
+    inputs: Feeds
+    failure: str
+    nodes: int
+    before: int
+    trials: int
+
+
+def failing(until: str, *, seed: int = 0, time_limit: float | None = None) -> Failing:
+    """Return the test of a kind in KINDS, or of a command with ``{}`` in place of the model's file.
+
+    A command is run without a shell; its inputs are in inputs.npz beside the file. An exit status other than 0 is a
+    failure. ModelError names what exists.
+    """
+    match until:
+        case "nonfinite":
+            return partial(_begins_non_finite, seed=seed, time_limit=time_limit)
+        case "fails":
+            return partial(_fails, seed=seed, time_limit=time_limit)
+        case "differs-from-ort":
+            if not available():
+                raise ModelError("ONNX Runtime is not installed", "pip install onnxruntime")
+            return partial(_differs, seed=seed, time_limit=time_limit)
+    if "{}" not in until:
+        detail = f"Expected one of {', '.join(KINDS)}, or a command with {{}} in place of the model's file."
+        raise ModelError(f"{until!r} is no failure", detail)
+    try:
+        words = shlex.split(until)
+    except ValueError as error:
+        raise ModelError(f"{until!r} is no command", str(error)) from None
+    return partial(_command_fails, words, time_limit=time_limit)
+
+
+def reduce_model(
+    model: Model, feeds: Feeds, fails: Failing, *, seed: int = 0, progress: Progress = SILENT
+) -> Reduction:
+    """Return the smallest part of the main graph that still fails; no node of it can be removed alone.
+
+    ModelError if the model does not fail, fails only sometimes, or if its nodes alone do not fail. Cost: one run whose
+    values are all kept, and about 2·log2 N + n² trials of ever smaller parts for n nodes that remain of N.
+    """
+    seen = fails(model, feeds, progress)
+    if not seen:
+        raise ModelError("The model does not fail", "It was run with the inputs, and nothing of the kind was seen.")
+    if not fails(model, feeds, progress):
+        raise ModelError("The failure is not reproducible", f"The first run: {seen}. The second run did not fail.")
+    search = _Search(model, feeds, fails, seed, progress)
+    nodes = list(model.graph.nodes)
+    if not search.fails(nodes):
+        raise ModelError("The failure cannot be reduced", f"{seen}. The nodes, cut out of the model, do not fail.")
+    end = _bisect(len(nodes), lambda count: search.fails(nodes[:count]))
+    nodes = nodes[:end]
+    start = end - _bisect(end, lambda count: search.fails(nodes[end - count :]))
+    search.minimize(nodes[start:])
+    part, inputs, failure, count = search.best
+    return Reduction(part, inputs, failure, count, len(model.graph.nodes), search.trials)
+
+
+def _bisect(most: int, fails: Callable[[int], bool]) -> int:
+    """Return a count from 1 to `most` that fails, whose predecessors looked at did not; `most` is known to fail."""
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        if fails(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+class _Search:
+    """Trials of parts of a model; `best` is the last one that failed."""
+
+    def __init__(self, model: Model, feeds: Feeds, fails: Failing, seed: int, progress: Progress) -> None:
+        self._model, self._feeds, self._fails, self._progress = model, feeds, fails, progress
+        self._values = Session(model).run(feeds, seed=seed, progress=progress)
+        self._known: dict[frozenset[Node], bool] = {}
+        self.best: tuple[Model, Feeds, str, int] = (model, feeds, "", len(model.graph.nodes))
+        self.trials = 0
+
+    def fails(self, nodes: Sequence[Node]) -> bool:
+        """Return whether the part of these nodes fails; parts that cannot be made or fed do not."""
+        key = frozenset(nodes)
+        if key not in self._known:
+            self._known[key] = bool(nodes) and self._try(nodes)
+        return self._known[key]
+
+    def minimize(self, nodes: Sequence[Node]) -> None:
+        """Remove nodes in halves, quarters, … and at last one by one, until none can be removed."""
+        rest, pieces = list(nodes), 2
+        while len(rest) > 1:
+            size = -(-len(rest) // pieces)
+            without = (rest[:at] + rest[at + size :] for at in reversed(range(0, len(rest), size)))
+            smaller = next((part for part in without if self.fails(part)), None)
+            if smaller is not None:
+                rest, pieces = smaller, max(pieces - 1, 2)
+            elif size == 1:
+                return
+            else:
+                pieces = min(2 * pieces, len(rest))
+
+    def _try(self, nodes: Sequence[Node]) -> bool:
+        self.trials += 1
+        self._progress.report(self.trials, 0, f"Trying {plural(len(nodes), 'node')}")
+        try:
+            cut = cut_selection(nodes)
+            feeds = {value.name: self._value(value) for value in cut.inputs}
+            part = cut_out(self._model, cut, self._type_of, self._progress)
+            seen = self._fails(part, feeds, self._progress)
+        except (ModelError, LookupError):
+            return False
+        if seen:
+            self.best = part, feeds, seen, len(part.graph.nodes)
+        return bool(seen)
+
+    def _value(self, value: Value) -> RuntimeValue:
+        if value.name in self._feeds and value.is_input:
+            return self._feeds[value.name]
+        found = self._values.value(value, progress=self._progress)
+        if found is MISSING:
+            raise LookupError(value.name)
+        return found
+
+    def _type_of(self, value: Value) -> Type | None:
+        """Return the declared type, or that of the value in the run."""
+        if value.type is not None and not is_shapeless(value.type):
+            return value.type
+        found = self._values.find(value)
+        actual = None if found is MISSING else actual_type(found, value.type or TensorType(ElementType.UNDEFINED))
+        return actual or value.type
+
+
+def _run(model: Model, feeds: Feeds, progress: Progress, seed: int, time_limit: float | None) -> RunResult:
+    result = Session(model).run(feeds, seed=seed, time_limit=time_limit, progress=progress)
+    progress.check()
+    return result
+
+
+def _begins_non_finite(
+    model: Model, feeds: Feeds, progress: Progress, *, seed: int = 0, time_limit: float | None = None
+) -> str:
+    """Say where NaN or infinities begin, in a node whose inputs are finite."""
+    result = _run(model, feeds, progress, seed, time_limit)
+    found = non_finite_values(result, 1, "origins").found
+    if not found:
+        return ""
+    name = display(str(result.layout.name(found[0].key[1])), 60)
+    return f"{'NaN' if np.isnan(found[0].value) else 'an infinity'} begins in {name}"
+
+
+def _fails(model: Model, feeds: Feeds, progress: Progress, *, seed: int = 0, time_limit: float | None = None) -> str:
+    """Say which node fails in the program's own executor."""
+    failures = _run(model, feeds, progress, seed, time_limit).failures
+    return str(failures[0]) if failures else ""
+
+
+def _differs(model: Model, feeds: Feeds, progress: Progress, *, seed: int = 0, time_limit: float | None = None) -> str:
+    """Say which value differs from ONNX Runtime's beyond the tolerance of its precision."""
+    result = _run(model, feeds, progress, seed, time_limit)
+    values = run_model(model, feeds, time_limit, progress)
+    pairs = run_comparison.values_at(
+        run_comparison.ModelRun(model, result), {(name,): array for name, array in values.items()}
+    )
+    rows = run_comparison.with_tolerance(run_comparison.compare(result, pairs), None, None)
+    different = next((row for row in rows if not row.is_close), None)
+    if different is None:
+        return ""
+    what = different.difference.problem or f"by up to {different.difference.max_abs:.3g}"
+    return f"{display(different.name, 60)} differs from ONNX Runtime: {what}"
+
+
+def _command_fails(
+    words: Sequence[str], model: Model, feeds: Feeds, progress: Progress, *, time_limit: float | None = None
+) -> str:
+    """Write the model and its inputs, run a command and return its exit status if it is not 0."""
+    folder = make_own_folder()
+    try:
+        path = folder / "model.onnx"
+        save(model, path, progress=progress)
+        write_npz(folder / "inputs.npz", feeds.items(), progress)
+        command = [word.replace("{}", str(path)) for word in words]
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=time_limit, check=False)
+        except subprocess.TimeoutExpired:
+            raise ModelError("The command took too long", f"{words[0]}: more than {time_limit:g} seconds") from None
+        except (OSError, ValueError) as error:
+            raise ModelError("The command cannot be run", f"{words[0]}: {error}") from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return f"{Path(words[0]).name} ended with {done.returncode}" if done.returncode else ""
