@@ -14,11 +14,15 @@ import onnx.parser
 import pytest
 from hypothesis import settings
 
+from onnx_workbench.model.inference.infer import infer
+from onnx_workbench.model.ir.types import TensorType
 from tests.fuzz.cases import Case, one_helper_process
-from tests.fuzz.generator import NEWEST, OLDEST, random_model
+from tests.fuzz.generator import FLOAT, MICROSOFT, NEWEST, OLDEST, U8, Builder, finished, random_model
+from tests.fuzz.operators.registry import all_operators, apply
 from tests.fuzz.oracles import ORACLES, shows, verdict
 from tests.fuzz.shrinker import as_text, kind_of, shrink
 from tests.fuzz.sweeps import sweep
+from tests.fuzz.transformations import type_differs
 
 #: Fixed where the examples of hypothesis are.
 SEED = 1 if settings.default.derandomize else random.SystemRandom().randrange(1 << 32)
@@ -80,6 +84,30 @@ def test_models_are_valid_in_each_operator_set(opset: int) -> None:
         model = random_model(f"{SEED}:{seed}", opset=opset)
         assert model.opset_import[0].version == opset
         onnx.checker.check_model(model)
+
+
+def test_shapes_of_microsoft_operators_are_inferred() -> None:
+    """A part that is cut off behind one needs the rank of its output; what depends on data has no more than that."""
+    chosen = [o for o in all_operators() if o.domain == MICROSOFT]
+    for number in range(8 * len(chosen)):
+        builder = Builder(random.Random(f"{SEED}:{number}"), 21)
+        builder.input(FLOAT, (2, 3, 4))
+        builder.input(U8, (3, 4))
+        if not apply(builder, chosen[number % len(chosen)]):
+            continue
+        proto = finished(builder)
+        for value in proto.graph.output:
+            value.type.tensor_type.ClearField("shape")
+        case = Case(proto, number)
+        model = case.load()
+        types = infer(model)
+        for node in model.graph.nodes:
+            if node.domain == MICROSOFT and node.op_type not in ("QLinearConcat", "Unique"):
+                found = types.type_of(node.outputs[0])
+                assert isinstance(found, TensorType), node.op_type
+                assert found.shape is not None, node.op_type
+                for _, result in case.results:
+                    assert not type_differs(found, result.values[node.outputs[0].name], {}), as_text(proto)
 
 
 def test_a_seed_always_gives_the_same_model() -> None:

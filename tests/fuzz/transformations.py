@@ -53,7 +53,7 @@ def infers(case: Case) -> str:
         for value, array in values:
             kind = inferred.type_of(value)
             is_tensor = isinstance(array, np.ndarray) and isinstance(kind, TensorType)
-            if is_tensor and (reported := _type_differs(kind, array, named)):
+            if is_tensor and (reported := type_differs(kind, array, named)):
                 return f"{value.name} of {_maker(value)}: {reported}"
     ow.infer(model)
     return after_differs(case, model)
@@ -63,7 +63,7 @@ def _maker(value: Value) -> str:
     return "an input" if value.producer is None else value.producer.op_type
 
 
-def _type_differs(kind: TensorType, array: np.ndarray, named: dict[str, int]) -> str:
+def type_differs(kind: TensorType, array: np.ndarray, named: dict[str, int]) -> str:
     if kind.element_type and kind.element_type.numpy_dtype != array.dtype:
         return f"inferred {kind}, but it is {array.dtype}"
     if kind.shape is None:

@@ -20,7 +20,7 @@ from onnx_workbench.model.inference.operators.node_call import (
 )
 from onnx_workbench.model.inference.operators.products import OTHERS, gemm_dims, loss, matmul, recurrent
 from onnx_workbench.model.inference.operators.reshaping import RESHAPING
-from onnx_workbench.model.inference.operators.spatial import convolution, last_channels_convolution
+from onnx_workbench.model.inference.operators.spatial import SPATIAL, convolution, last_channels_convolution
 from onnx_workbench.model.ir.types import ElementType
 
 E = ElementType
@@ -126,6 +126,31 @@ def _gather_block_quantized(call: NodeCall) -> Sequence[Found]:
     return (Sized(kind, replaced(dims, axis, *indices)),)
 
 
+def _like_first(rule: Rule) -> Rule:
+    """The shape that a rule finds, of the first input's type, with channels in their usual place."""
+
+    def typed(call: NodeCall) -> Sequence[Found]:
+        dims = call.dims(0)
+        if call.integer("channels_last"):
+            return (Sized(call.kind(0), None if dims is None else (None,) * len(dims)),)
+        found = next(iter(rule(call)), None)
+        return (Sized(call.kind(0), found if isinstance(found, tuple) else None),)
+
+    return typed
+
+
+def _crop_and_resize(call: NodeCall) -> Sequence[Found]:
+    return (Sized(call.kind(0), (at(call.dims(1), 0), at(call.dims(0), 1), None, None)),)
+
+
+def _qlinear_where(call: NodeCall) -> Sequence[Found]:
+    return (Sized(call.kind(1), broadcast(call.dims(0), call.dims(1), call.dims(4))),)
+
+
+def _hash(call: NodeCall) -> Sequence[Found]:
+    return (Sized(E.UINT32 if call.integer("positive", 1) else E.INT32, call.dims(0)),)
+
+
 #: Attributes of UnfoldTensor, with their defaults.
 _UNFOLDING = (("dim", -1), ("size", None), ("step", 1))
 
@@ -158,6 +183,13 @@ MICROSOFT: dict[str, Rule] = {
     "NhwcFusedConv": last_channels_convolution,
     "FusedConv": convolution(),
     "GatherBlockQuantized": _gather_block_quantized,
+    "GridSample": _like_first(SPATIAL["GridSample"]),
+    **{f"QLinear{name}": _like_first(SPATIAL[name]) for name in ("AveragePool", "GlobalAveragePool")},
+    "CropAndResize": _crop_and_resize,
+    "CDist": lambda call: (Sized(call.kind(0), (at(call.dims(0), 0), at(call.dims(1), 0))),),
+    "MurmurHash3": _hash,
+    "Range": lambda call: (Sized(call.kind(0), (None,)),),
+    "QLinearWhere": _qlinear_where,
     "QLinearAdd": _qlinear_binary,
     "QLinearMul": _qlinear_binary,
     "EmbedLayerNormalization": _embed_layer_normalization,
