@@ -138,6 +138,7 @@ def test_a_file_goes_to_standard_output_where_it_is_named_so(
         ("convert m.onnx --json", "cannot be used with --json"),
         ("convert m.onnx --external one-file", "cannot be used with --external"),
         ("split m.onnx --at y", "split writes two files"),
+        ("reduce m.onnx --until fails", "reduce writes two files"),
     ],
 )
 def test_what_cannot_go_to_standard_output_is_refused(
