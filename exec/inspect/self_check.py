@@ -69,7 +69,7 @@ def check_transformed(
     if found.agrees is False:
         return found
     progress.report(0, 0, "Loading the result")
-    loaded = _load_both(before, after, progress)
+    loaded = load_both(before, after, progress)
     if loaded.refused:
         return replace(found, agrees=False, reason=loaded.refused, fails=True)
     return replace(found, remarks=(*found.remarks, *loaded.remarks))
@@ -179,23 +179,23 @@ def _is_same_size(before: Dimension, after: Dimension, *, is_input: bool) -> boo
 
 
 @dataclass(frozen=True, slots=True)
-class _Loaded:
+class Loaded:
     """Why the new file is refused although the original's is not, or empty; and remarks."""
 
     refused: str = ""
     remarks: tuple[str, ...] = ()
 
 
-def _load_both(before: Model, after: Model, progress: Progress) -> _Loaded:
+def load_both(before: Model, after: Model, progress: Progress) -> Loaded:
     """Load the file of the new model, and if it is refused, that of the original."""
     if weights(after) > _LARGEST:
-        return _Loaded(
+        return Loaded(
             remarks=(f"not loaded by {ONNX_RUNTIME} and {ONNX_CHECKER}, as weights are over {_LARGEST >> 20} MB",)
         )
     try:
         found = _load_model(after, progress)
     except ModelError as error:
-        return _Loaded(remarks=(f"not loaded by {ONNX_RUNTIME} and {ONNX_CHECKER}: {error.title}",))
+        return Loaded(remarks=(f"not loaded by {ONNX_RUNTIME} and {ONNX_CHECKER}: {error.title}",))
     remarks, accepted = [], [engine for engine, message in found.items() if message == ""]
     refusing = {engine: message for engine, message in found.items() if message}
     if accepted:
@@ -213,8 +213,8 @@ def _load_both(before: Model, after: Model, progress: Progress) -> _Loaded:
             elif engine == ONNX_RUNTIME and any(text.lower() in message.lower() for text in _LACKING):
                 remarks.append(f"the {ONNX_RUNTIME} that is installed cannot run the result ({message})")
             else:
-                return _Loaded(f"{engine} does not accept the result ({message})")
-    return _Loaded(remarks=tuple(remarks))
+                return Loaded(f"{engine} does not accept the result ({message})")
+    return Loaded(remarks=tuple(remarks))
 
 
 def _load_model(model: Model, progress: Progress) -> dict[str, str]:

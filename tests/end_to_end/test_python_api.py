@@ -24,8 +24,8 @@ REPOSITORY = Path(__file__).parents[2]
 SAMPLE = REPOSITORY / "resources" / "sample" / "digits.onnx"
 
 FUNCTIONS = [
-    "check", "compare", "convert", "diff", "extract", "find", "infer", "load", "merge", "render", "rewrite", "save",
-    "show", "simplify", "split", "statistics",
+    "check", "compare", "convert", "diff", "extract", "find", "infer", "load", "merge", "quantize", "reduce", "render",
+    "rewrite", "save", "show", "simplify", "split", "statistics",
 ]  # fmt: skip
 
 

@@ -21,6 +21,7 @@ COMMANDS = {
     "simplify": "fold, fuse and remove what a model does not need",
     "rewrite": "replace what a model computes by rules",
     "convert": "change the format, opset, precision or dimensions of a model",
+    "quantize": "quantize a model to integers, with the loss of each layer",
     "extract": "extract the part of a model between values",
     "reduce": "find the smallest part of a model that still fails",
     "split": "split a model in two at values",

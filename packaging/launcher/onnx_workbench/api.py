@@ -19,10 +19,12 @@ from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
 
 if TYPE_CHECKING:
+    from onnx_workbench.exec.inputs.images import ImageOptions
     from onnx_workbench.exec.inspect.compare import ComparedValue, ValueDifference
     from onnx_workbench.exec.inspect.equivalence import Equivalence
     from onnx_workbench.exec.results.run_result import RunResult
     from onnx_workbench.exec.results.slot_map import ValueKey
+    from onnx_workbench.exec.transform.quantization.quantize import QuantizationReport
     from onnx_workbench.exec.transform.reduce import Reduction
     from onnx_workbench.exec.values.arrays import RuntimeValue
     from onnx_workbench.model.analysis.statistics import ModelStatistics
@@ -453,6 +455,69 @@ def convert(
             edit.repeat(trial.steps)
     is_comparable = trial.before is not None
     return Converted(tuple(trial.reports), agreement, is_applied, bool(trial.steps), is_comparable, trial.nodes)
+
+
+def quantize(
+    model: Model | Document,
+    *,
+    method: Literal["static", "dynamic", "weights"] = "static",
+    type: str | None = None,
+    inputs: StrPath | Sequence[Mapping[str, RuntimeValue]] | None = None,
+    calibration: Literal["minmax", "percentile", "mse"] = "minmax",
+    percentile: float = 99.99,
+    per_channel: bool = True,
+    symmetric: bool | None = None,
+    block_size: int = 32,
+    keep: Sequence[str] = (),
+    preset: Literal["any", "onnxruntime", "tensorrt", "qnn"] = "any",
+    reach: float | None = None,
+    image: ImageOptions | None = None,
+    progress: Progress = SILENT,
+) -> QuantizationReport:
+    """Quantize a model to integers or float8, and measure the loss of its outputs and of every layer.
+
+    - `method`: "static" inserts QuantizeLinear and DequantizeLinear with ranges that calibration finds; "dynamic" finds
+      ranges when the model runs; "weights" quantizes weights alone.
+    - `type`: of activations for static (int8, uint8, int16, uint16, float8e4m3), else of weights (int8, int4, int2, the
+      latter two in blocks of `block_size`, for matrices). None is what the `preset`, a target, prefers.
+    - `inputs`: a file or folder of inputs (.npz, .json, pictures with the options `image`, test_data_set folders), or
+      arrays by name for each run. Static needs them; for others the loss is measured on random inputs without them.
+      One of four is kept aside to measure the loss.
+    - `calibration`: how a range is chosen from the values that occur; `percentile` of them for that.
+    - `keep`: operators or patterns of node names that stay in float; `reach`: keep as few more as it takes for all
+      outputs to have this signal-to-noise ratio in decibels.
+
+    The model stays as it was where `refused` of the result says why it cannot be used. Layers of the result that are
+    `kept` say why. Uses ONNX Runtime where it is installed, in a process of its own. Cost: several runs of the model,
+    and with `reach` one for each layer. ModelError: inputs are missing, empty, constant, not finite or do not fit; an
+    option does not exist; nothing can be quantized.
+
+    >>> import onnx_workbench as ow
+    >>> report = ow.quantize(ow.load(sample), method="weights")
+    >>> report.after < report.before / 2, report.snr > 30
+    (True, True)
+    """
+    from onnx_workbench.exec.transform.quantization.calibration import samples_of, split
+    from onnx_workbench.exec.transform.quantization.plan import QuantizeOptions
+    from onnx_workbench.exec.transform.quantization.quantize import Quantization
+    from onnx_workbench.model.history.working_copy import WorkingCopy
+
+    document = as_document(model)
+    options = QuantizeOptions(
+        method=method, type=type, calibration=calibration, percentile=percentile, per_channel=per_channel,
+        symmetric=symmetric, block_size=block_size, keep=texts("keep", keep), preset=preset,
+    )  # fmt: skip
+    if inputs is None and method == "static":
+        raise ModelError("Inputs are missing", "Ranges of static quantization come from runs on typical inputs.")
+    source = Path(os.fspath(inputs)) if isinstance(inputs, (str, os.PathLike)) else inputs
+    work = Quantization(
+        WorkingCopy(document.model, progress), options, split(samples_of(source, document.model.graph, image))
+    )
+    report = work.run(reach=reach, progress=progress)
+    if not report.refused:
+        with document.edit("Quantize") as edit:
+            edit.repeat(work.copy.steps())
+    return report
 
 
 def extract(

@@ -1,0 +1,218 @@
+"""Ranges of values for quantization: streaming histograms, ways to choose a range, and quantized numbers of weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.types import ElementType
+
+Array = NDArray[Any]
+
+_BINS = 4096
+_LARGEST_FLOAT8 = 448.0  # of float8e4m3fn
+_SHRINKS = tuple(np.linspace(1.0, 0.2, 81))  # parts of the whole range that mse tries
+_WEIGHT_SHRINKS = (1.0, 0.96, 0.92, 0.88, 0.84, 0.8)
+_LEAST_SCALE = float(np.finfo(np.float32).tiny)
+
+#: Element types of quantized numbers by the names that options have.
+TYPES: Final = {
+    "int8": ElementType.INT8,
+    "uint8": ElementType.UINT8,
+    "int16": ElementType.INT16,
+    "uint16": ElementType.UINT16,
+    "float8e4m3": ElementType.FLOAT8E4M3FN,
+    "int4": ElementType.INT4,
+    "int2": ElementType.INT2,
+}
+
+
+class Histogram:
+    """Distribution of the values of a tensor over many runs, in bins of equal width around zero.
+
+    Its memory does not grow: where values leave the range, it doubles, and pairs of bins become one.
+    """
+
+    def __init__(self) -> None:
+        self.low, self.high, self.reach = math.inf, -math.inf, 0.0
+        self.counts: NDArray[np.int64] = np.zeros(_BINS, np.int64)
+
+    def add(self, array: Array) -> None:
+        """Count the elements of an array, which must be finite."""
+        if not array.size:
+            return
+        self.low, self.high = min(self.low, float(array.min())), max(self.high, float(array.max()))
+        peak = max(abs(self.low), abs(self.high))
+        if not self.reach:
+            self.reach = peak
+        while self.reach and peak > self.reach:
+            merged = self.counts.reshape(-1, 2).sum(axis=1)
+            self.counts = np.concatenate([np.zeros(_BINS // 4, np.int64), merged, np.zeros(_BINS // 4, np.int64)])
+            self.reach *= 2
+        reach = self.reach or 1.0
+        self.counts += np.histogram(array, _BINS, (-reach, reach))[0]
+
+    @property
+    def centers(self) -> Array:
+        """The middle of each bin."""
+        reach = self.reach or 1.0
+        return (np.arange(_BINS) + 0.5) * (2 * reach / _BINS) - reach
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How a tensor is quantized: value = (number − zero) × scale."""
+
+    scale: float
+    zero: int
+    kind: ElementType
+
+
+def limits(kind: ElementType, *, symmetric: bool = False) -> tuple[int, int]:
+    """Return the least and largest number of an integer type; symmetric around zero or its middle if asked for."""
+    bits = kind.bits
+    low = -(1 << bits - 1) if kind.text.startswith("int") else 0
+    return low + symmetric, low + (1 << bits) - 1
+
+
+def scale_of(low: float, high: float, kind: ElementType, *, symmetric: bool) -> Scale:
+    """Return the scale of a range, which is widened to contain zero."""
+    low, high = min(low, 0.0), max(high, 0.0)
+    peak = max(-low, high)
+    if kind is ElementType.FLOAT8E4M3FN:
+        return Scale(max(peak / _LARGEST_FLOAT8, _LEAST_SCALE) if peak else 1.0, 0, kind)
+    least, most = limits(kind, symmetric=symmetric)
+    if not peak:
+        return Scale(1.0, (least + most + 1) // 2 if symmetric else 0, kind)
+    if symmetric:
+        return Scale(max(2 * peak / (most - least), _LEAST_SCALE), (least + most) // 2, kind)
+    scale = max((high - low) / (most - least), _LEAST_SCALE)
+    return Scale(scale, int(np.clip(round(least - low / scale), least, most)), kind)
+
+
+def _simulated(points: Array, scale: Scale) -> Array:
+    """Quantize and dequantize."""
+    if scale.kind is ElementType.FLOAT8E4M3FN:
+        clipped = np.clip(points / scale.scale, -_LARGEST_FLOAT8, _LARGEST_FLOAT8)
+        rounded: Array = clipped.astype(scale.kind.numpy_dtype).astype(np.float64)
+        return rounded * scale.scale
+    least, most = limits(scale.kind)
+    numbers: Array = np.clip(np.rint(points / scale.scale) + scale.zero, least, most)
+    return (numbers - scale.zero) * scale.scale
+
+
+# -- ways to choose a range: from a histogram, the candidates being narrower and narrower
+
+
+def _minmax(histogram: Histogram, _kind: ElementType, _symmetric: bool, _percentile: float) -> tuple[float, float]:
+    return histogram.low, histogram.high
+
+
+def _percentile(histogram: Histogram, _kind: ElementType, _symmetric: bool, percentile: float) -> tuple[float, float]:
+    """Leave out equal parts of the elements at both ends."""
+    part = np.cumsum(histogram.counts) / max(1, histogram.counts.sum())
+    outside = (1 - percentile / 100) / 2
+    half = histogram.reach / _BINS
+    low = histogram.centers[min(int(np.searchsorted(part, outside, side="right")), _BINS - 1)] - half
+    high = histogram.centers[min(int(np.searchsorted(part, 1 - outside)), _BINS - 1)] + half
+    return max(histogram.low, float(low)), min(histogram.high, float(high))
+
+
+def _candidates(histogram: Histogram) -> Iterator[tuple[float, float]]:
+    for part in _SHRINKS:
+        yield histogram.low * part, histogram.high * part
+
+
+def _mse(histogram: Histogram, kind: ElementType, symmetric: bool, _percentile: float) -> tuple[float, float]:
+    """Return the range with the least square error."""
+    used = histogram.counts > 0
+    points, weights = histogram.centers[used], histogram.counts[used]
+
+    def error(ends: tuple[float, float]) -> float:
+        return float((weights * (points - _simulated(points, scale_of(*ends, kind, symmetric=symmetric))) ** 2).sum())
+
+    return min(_candidates(histogram), key=error)
+
+
+#: Ways to choose a range, by the names that options have.
+CALIBRATIONS: Final[dict[str, Callable[[Histogram, ElementType, bool, float], tuple[float, float]]]] = {
+    "minmax": _minmax,
+    "percentile": _percentile,
+    "mse": _mse,
+}
+
+_FINE = 8  # bits up to which narrower ranges are tried: a bin of the histogram is finer than a step of the numbers
+
+
+def chosen_range(
+    histogram: Histogram, way: str, kind: ElementType, *, symmetric: bool, percentile: float = 99.99
+) -> tuple[float, float]:
+    """Return the range for a distribution. mse takes the whole range for types of more than 8 bits."""
+    if not histogram.counts.any():
+        return 0.0, 0.0
+    way = "minmax" if way == "mse" and kind.bits > _FINE else way
+    return CALIBRATIONS[way](histogram, kind, symmetric, percentile)
+
+
+# -- weights
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizedWeight:
+    """Numbers of a weight around zero, and float32 scales: one, one per channel, or one per block of an axis."""
+
+    numbers: Array
+    scales: NDArray[np.float32]
+
+
+def quantize_weight(array: Array, kind: ElementType, *, axis: int | None = None, block: int = 0) -> QuantizedWeight:
+    """Quantize symmetrically, with the scales of least square error: per tensor, per index of `axis`, or per `block`
+    elements along `axis`. ModelError if an element is not finite.
+    """
+    if not np.isfinite(array).all():
+        raise ModelError("Weights cannot be quantized", "they contain infinities or NaN")
+    array = array.astype(np.float32, copy=False)
+    if axis is None:
+        numbers, scales = _rows(array.reshape(1, -1), kind)
+        return QuantizedWeight(numbers.reshape(array.shape), scales.reshape(()))
+    if not block:
+        moved = np.moveaxis(array, axis, 0)
+        numbers, scales = _rows(moved.reshape(len(moved), -1), kind)
+        return QuantizedWeight(np.ascontiguousarray(np.moveaxis(numbers.reshape(moved.shape), 0, axis)), scales)
+    moved = np.moveaxis(array, axis, -1)
+    size = moved.shape[-1]
+    count = -(-size // block)
+    padded = np.zeros((*moved.shape[:-1], count * block), np.float32)
+    padded[..., :size] = moved
+    numbers, scales = _rows(padded.reshape(-1, block), kind)
+    whole = numbers.reshape(padded.shape)[..., :size]
+    per_block = scales.reshape(*moved.shape[:-1], count)
+    return QuantizedWeight(
+        np.ascontiguousarray(np.moveaxis(whole, -1, axis)), np.ascontiguousarray(np.moveaxis(per_block, -1, axis))
+    )
+
+
+def _rows(rows: Array, kind: ElementType) -> tuple[Array, NDArray[np.float32]]:
+    """Quantize each row with a scale of its own."""
+    peak = np.abs(rows).max(axis=1, initial=0)
+    if kind is ElementType.FLOAT8E4M3FN:
+        scales = np.where(peak > 0, np.maximum(peak / _LARGEST_FLOAT8, _LEAST_SCALE), 1).astype(np.float32)
+        return (rows / scales[:, None]).astype(kind.numpy_dtype), scales
+    least, most = limits(kind, symmetric=kind.bits >= _FINE)
+    ends = [peak / most]
+    if least < -most:  # the larger end of a row at the least number, which has no counterpart
+        extreme = np.take_along_axis(rows, np.abs(rows).argmax(axis=1)[:, None], 1)[:, 0]
+        ends.append(extreme / least)
+    best, error = np.ones(len(rows), np.float32), np.full(len(rows), np.inf)
+    for scale in (end * shrink for end in ends for shrink in _WEIGHT_SHRINKS):
+        tried = np.where(np.abs(scale) > _LEAST_SCALE, scale, 1).astype(np.float32)
+        numbers = np.clip(np.rint(rows / tried[:, None]), least, most)
+        found = ((numbers * tried[:, None] - rows) ** 2).sum(axis=1)
+        best, error = np.where(found < error, tried, best), np.minimum(error, found)
+    return np.clip(np.rint(rows / best[:, None]), least, most).astype(kind.numpy_dtype), best

@@ -1,0 +1,267 @@
+"""Quantization: the loss, what is kept in float, ranges, bad data, and the same from ONNX Runtime's quantizer."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx.parser
+import pytest
+
+import onnx_workbench as ow
+from onnx_workbench.exec.transform.quantization.ranges import Histogram, chosen_range, quantize_weight, scale_of
+from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.viewer.cli.main import main
+
+NETWORK = """
+<ir_version: 8, opset_import: ["" : 13]>
+network (float[1, 4, 12, 12] x) => (float[1, 10] y) {
+    a = Conv <pads = [1, 1, 1, 1]> (x, w1, b1)
+    b = Relu (a)
+    c = Conv <pads = [1, 1, 1, 1]> (b, w2)
+    d = Add (b, c)
+    e = GlobalAveragePool (d)
+    f = Flatten (e)
+    y = Gemm <transB = 1> (f, w3, b3)
+}
+"""
+WORDS = """
+<ir_version: 8, opset_import: ["" : 13]>
+words (int64[N] places) => (float[N, 48] y) {
+    a = Gather (table, places)
+    b = MatMul (a, matrix)
+    y = Tanh (b)
+}
+"""
+
+
+def model_of(text: str, seed: int = 0, **shapes: tuple[int, ...]) -> ow.Model:
+    proto = onnx.parser.parse_model(text)
+    generator = np.random.default_rng(seed)
+    for name, shape in shapes.items():
+        array = generator.normal(0, 0.2, shape).astype(np.float32)
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    return ow.load(proto.SerializeToString())
+
+
+def network(seed: int = 0) -> ow.Model:
+    return model_of(NETWORK, seed, w1=(16, 4, 3, 3), b1=(16,), w2=(16, 16, 3, 3), w3=(10, 16), b3=(10,))
+
+
+def words() -> ow.Model:
+    return model_of(WORDS, table=(100, 40), matrix=(40, 48))
+
+
+def images(count: int = 8) -> list[dict[str, np.ndarray]]:
+    generator = np.random.default_rng(7)
+    return [{"x": generator.normal(0, 1, (1, 4, 12, 12)).astype(np.float32)} for _ in range(count)]
+
+
+def operators(model: ow.Model) -> list[str]:
+    return [node.op_type for node in model.graph.nodes]
+
+
+@pytest.mark.parametrize(
+    ("options", "least"),
+    [
+        ({"method": "weights"}, 35),
+        ({"method": "weights", "type": "int4"}, 15),
+        ({"method": "dynamic"}, 30),
+        ({}, 30),
+        ({"type": "uint8", "calibration": "mse"}, 20),
+        ({"type": "int8", "calibration": "percentile"}, 25),
+        ({"type": "uint8", "calibration": "mse", "per_channel": False}, 25),
+        ({"type": "int16"}, 35),
+        ({"type": "float8e4m3"}, 20),
+        ({"preset": "onnxruntime"}, 30),
+        ({"preset": "tensorrt"}, 30),
+        ({"preset": "qnn"}, 25),
+    ],
+)
+def test_a_network_keeps_its_outputs(options, least):
+    model = network()
+    report = ow.quantize(model, inputs=images(), **options)
+    assert not report.refused
+    assert report.snr > least
+    assert report.after < report.before / 2
+    assert (report.samples, report.checked) == (0 if "method" in options else 6, 2)
+    assert {layer.operator for layer in report.quantized} >= {"Conv"}
+    assert not [problem for problem in ow.check(model) if problem.severity == "error"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"method": "weights"}, {"method": "dynamic"}, {"preset": "onnxruntime", "method": "weights", "type": "int4"}],
+)
+def test_embeddings_are_gathered_as_integers(options):
+    model = words()
+    report = ow.quantize(model, **options)
+    assert not report.refused
+    assert report.snr > 18
+    table = next(node for node in model.graph.nodes if node.op_type == "Gather").inputs[0]
+    assert table.initializer.element_type is ElementType.INT8
+    assert ("MatMulNBits" in operators(model)) == (options.get("type") == "int4")
+
+
+def test_two_bits_in_blocks_of_matmulnbits():
+    model = words()
+    report = ow.quantize(model, method="weights", type="int2", preset="onnxruntime")
+    assert not report.refused
+    assert report.snr > 4
+
+
+def test_one_undo_takes_quantization_back():
+    document = ow.Document(network())
+    before = operators(document.model)
+    ow.quantize(document, inputs=images())
+    assert "QuantizeLinear" in operators(document.model)
+    document.undo()
+    assert operators(document.model) == before
+    assert document.undo_title is None
+
+
+def test_layers_that_are_kept_say_why():
+    report = ow.quantize(network(), inputs=images(), keep=["Gemm"])
+    assert {(layer.operator, layer.kept) for layer in report.layers if layer.kept} == {("Gemm", "you keep it")}
+    with pytest.raises(ow.ModelError, match="no node 'Gem'"):
+        ow.quantize(network(), inputs=images(), keep=["Gem"])
+
+
+def test_the_fewest_layers_are_kept_to_reach_a_ratio():
+    whole = ow.quantize(network(), inputs=images())
+    report = ow.quantize(network(), inputs=images(), reach=whole.snr + 3)
+    assert report.snr >= whole.snr + 3
+    kept = [layer for layer in report.layers if layer.kept]
+    assert kept
+    assert report.quantized
+    assert max(layer.alone for layer in kept) <= min(layer.alone for layer in report.quantized)
+    with pytest.raises(ow.ModelError, match="500 dB cannot be reached"):
+        ow.quantize(network(), inputs=images(), reach=500)
+
+
+def test_layers_in_bodies_and_recurrent_ones_are_named():
+    text = """
+<ir_version: 8, opset_import: ["" : 13]>
+g (bool c, float[2, 40] x) => (float[2, 48] y) {
+    y = If (c) <then_branch = t () => (float[2, 48] p) { p = MatMul (x, m) },
+                else_branch = e () => (float[2, 48] q) { r = MatMul (x, m) q = Neg (r) }>
+}
+"""
+    model = model_of(text, m=(40, 48))
+    feeds = [{"c": np.array(n % 2 == 0), "x": np.full((2, 40), n + 1, np.float32)} for n in range(4)]
+    with pytest.raises(ow.ModelError, match="Nothing can be quantized") as error:
+        ow.quantize(model, inputs=feeds)
+    assert "it is in a body of" in error.value.detail
+    report = ow.quantize(model, method="weights", inputs=feeds)
+    assert not report.refused
+    assert (len(report.quantized), report.snr > 30) == (2, True)
+
+
+BAD = {
+    "no value": [{"z": np.zeros(3, np.float32)}],
+    "infinities or NaN": [{"x": np.full((1, 4, 12, 12), np.nan, np.float32)}],
+    "constant": [{"x": np.full((1, 4, 12, 12), 2, np.float32)}] * 3,
+    "no inputs": [],
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_data_that_do_not_fit_are_refused(text):
+    model = network()
+    before = operators(model)
+    with pytest.raises(ow.ModelError) as error:
+        ow.quantize(model, inputs=BAD[text])
+    assert text in f"{error.value.title} {error.value.detail}"
+    assert operators(model) == before
+
+
+def test_options_that_do_not_exist_are_refused():
+    for options, text in (
+        ({"preset": "tpu"}, "no preset 'tpu'"), ({"type": "int4"}, "no type for static"),
+        ({"calibration": "max"}, "no calibration"), ({"percentile": 3}, "no percentile"),
+        ({"preset": "qnn", "type": "int8"}, "preset qnn"),
+    ):  # fmt: skip
+        with pytest.raises(ow.ModelError, match=text):
+            ow.quantize(network(), inputs=images(), **options)
+    with pytest.raises(ow.ModelError, match="Inputs are missing"):
+        ow.quantize(network())
+
+
+def test_the_command_writes_the_model_and_a_report(tmp_path: Path, capsys):
+    ow.save(network(), tmp_path / "model.onnx")
+    data = tmp_path / "data"
+    data.mkdir()
+    for number, feeds in enumerate(images()):
+        np.savez(data / f"{number}.npz", **feeds)
+    out, report = tmp_path / "out.onnx", tmp_path / "report.json"
+    command = ["quantize", str(tmp_path / "model.onnx"), "-o", str(out), "--inputs", str(data), "--report", str(report)]
+    assert main([*command, "--calibration", "mse", "--no-per-channel", "--keep", "Gemm"]) == 0
+    assert "kept in float: Gemm: you keep it" in capsys.readouterr().out
+    facts = json.loads(report.read_text())
+    assert facts["outputs"]["y"] > 15
+    assert "QuantizeLinear" in operators(ow.load(out))
+    np.savez(data / "9.npz", x=np.full((1, 4, 12, 12), np.inf, np.float32))
+    out.unlink()
+    assert main(command) == 2
+    assert not out.exists()
+
+
+def test_histograms_keep_their_size_and_counts_as_ranges_grow():
+    histogram, arrays = Histogram(), [np.random.default_rng(1).normal(0, 10.0**n, 1000) for n in range(-3, 4)]
+    for array in arrays:
+        histogram.add(array)
+    whole = np.concatenate(arrays)
+    assert histogram.counts.sum() == whole.size
+    assert (histogram.low, histogram.high) == (whole.min(), whole.max())
+    low, high = chosen_range(histogram, "percentile", ElementType.INT8, symmetric=False, percentile=90)
+    bin_width = 2 * histogram.reach / len(histogram.counts)
+    assert np.allclose((low, high), np.percentile(whole, (5, 95)), atol=4 * bin_width)
+
+
+def test_outliers_are_clipped_for_the_least_square_error():
+    histogram = Histogram()
+    histogram.add(np.concatenate([np.random.default_rng(2).normal(0, 1, 200_000), [40.0]]))
+    low, high = chosen_range(histogram, "mse", ElementType.INT8, symmetric=True)
+    assert high < 30
+    assert scale_of(low, high, ElementType.INT8, symmetric=True).zero == 0
+
+
+@pytest.mark.parametrize("kind", [ElementType.INT8, ElementType.INT4, ElementType.INT2])
+@pytest.mark.parametrize(("axis", "block"), [(None, 0), (1, 0), (0, 32)])
+def test_weights_are_within_half_a_step(kind, axis, block):
+    array = np.random.default_rng(3).uniform(-1, 1, (70, 9)).astype(np.float32)
+    found = quantize_weight(array, kind, axis=axis, block=block)
+    scales = np.repeat(found.scales, block, axis=0)[:70] if block else found.scales
+    error = np.abs(found.numbers.astype(np.float32) * scales - array)
+    assert np.median(error / np.abs(np.broadcast_to(scales, array.shape))) <= 0.5
+    assert found.numbers.shape == array.shape
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("calibration", ["minmax", "percentile"])
+def test_the_loss_is_not_above_that_of_onnx_runtimes_quantizer(tmp_path: Path, seed, calibration):
+    quantization = pytest.importorskip("onnxruntime.quantization")
+    samples, path = images(12), tmp_path / "model.onnx"
+    ow.save(network(seed), path)
+
+    class Reader(quantization.CalibrationDataReader):
+        def __init__(self):
+            self.left = iter([s for n, s in enumerate(samples, 1) if n % 4])
+
+        def get_next(self):
+            return next(self.left, None)
+
+    way = {"minmax": "MinMax", "percentile": "Percentile"}[calibration]
+    quantization.quantize_static(
+        path, tmp_path / "theirs.onnx", Reader(), quant_format=quantization.QuantFormat.QDQ, per_channel=True,
+        calibrate_method=getattr(quantization.CalibrationMethod, way), activation_type=quantization.QuantType.QUInt8,
+        weight_type=quantization.QuantType.QInt8,
+    )  # fmt: skip
+    model = network(seed)
+    report = ow.quantize(model, inputs=samples, preset="onnxruntime", calibration=calibration, percentile=99.999)
+    theirs, exact = ow.Session(ow.load(tmp_path / "theirs.onnx")), ow.Session(network(seed))
+    pairs = [(exact.run(s).values["y"], theirs.run(s).values["y"]) for s in samples[3::4]]
+    noise = sum(float(((a - b) ** 2).sum()) for a, b in pairs)
+    signal = sum(float((a**2).sum()) for a, _ in pairs)
+    assert report.snr >= 10 * np.log10(signal / noise) - 0.5
+    ow.save(model, tmp_path / "ours.onnx")
+    assert (tmp_path / "ours.onnx").stat().st_size <= (tmp_path / "theirs.onnx").stat().st_size

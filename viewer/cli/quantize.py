@@ -1,0 +1,140 @@
+"""Quantize a model to integers or float8: weights alone, or activations too, with ranges from typical inputs.
+
+The loss is printed for the outputs and for each layer, as signal-to-noise ratios in decibels on inputs that are kept
+aside from calibration: 20 dB are an error of a tenth, 40 dB of a hundredth. Layers that stay in float are listed with
+the reason. When the result does not run or load, nothing is written and the exit status is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onnx_workbench import api
+from onnx_workbench.exec.transform.quantization.plan import METHODS, PRESETS
+from onnx_workbench.exec.transform.quantization.ranges import CALIBRATIONS
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.text.formatting import bytes_text, display
+from onnx_workbench.viewer.cli.arguments import add_picture_arguments, natural, picture_options
+from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
+from onnx_workbench.viewer.cli.terminal import (
+    EXIT_FOUND,
+    EXIT_OK,
+    print_json,
+    print_message,
+    print_table,
+    progress,
+    read_model,
+    shorten,
+)
+
+if TYPE_CHECKING:
+    from onnx_workbench.exec.transform.quantization.quantize import QuantizationReport
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The model, how to quantize, inputs, and the file to write."""
+    types = dict.fromkeys(name for names in METHODS.values() for name in names)
+    presets = "\n".join(f"  {name}: {preset.doc}" for name, preset in PRESETS.items())
+    parser.epilog = f"presets:\n{presets}"
+    parser.add_argument("model", metavar="IN", help="file to read; - reads standard input")
+    parser.add_argument(
+        "--method", choices=tuple(METHODS), default="static",
+        help="static: activations too, ranges from --inputs; dynamic: ranges found at run time; weights: these alone",
+    )  # fmt: skip
+    parser.add_argument(
+        "--type", choices=tuple(types),
+        help="type of activations for static, of weights for others; int4 and int2 in blocks, for matrices",
+    )  # fmt: skip
+    parser.add_argument("--preset", choices=tuple(PRESETS), default="any", help="what the target takes (any)")
+    parser.add_argument(
+        "--inputs", metavar="PATH",
+        help=".npz or .json file, or a folder of such, of pictures or of test_data_set folders; every fourth is kept "
+        "aside for the loss",
+    )  # fmt: skip
+    parser.add_argument(
+        "--calibration", choices=tuple(CALIBRATIONS), default="minmax", help="how ranges are chosen (minmax)"
+    )
+    parser.add_argument("--percentile", type=float, default=99.99, metavar="P", help="with that calibration (99.99)")
+    parser.add_argument(
+        "--per-channel", action=argparse.BooleanOptionalAction, default=True, help="a scale per output channel (yes)"
+    )
+    parser.add_argument(
+        "--symmetric", action=argparse.BooleanOptionalAction, help="zero points in the middle (as the preset)"
+    )
+    parser.add_argument("--block-size", type=natural, default=32, metavar="N", help="of int4 and int2 weights (32)")
+    parser.add_argument(
+        "--keep", action="append", default=[], metavar="NODE", help="operator or pattern of node names to keep in float"
+    )
+    parser.add_argument(
+        "--reach", type=float, metavar="DB", help="keep the fewest layers in float with which outputs reach this ratio"
+    )
+    parser.add_argument("--report", type=Path, metavar="FILE", help="also write the result as JSON")
+    add_picture_arguments(parser)
+    add_output_arguments(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Quantize, measure and write."""
+    model = read_model(options)
+    with progress("Quantizing") as running:
+        report = api.quantize(
+            model, method=options.method, type=options.type, inputs=options.inputs, calibration=options.calibration,
+            percentile=options.percentile, per_channel=options.per_channel, symmetric=options.symmetric,
+            block_size=options.block_size, keep=options.keep, preset=options.preset, reach=options.reach,
+            image=picture_options(options), progress=running,
+        )  # fmt: skip
+    if not report.refused:
+        write_model(model, options)
+    facts = _facts(report)
+    if options.report is not None:
+        try:
+            options.report.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise ModelError(f"{options.report.name} cannot be written", error.strerror or str(error)) from error
+    if options.json:
+        print_json(facts)
+    else:
+        _print(report)
+    return EXIT_FOUND if report.refused else EXIT_OK
+
+
+def _facts(report: QuantizationReport) -> dict[str, Any]:
+    """The report for JSON, which has no infinity: null is a ratio without noise."""
+    facts: dict[str, Any] = _finite(asdict(report))
+    return facts
+
+
+def _finite(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {key: _finite(value) for key, value in content.items()}
+    if isinstance(content, (list, tuple)):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
+
+
+def _print(report: QuantizationReport) -> None:
+    rows = [("layer", "operator", "alone", "accumulated")]
+    by_loss = sorted(report.quantized, key=lambda one: math.inf if one.accumulated is None else one.accumulated)
+    rows += [(display(one.name, 60), one.operator, _ratio(one.alone), _ratio(one.accumulated)) for one in by_loss]
+    print_table(rows)
+    for (operator, reason), count in Counter((one.operator, one.kept) for one in report.layers if one.kept).items():
+        print(shorten(f"kept in float: {operator}: {reason}" + (f" ({count} times)" if count > 1 else ""), 300))
+    for count, size, snr in report.curve:
+        print(f"tried: {count} more kept in float: {bytes_text(size)}, {_ratio(snr)}")
+    print(f"\nconstant data: {bytes_text(report.before)} before, {bytes_text(report.after)} after")
+    for name, snr in report.outputs.items():
+        print(f"output {display(name, 60)}: {_ratio(snr)} (on {report.checked} inputs)")
+    for remark in report.remarks:
+        print(shorten(f"  {remark}", 500, elide="end"))
+    if report.refused:
+        print_message("error", f"nothing was written: {report.refused}")
+
+
+def _ratio(snr: float | None) -> str:
+    return "" if snr is None else "equal" if snr == math.inf else f"{snr:.1f} dB"
