@@ -174,10 +174,10 @@ class Document:
     """
 
     def __init__(self, model: Model, path: Path | None = None) -> None:
+        self.model = model
         if document_of(model) is not None:
             raise ModelError("The model has a document already", "Edit it through that document, or load it again.")
         model.editor = ref(self)
-        self.model = model
         self.path = path
         self.revision = 0  # incremented by every change, undo and redo included
         self.root = HistoryEntry(0, "Open" if path else "New", None)

@@ -306,7 +306,7 @@ def _rename(context: MenuContext) -> None:
 
 @action(
     "edit.message",
-    "Edit &Message…",
+    "Edit Messa&ge…",
     Menu.EDIT.section(3),
     when=lambda context: context.workspace is not None and context.workspace.selection.current is not None,
     on=("node", "value", "graph", "function"),

@@ -216,7 +216,7 @@ class RawMessagesPanel(Panel):
     def build_menu(self, index: QModelIndex) -> None:
         """Fill the context menu for a row; without a row, for the model itself."""
         self.menu.clear()
-        self.menu.addAction("Edit &Message…", lambda: self.edit(index))
+        self.menu.addAction("Edit Messa&ge…", lambda: self.edit(index))
         if not index.isValid():
             return
         target = self._target_at(index)

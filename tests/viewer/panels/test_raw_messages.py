@@ -166,7 +166,7 @@ def test_a_double_click_edits_the_message_around_a_field(qtbot, panel):
 def test_the_menu_edits_a_message_and_the_tree_follows(qtbot, panel):
     path = (*W, ("doc_string", 0))
     panel.build_menu(panel.model.index_of(W))
-    choose(panel.menu, "Edit &Message…")
+    choose(panel.menu, "Edit Messa&ge…")
     dialog().text.appendPlainText('doc_string: "weights of the branch"')
     qtbot.mouseClick(dialog().ok, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: cell(panel, path).data() == "weights of the branch")
@@ -177,7 +177,7 @@ def test_the_menu_edits_a_message_and_the_tree_follows(qtbot, panel):
 
 def test_the_menu_without_a_row_edits_the_model(qtbot, panel):
     panel.build_menu(QModelIndex())
-    choose(panel.menu, "Edit &Message…")
+    choose(panel.menu, "Edit Messa&ge…")
     assert "ModelProto" in dialog().subject.text()
     dialog().reject()
 
