@@ -237,7 +237,12 @@ def why_not(
     if options.method == "static":
         return _why_not_static(node, weights)
     if not weights:
-        return "it has no constant weights"
+        made = _input(node, _WEIGHTS[node.op_type][0])
+        maker = None if made is None else made.producer
+        by = (
+            "" if maker is None else f": {maker.op_type} computes {made.name if made else ''}; Simplify folds constants"
+        )
+        return f"it has no constant weights{by}"
     if all(t is not None and t.size < _LEAST_WEIGHT for t in tensors):
         return f"its weights have less than {_LEAST_WEIGHT} elements"
     return _why_not_dynamic(node, tensors[0]) if options.method == "dynamic" else ""

@@ -88,6 +88,26 @@ def test_a_network_keeps_its_outputs(options, least):
     assert not [problem for problem in ow.check(model) if problem.severity == "error"]
 
 
+DENSE = """
+<ir_version: 8, opset_import: ["" : 13]>
+dense (float[1, 40] x) => (float[1, 40] y) { y = Gemm <transB = %d> (x, w%s) }
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("method", ["weights", "dynamic", "static"])
+@pytest.mark.parametrize("transposed", [0, 1])
+@pytest.mark.parametrize("bias", ["", ", b"])
+def test_square_weights_are_multiplied_the_right_way_round(method, transposed, bias):
+    model = model_of(DENSE % (transposed, bias), w=(40, 40), b=(40,))
+    generator = np.random.default_rng(3)
+    inputs = [{"x": generator.normal(0, 1, (1, 40)).astype(np.float32)} for _ in range(8)]
+    report = ow.quantize(model, method=method, inputs=inputs)
+    assert not report.refused
+    assert [layer.operator for layer in report.quantized] == ["Gemm"]
+    assert report.snr > 30
+
+
 @pytest.mark.parametrize(
     "options",
     [{"method": "weights"}, {"method": "dynamic"}, {"preset": "onnxruntime", "method": "weights", "type": "int4"}],
