@@ -12,6 +12,8 @@ from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.edits import nodes, values
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetGraphInputs
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.viewer.canvas.graph_view import GraphView
@@ -534,7 +536,7 @@ def test_very_many_at_once_are_made_anew(blocks):
 
 def test_a_large_graph_fills_when_its_groups_are_known(blocks, qtbot, monkeypatch):
     monkeypatch.setattr(grouping, "AT_ONCE", 3)
-    model = blocks.workspace.model
+    model = load(to_bytes(blocks.workspace.model))
     first = next(iter(model.graph.nodes))
     workspace = Workspace(Document(model), title="the same, just opened")
     panel = OutlinePanel(workspace)
