@@ -6,6 +6,7 @@ the order of the nodes, then its beginning; then nodes are removed by delta debu
 
 from __future__ import annotations
 
+import pickle
 import shlex
 import shutil
 import subprocess
@@ -20,19 +21,23 @@ from onnx_workbench.exec.inspect import run_comparison
 from onnx_workbench.exec.inspect.nonfinite import non_finite_values
 from onnx_workbench.exec.inspect.overview import actual_type
 from onnx_workbench.exec.inspect.reference import available, run_model
+from onnx_workbench.exec.kernels.threads import allowed_cores
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.exec.session import Session
 from onnx_workbench.exec.values.arrays import RuntimeValue
 from onnx_workbench.exec.values.npz_files import write_npz
+from onnx_workbench.model.budget import value_limit
 from onnx_workbench.model.edits.declare_types import is_shapeless
 from onnx_workbench.model.edits.extract import cut_out, cut_selection
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.writer.save import save
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import save, to_bytes
+from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
 from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.ir.types import ElementType, TensorType, Type
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.sandbox import make_own_folder
+from onnx_workbench.model.sandbox import make_own_folder, run_isolated
 from onnx_workbench.model.text.formatting import display, plural
 
 Feeds = Mapping[str, RuntimeValue]
@@ -40,6 +45,7 @@ Feeds = Mapping[str, RuntimeValue]
 Failing = Callable[[Model, Feeds, Progress], str]
 
 KINDS = ("nonfinite", "differs-from-ort", "fails")
+_SECONDS = 24 * 3600  # of all trials in a child process; they are stopped by the user
 
 
 @dataclass(frozen=True)
@@ -102,6 +108,44 @@ def reduce_model(
     search.minimize(nodes[start:])
     part, inputs, failure, count = search.best
     return Reduction(part, inputs, failure, count, len(model.graph.nodes), search.trials)
+
+
+def reduce_isolated(
+    model: Model,
+    feeds: Feeds,
+    until: str,
+    *,
+    seed: int = 0,
+    time_limit: float | None = None,
+    progress: Progress = SILENT,
+) -> Reduction:
+    """Do `reduce_model` in a child process, which the window does not wait for. The model is written to a folder."""
+    folder = make_own_folder()
+    try:
+        path = folder / "model.onnx"
+        save(model, path, progress=progress)
+        progress.report(0, 0, "Reducing")
+        reply = run_isolated(
+            f"{__name__}:reduce_in_child",
+            pickle.dumps((path, dict(feeds), until, seed, time_limit)),
+            what="Reducing the model",
+            memory=value_limit(),
+            seconds=_SECONDS,
+            threads=allowed_cores(),
+            progress=progress,
+        )
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    content, *rest = pickle.loads(reply)  # noqa: S301 - written by the child that we started
+    return Reduction(load(content), *rest)
+
+
+def reduce_in_child(payload: bytes) -> bytes:
+    """The child's side of `reduce_isolated`."""
+    path, feeds, until, seed, time_limit = pickle.loads(payload)  # noqa: S301 - written by the process that started this
+    found = reduce_model(load(path), feeds, failing(until, seed=seed, time_limit=time_limit), seed=seed)
+    content = to_bytes(found.model, Storage(DataLayout.INLINE))
+    return pickle.dumps((content, dict(found.inputs), found.failure, found.nodes, found.before, found.trials))
 
 
 def _bisect(most: int, fails: Callable[[int], bool]) -> int:

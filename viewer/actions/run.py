@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.text.formatting import plural
 from onnx_workbench.viewer.actions.action import (
     Action,
     Menu,
@@ -20,6 +21,10 @@ from onnx_workbench.viewer.actions.targets import has_results
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.core.settings import EDGE_NOTES, NAN_ALONE
 from onnx_workbench.viewer.popups.file_dialogs import ask_file, ask_save
+
+if TYPE_CHECKING:
+    from onnx_workbench.exec.transform.reduce import Reduction
+    from onnx_workbench.viewer.files.document_tab import DocumentTab
 
 
 def _can_stop(context: MenuContext) -> bool:
@@ -400,6 +405,46 @@ def _clear_breakpoints(context: MenuContext) -> None:
 )
 def _first_non_finite(context: MenuContext) -> None:
     context.opened.runs.non_finite_navigator.first(_go_to_bad(context))
+
+
+@action(
+    "run.reduce",
+    "Reduce to t&he Failure…",
+    Menu.RUN.section(6),
+    when=has_results,
+    tip="Find the smallest part of the model that still fails with the inputs of the last run; it opens in a tab.",
+    words="minimize bisect bug report nan error crash debug",
+)
+def _reduce(context: MenuContext) -> None:
+    """Choose the failure; that which the last run shows comes first."""
+    from onnx_workbench.exec.inspect import reference
+    from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
+    from onnx_workbench.viewer.run.reduction import FAILURES, failure_seen, start_reduction
+
+    workspace, files = context.opened, context.files
+
+    def done(found: Reduction) -> None:
+        def show(tab: DocumentTab) -> None:
+            tab.workspace.runs.inputs.set_given(found.inputs, workspace.runs.inputs.seed)
+            count = plural(found.nodes, "node")
+            title = f"{count} of {found.before:,} still fail: {found.failure}"
+            tab.workspace.messages.show("info", title, "The inputs are the values of the whole model's run.")
+
+        files.add_new(found.model, f"{workspace.title.removesuffix('.onnx')}-failing").opened.connect(show)
+
+    def start(until: str, _shift: bool) -> None:
+        start_reduction(workspace, until, done)
+
+    seen = failure_seen(workspace)
+    missing = "" if reference.available() else "ONNX Runtime is not installed (pip install onnxruntime)."
+    ChoicePopup(context.window, "Failure", workspace.messages.report).open(
+        [
+            Choice(title, partial(start, kind), rank=kind != seen, reason=missing if kind == "differs-from-ort" else "")
+            for kind, title in FAILURES.items()
+        ],
+        caption="Reduce to the smallest part with",
+        placeholder="Failure",
+    )
 
 
 @action(

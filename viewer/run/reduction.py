@@ -1,0 +1,46 @@
+"""Reduction of a model that fails to the smallest part that still fails, from the window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from onnx_workbench.exec.transform.reduce import Reduction, reduce_isolated
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.workflows.working_copies import copy_model
+
+if TYPE_CHECKING:
+    from onnx_workbench.viewer.run.workspace import Workspace
+
+#: What can be seen to fail, with its title.
+FAILURES = {
+    "nonfinite": "NaN or infinities of finite inputs",
+    "fails": "A node that fails",
+    "differs-from-ort": "A value that differs from ONNX Runtime",
+}
+
+
+def failure_seen(workspace: Workspace) -> str:
+    """Return the kind of failure in FAILURES that the last run shows."""
+    record = workspace.results.current
+    return "fails" if record is not None and record.result.failures else "nonfinite"
+
+
+def start_reduction(workspace: Workspace, until: str, done: Callable[[Reduction], object]) -> None:
+    """Reduce the model with the inputs of the last run, in a task. ModelError if there was no run of this model."""
+    record = workspace.results.current
+    if record is None or not workspace.results.is_current:
+        raise ModelError("The model was not run", "Run it first: its inputs are those to fail with.")
+    result = record.result
+    names = [value.name for value in workspace.model.graph.required_inputs]
+
+    def work(progress: Progress) -> Reduction:
+        feeds = {name: result.value(name, progress=progress) for name in names}
+        copy, _ = copy_model(workspace, progress)
+        try:
+            return reduce_isolated(copy.document.model, feeds, until, seed=result.seed, progress=progress)
+        finally:
+            copy.close()
+
+    workspace.tasks.start("Reducing to the failure", work, done=done, supersede="reduce")
