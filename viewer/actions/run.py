@@ -439,8 +439,14 @@ def _reduce(context: MenuContext) -> None:
     missing = "" if reference.available() else "ONNX Runtime is not installed (pip install onnxruntime)."
     ChoicePopup(context.window, "Failure", workspace.messages.report).open(
         [
-            Choice(title, partial(start, kind), rank=kind != seen, reason=missing if kind == "differs-from-ort" else "")
-            for kind, title in FAILURES.items()
+            Choice(
+                title,
+                partial(start, kind),
+                detail=detail,
+                rank=kind != seen,
+                reason=missing if kind == "differs-from-ort" else "",
+            )
+            for kind, (title, detail) in FAILURES.items()
         ],
         caption="Reduce to the smallest part with",
         placeholder="Failure",

@@ -13,11 +13,11 @@ from onnx_workbench.viewer.workflows.working_copies import copy_model
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.workspace import Workspace
 
-#: What can be seen to fail, with its title.
+#: What can be seen to fail: its title, and what it means.
 FAILURES = {
-    "nonfinite": "NaN or infinities of finite inputs",
-    "fails": "A node that fails",
-    "differs-from-ort": "A value that differs from ONNX Runtime",
+    "nonfinite": ("NaN or infinities of finite inputs", "where they begin, not what they spread to"),
+    "fails": ("A node that fails", "in the executor of this program"),
+    "differs-from-ort": ("A value that differs from ONNX Runtime", "beyond the tolerance of its precision"),
 }
 
 
