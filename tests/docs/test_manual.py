@@ -158,6 +158,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "changes.jsonl").write_text(edit_script.export(document), encoding="utf-8")
     Image.new("L", (28, 28), 90).save(tmp_path / "digit.png")
     (tmp_path / "rules.txt").write_text(*blocks(DOCS / "how-to" / "rewrite.md", "text"), encoding="utf-8")
+    for number, name in enumerate(("profile", "before", "after")):
+        (tmp_path / f"{name}.json").write_text(f'{{"/stem/Conv": {number}, "/down/Conv": 5}}', encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -384,7 +384,8 @@ def finished(builder: Builder) -> onnx.ModelProto:
     outputs += [v for v in results if v.name in used and rng.random() < 0.06]
     if rng.random() < 0.15:  # what no node of the graph computes may be an output, too
         given = {v.name for v in builder.inputs} | {t.name for t in builder.initializers}
-        outputs += rng.sample([v for v in builder.values if v.name in given], 1) if given else []
+        there = [v for v in builder.values if v.name in given]
+        outputs += rng.sample(there, min(1, len(there)))
     graph = builder.graph(outputs, "fuzz")
     needed = 10 if any(f.overload for f in builder.functions) else 8 if builder.functions else 0
     version = max(ir_version(opset), needed, rng.choice((0, 8, 10)))

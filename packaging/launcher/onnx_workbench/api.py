@@ -483,7 +483,8 @@ def quantize(
     - `inputs`: a file or folder of inputs (.npz, .json, pictures with the options `image`, test_data_set folders), or
       arrays by name for each run. Static needs them; for others the loss is measured on random inputs without them.
       One of four is kept aside to measure the loss.
-    - `calibration`: how a range is chosen from the values that occur; `percentile` of them for that.
+    - `calibration`: how a range is chosen from the values that occur; `percentile` of them for that. `per_channel`: a
+      scale for each output channel of weights; `symmetric`: zero points are 0, None is what the preset prefers.
     - `keep`: operators or patterns of node names that stay in float; `reach`: keep as few more as it takes for all
       outputs to have this signal-to-noise ratio in decibels.
 

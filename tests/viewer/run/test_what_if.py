@@ -1,9 +1,9 @@
-"""What if nodes were in fewer bits, from the menu of the Compare panel: in functions and bodies too."""
+"""What if nodes were in fewer bits, chosen in Compare With…: in functions and bodies too."""
 
 import onnx
 import pytest
 
-from tests.viewer.run.run_actions import opened, run
+from tests.viewer.run.run_actions import compare_with, opened, run
 
 MODEL = """
 <ir_version: 10, opset_import: ["" : 21, "own" : 1]>
@@ -36,13 +36,12 @@ def workspace(window, qtbot, tmp_path):
 
 
 def choose(qtbot, window, workspace, name, precision="float16"):
-    """Select a node, and what the menu offers for it; the panel when it is done."""
+    """Select a node, and compare with it in fewer bits; the panel when it is done."""
     found = next(n for graph in workspace.model.graphs() for n in graph.nodes if n.name == name)
     workspace.selection.set([found])
     panel = window.docks.open("compare")
     panel.rows = []
-    panel.menu.aboutToShow.emit()
-    next(a for a in panel.menu.actions() if a.text() == f"Selected node in {precision}").trigger()
+    assert not compare_with(window, f"Values: Selected node in {precision}")
     qtbot.waitUntil(lambda: not workspace.tasks.running)
     return panel
 

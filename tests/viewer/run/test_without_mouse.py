@@ -232,7 +232,9 @@ def test_the_origin_of_a_nan_is_found_and_followed(window, workspace, keys):
 def test_values_are_compared_watched_and_profiled(window, workspace, keys):
     make_finite(workspace)
     run(keys, workspace)
-    keys.call("Compare With This Run in int8")
+    keys.call("Compare With")
+    keys.type("int8")
+    keys.press("Return")
     panel = window.docks.panel("compare")
     keys.wait(lambda: bool(panel.rows) and not workspace.tasks.running)
     wait_for_readers(keys.qtbot)
