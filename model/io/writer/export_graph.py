@@ -489,7 +489,8 @@ class _Writer:
             _write_plain_value(attribute, out)
         else:
             set_text(out, "ref_attr_name", attribute.reference)
-        if is_part and attribute.value is not None:
+        is_unread = not anew and origin is not None and attribute.value == origin.value == ()  # graphs of a default
+        if is_part and attribute.value is not None and not is_unread:
             self._parts(attribute, out, None if anew or origin is None else origin.proto)
 
     def _parts(self, attribute: Attribute, out: AttributeProto, original: AttributeProto | None) -> None:

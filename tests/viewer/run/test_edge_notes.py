@@ -13,6 +13,7 @@ from onnx_workbench.exec.values.statistics import statistics
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.core.settings import EDGE_NOTES, RUN_IN_PROCESS
 from onnx_workbench.viewer.run.edge_notes import note_text, outline, thumbnails_of
+from tests.viewer.background_work import wait_for_readers
 from tests.viewer.canvas.painting import finish_painting
 from tests.viewer.run.run_actions import edit, idle, make_bad, make_finite, opened, run, value
 
@@ -121,6 +122,7 @@ def test_news_of_a_note_reach_the_edge_though_it_was_asked_for_before_they_are_r
 def test_undo_brings_the_old_notes_back_without_looking_again(qtbot, workspace, monkeypatch):
     run(qtbot, workspace)
     before = shown(qtbot, workspace, "r")
+    wait_for_readers(qtbot)  # every note of the first run is there
     first, asked = workspace.results.current.result, []
 
     def look(result, keys):

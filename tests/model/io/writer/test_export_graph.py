@@ -121,6 +121,7 @@ def test_every_real_model_is_written_as_it_was_read(real_models, monkeypatch):
 
 @pytest.mark.long
 @given(models(), st.booleans())
+@example(b"\xca\x01\x06Z\x04\n\x00Z\x00", False)  # a default of a function that holds a graph
 @example(b"\xa2\x01\x06\n\x04*\x00j\x00", False)  # an initializer and a declaration without a name
 def test_any_message_is_written_as_the_runtime_would(data, looked_at):
     try:
