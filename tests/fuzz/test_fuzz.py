@@ -60,6 +60,7 @@ def test_random_models() -> None:
             pytest.fail(message)
 
 
+@pytest.mark.long
 def test_operator_cases() -> None:
     for finding in sweep(SEED, range(10 * SWEEPS)):
         pytest.fail(str(finding))

@@ -60,6 +60,7 @@ def operators(model: ow.Model) -> list[str]:
     return [node.op_type for node in model.graph.nodes]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "least"),
     [
@@ -108,6 +109,7 @@ def test_square_weights_are_multiplied_the_right_way_round(method, transposed, b
     assert report.snr > 30
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options",
     [{"method": "weights"}, {"method": "dynamic"}, {"preset": "onnxruntime", "method": "weights", "type": "int4"}],
@@ -146,6 +148,7 @@ def test_layers_that_are_kept_say_why():
         ow.quantize(network(), inputs=images(), keep=["Gem"])
 
 
+@pytest.mark.long
 def test_the_fewest_layers_are_kept_to_reach_a_ratio():
     whole = ow.quantize(network(), inputs=images())
     report = ow.quantize(network(), inputs=images(), reach=whole.snr + 3)
@@ -256,6 +259,7 @@ def test_weights_are_within_half_a_step(kind, axis, block):
     assert found.numbers.shape == array.shape
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("calibration", ["minmax", "percentile"])
 def test_the_loss_is_not_above_that_of_onnx_runtimes_quantizer(tmp_path: Path, seed, calibration):

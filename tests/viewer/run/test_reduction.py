@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import onnx.parser
+import pytest
 
 from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
@@ -33,6 +34,7 @@ def opened_with(window, qtbot, tmp_path, text, number):
     return workspace
 
 
+@pytest.mark.long
 def test_the_part_that_makes_nan_opens_with_its_inputs(window, qtbot, tmp_path):
     opened_with(window, qtbot, tmp_path, NAN, 1.0)
     reduce(window, "NaN or infinities of finite inputs")
