@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import ReferenceType, ref
 
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from onnx_workbench.exec.inspect.compare import ComparedValue as Compared
@@ -35,6 +34,7 @@ from onnx_workbench.viewer.tables.number_table import MadeRows, NumberCell, Numb
 from onnx_workbench.viewer.tables.sorting import Key
 from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, labelled
 from onnx_workbench.viewer.widgets.number_edit import NumberEdit
+from onnx_workbench.viewer.widgets.scrolling import scroll_area
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.core.tasks import Task
@@ -65,6 +65,14 @@ _CSV = ("value", "operator", "matched with", "error", "largest difference", "lar
 
 #: Legend title of the overlay.
 _ERROR, _OLD_ERROR = "Max error", "Max error of an earlier run"
+
+
+class _Content(QWidget):
+    """Scrolls only where the table would have less than its minimum height; by default Qt takes the preferred one."""
+
+    def heightForWidth(self, width: int) -> int:
+        layout = self.layout()
+        return -1 if layout is None else layout.totalMinimumHeightForWidth(width)
 
 
 class RunComparisonPanel(Panel):
@@ -132,31 +140,24 @@ class RunComparisonPanel(Panel):
         self._show()
 
     def _lay_out(self) -> None:
-        self.setMinimumWidth(58 * self.fontMetrics().averageCharWidth())  # more lines would leave the table no room
         self.summary.setContentsMargins(8, 0, 8, 4)
-        self.table.setMinimumHeight(2 * self.fontMetrics().height())  # the text has the room first
+        self.table.setMinimumHeight(4 * self.fontMetrics().height())
         row = FlowLayout(6)
         row.setContentsMargins(6, 4, 6, 4)
         tolerances = labelled("relative", self.relative), labelled("absolute", self.absolute)
         buttons = self.keep_button, self.save_button, self.clear_button
         for widget in (self.choose, self.again, self.divergence, *tolerances, self.colour, self.only, *buttons):
             row.addWidget(widget)
-        layout = QVBoxLayout(self)
+        content = _Content()
+        layout = QVBoxLayout(content)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         layout.addLayout(row)
         layout.addWidget(self.summary)
         layout.addWidget(self.table)
-
-    def minimumSizeHint(self) -> QSize:
-        """Include the height of the wrapped controls and the result, so that nothing overlaps in a narrow panel."""
-        least, layout = super().minimumSizeHint(), self.layout()
-        assert layout is not None
-        return least.expandedTo(QSize(0, layout.totalMinimumHeightForWidth(max(self.width(), least.width()))))
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self.updateGeometry()
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.addWidget(scroll_area(content))
 
     # -- choosing --------------------------------------------------------------------------------------------
 

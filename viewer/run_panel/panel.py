@@ -10,10 +10,8 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QDoubleSpinBox,
     QFormLayout,
-    QFrame,
     QHBoxLayout,
     QLabel,
-    QScrollArea,
     QStyle,
     QToolButton,
     QVBoxLayout,
@@ -31,6 +29,7 @@ from onnx_workbench.viewer.run_panel.input_row import InputRow
 from onnx_workbench.viewer.run_panel.outcome import OutcomeSection
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import themes
+from onnx_workbench.viewer.widgets.scrolling import scroll_area
 
 _MEGABYTE = 1_000_000
 _MOST_INPUTS, _MOST_SIZES = 100, 100
@@ -63,10 +62,6 @@ class RunPanel(Panel):
         outer.setContentsMargins(0, 0, 0, 0)
         outer.setSpacing(0)
         outer.addWidget(self._buttons())
-        area = QScrollArea()
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setWidgetResizable(True)
         content = QWidget()
         layout = QVBoxLayout(content)
         layout.setContentsMargins(10, 8, 10, 10)
@@ -83,9 +78,8 @@ class RunPanel(Panel):
         ):  # fmt: skip
             layout.addWidget(section)
         layout.addStretch(1)
-        area.setWidget(content)
         self._content = content
-        outer.addWidget(area, 1)
+        outer.addWidget(scroll_area(content), 1)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

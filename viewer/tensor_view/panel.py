@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QFrame, QScrollArea, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
 
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.viewer.core.event_loop import Debounce
@@ -11,6 +11,7 @@ from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tensor_view.pane import TensorPane
 from onnx_workbench.viewer.tensor_view.readers import TensorSlice
+from onnx_workbench.viewer.widgets.scrolling import scroll_area
 
 _MOST_PINNED = 3
 _IDLE_MS = 30
@@ -26,14 +27,9 @@ class TensorPanel(Panel):
         self.pane = self._add_pane(pinned=False)
         self.pane.pin_wanted.connect(self.pin)
         self.splitter.setChildrenCollapsible(False)
-        area = QScrollArea()
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setWidgetResizable(True)
-        area.setWidget(self.splitter)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(area)
+        layout.addWidget(scroll_area(self.splitter))
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(_IDLE_MS)

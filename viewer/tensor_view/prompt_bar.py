@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QPushBu
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.style.theme import monospace, theme, themes
-from onnx_workbench.viewer.tables.scrolling import scroll_to
+from onnx_workbench.viewer.widgets.scrolling import scroll_to
 
 Answer = Callable[[str, Callable[[ModelError], object]], object]
 

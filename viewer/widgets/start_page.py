@@ -6,13 +6,11 @@ from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import (
-    QFrame,
     QHBoxLayout,
     QLabel,
     QListWidget,
     QListWidgetItem,
     QPushButton,
-    QScrollArea,
     QSizePolicy,
     QVBoxLayout,
     QWidget,
@@ -23,6 +21,7 @@ from onnx_workbench.viewer.core.settings import RECENT_FILES, Settings
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import themes
 from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.widgets.scrolling import scroll_area
 
 _COLUMN_WIDTH = 560
 _ROW_HEIGHT = 28
@@ -50,14 +49,9 @@ class StartPage(QWidget):
         row.addWidget(self._column)
         row.addWidget(self.waiting)
         row.addStretch(1)
-        area = QScrollArea()
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setWidgetResizable(True)
-        area.setWidget(middle)
         outer = QHBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
-        outer.addWidget(area)
+        outer.addWidget(scroll_area(middle))
         # It stays behind the graph later, and must not limit the size of docks.
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
         settings.changed.connect(self._on_setting)

@@ -467,14 +467,17 @@ def test_controls_and_what_came_out_lie_beside_each_other_in_a_small_window(wind
     window.resizeDocks(docks[:1], [600], Qt.Orientation.Horizontal)
     window.resizeDocks(docks[1:], [10], Qt.Orientation.Vertical)
     assert pick(qtbot, panel, "All nodes in bfloat16")
-    lines = [panel.choose, panel.divergence, panel.relative.parentWidget(), panel.colour]
+    controls = [panel.choose, panel.divergence, panel.relative.parentWidget(), panel.colour, panel.clear_button]
 
     def is_legible():
         report = panel.summary.geometry()
-        below = report.top() > max(line.geometry().bottom() for line in lines) and panel.table.y() > report.bottom()
+        bottom = max(control.geometry().bottom() for control in controls)
+        below = report.top() > bottom and panel.table.y() > report.bottom()
         return below and report.height() >= panel.summary.heightForWidth(report.width())
 
     qtbot.waitUntil(is_legible)
+    panel.summary.setText("one of many lines\n" * 20)
+    qtbot.waitUntil(lambda: panel.summary.height() > 20 * panel.fontMetrics().height() and is_legible())
 
 
 @pytest.mark.long
