@@ -21,6 +21,7 @@ from onnx_workbench.exec.values.arrays import RuntimeValue
 from onnx_workbench.model.budget import cache_budget, value_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.any_source import as_model
+from onnx_workbench.model.ir.changes import last_change
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.types import TensorType
 from onnx_workbench.model.progress import SILENT, Progress
@@ -57,7 +58,7 @@ class SessionBase:
         self.model = model if isinstance(model, Model) else as_model(model)
         self._document = None if getattr(model, "model", None) is None else cast("Document", model)
         self.snapshots = SnapshotCache(self.model, graph)
-        self._taken: tuple[int, ModelSnapshot] | None = None  # with the revision of the document
+        self._taken: tuple[int, ModelSnapshot] | None = None  # with `_version` then
         self.memory_limit: int | None = None  # bytes, see the class; None: most of the machine's memory
         self.keep: Wanted = "all"  # default of the argument `values`
         self._preparing = threading.RLock()  # a background thread may call `prepare` before a request
@@ -96,9 +97,14 @@ class SessionBase:
         return Request(snapshot, given, options, conditions)
 
     @property
+    def _version(self) -> int:
+        """A number that differs after each change: of the document, or without one of any model."""
+        return last_change() if self._document is None else self._document.revision
+
+    @property
     def is_prepared(self) -> bool:
-        """Whether the document is unchanged since the last snapshot, so that `request` need not read it."""
-        return self._taken is not None and self._document is not None and self._taken[0] == self._document.revision
+        """Whether the model is unchanged since the last snapshot, so that `request` need not read it."""
+        return self._taken is not None and self._taken[0] == self._version
 
     def prepare(self, progress: Progress = SILENT) -> ModelSnapshot:
         """Take a snapshot of the model for later requests, checking `progress` every few nodes."""
@@ -106,9 +112,9 @@ class SessionBase:
         with self._preparing:
             if self._taken is not None and self.is_prepared:
                 return self._taken[1]
+            version = self._version
             snapshot = self.snapshots.take(state=0 if document is None else document.current.id, progress=progress)
-            if document is not None:
-                self._taken = document.revision, snapshot
+            self._taken = version, snapshot
             return snapshot
 
 

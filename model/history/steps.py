@@ -16,6 +16,7 @@ from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple, TypeVar, get_args
 
 from onnx_workbench.model.ir.attributes import Attribute, is_same
+from onnx_workbench.model.ir.changes import note_change
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Use, Value, Values
 from onnx_workbench.model.ir.name_index import NameIndex
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
@@ -94,6 +95,14 @@ class BaseStep:
     identity: ClassVar[tuple[str, ...]]
     content: ClassVar[str] = ""
 
+    def apply(self) -> Step:
+        """Apply the change; return its inverse."""
+        note_change()
+        return self._apply()
+
+    def _apply(self) -> Step:
+        raise NotImplementedError
+
     @property
     def subject(self) -> tuple[object, ...]:
         """Key of what the step sets: of two consecutive steps with equal subjects, only the later one matters."""
@@ -151,8 +160,7 @@ class SetField(BaseStep):
         """The values that a graph declares."""
         return tuple(self.value) if self.field == "declared" else ()
 
-    def apply(self) -> SetField:
-        """Apply the change; return its inverse."""
+    def _apply(self) -> SetField:
         target, field = self.target, self.field
         setter = _SETTERS[type(target)].get(field)
         if setter is None:
@@ -176,8 +184,7 @@ class SetAttribute(BaseStep):
     attribute: Attribute | None = dataclasses.field(metadata=_is(Role.ATTRIBUTE, "to", optional=True))
     index: int | None = dataclasses.field(default=None, metadata=_is(Role.PLAIN, "at", int, optional=True))
 
-    def apply(self) -> SetAttribute:
-        """Apply the change; return its inverse."""
+    def _apply(self) -> SetAttribute:
         node = self.node
         attributes = dict(node.attributes)
         old = attributes.get(self.name)
@@ -216,8 +223,7 @@ class InsertNode(BaseStep):
     node: Node = dataclasses.field(metadata=_is(Role.NODE, "to"))
     before: Node | None = dataclasses.field(default=None, metadata=_is(Role.BESIDE, "before", Node, optional=True))
 
-    def apply(self) -> RemoveNode:
-        """Apply the change; return its inverse."""
+    def _apply(self) -> RemoveNode:
         node = self.node
         if node.graph is not None:
             msg = f"{node!r} is already in a graph"
@@ -244,8 +250,7 @@ class RemoveNode(BaseStep):
         """Its inputs and outputs."""
         return *self.node.inputs, *self.node.outputs
 
-    def apply(self) -> InsertNode:
-        """Apply the change; return its inverse."""
+    def _apply(self) -> InsertNode:
         node = self.node
         graph, before = node.graph, node.next
         if graph is None:
@@ -270,8 +275,7 @@ class SetInputs(BaseStep):
     node: Node = dataclasses.field(metadata=_is(Role.CHANGED, "node", Node))
     inputs: tuple[Value | None, ...] = dataclasses.field(metadata=_is(Role.VALUES, "to", optional=True))
 
-    def apply(self) -> SetInputs:
-        """Apply the change; return its inverse."""
+    def _apply(self) -> SetInputs:
         node, old = self.node, self.node.inputs
         if node.graph is not None:
             for index, value in enumerate(old):
@@ -298,8 +302,7 @@ class SetInput(BaseStep):
     index: int = dataclasses.field(metadata=_is(Role.PLAIN, "at", int))
     value: Value | None = dataclasses.field(metadata=_is(Role.VALUE, "to", optional=True))
 
-    def apply(self) -> SetInput:
-        """Apply the change; return its inverse."""
+    def _apply(self) -> SetInput:
         node, index = self.node, self.index
         old = node.inputs[index]
         if node.graph is not None:
@@ -351,8 +354,7 @@ class MoveUses(BaseStep):
         """Return whether there was nothing to move."""
         return self.source is self.target or not self.uses
 
-    def apply(self) -> MoveUses:
-        """Apply the change; return its inverse."""
+    def _apply(self) -> MoveUses:
         source, target = self.source, self.target
         before = tuple(source.uses)
         target._move_uses_from(source, self.uses, self.order)
@@ -385,8 +387,7 @@ class SetOutputs(BaseStep):
     node: Node = dataclasses.field(metadata=_is(Role.CHANGED, "node", Node))
     outputs: tuple[Value | None, ...] = dataclasses.field(metadata=_is(Role.VALUES, "to", optional=True))
 
-    def apply(self) -> SetOutputs:
-        """Apply the change; return its inverse."""
+    def _apply(self) -> SetOutputs:
         node, old = self.node, self.node.outputs
         _disown(node)
         node.outputs = self.outputs
@@ -409,8 +410,7 @@ class SetGraphInputs(BaseStep):
     graph: Graph = dataclasses.field(metadata=_is(Role.CHANGED, "graph", Graph))
     inputs: tuple[Value, ...] = dataclasses.field(metadata=_is(Role.VALUES, "to"))
 
-    def apply(self) -> SetGraphInputs:
-        """Apply the change; return its inverse."""
+    def _apply(self) -> SetGraphInputs:
         graph, old = self.graph, self.graph.inputs
         for value in self.inputs:
             value.graph = graph
@@ -431,8 +431,7 @@ class SetGraphOutputs(BaseStep):
     graph: Graph = dataclasses.field(metadata=_is(Role.CHANGED, "graph", Graph))
     outputs: tuple[Value, ...] = dataclasses.field(metadata=_is(Role.VALUES, "to"))
 
-    def apply(self) -> SetGraphOutputs:
-        """Apply the change; return its inverse."""
+    def _apply(self) -> SetGraphOutputs:
         graph, old = self.graph, self.graph.outputs
         for index, value in enumerate(old):
             value._not_used_by(graph, index)
@@ -459,8 +458,7 @@ class SetInitializer(BaseStep):
     tensor: Tensor | SparseTensor | None = dataclasses.field(metadata=_is(Role.TENSOR, "to"))
     index: int | None = dataclasses.field(default=None, metadata=_is(Role.PLAIN, "at", int, optional=True))
 
-    def apply(self) -> SetInitializer:
-        """Apply the change; return its inverse."""
+    def _apply(self) -> SetInitializer:
         graph, value = self.graph, self.value
         old, index = value.initializer, None
         if old is not None:
