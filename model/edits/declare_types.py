@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -63,6 +63,27 @@ def _size(found: Dimension, declared: Dimension) -> Dimension:
 def declare(edit: Transaction, value: Value, found: Type) -> None:
     """Declare the inferred type of a value as far as possible."""
     set_type(edit, value, declarable(found, value.type, size_names(edit.model)))
+
+
+def stale_sizes(values: Iterable[Value], inferred: InferredTypes, names: Collection[str]) -> dict[Value, Type]:
+    """Return new declarations of values that declare a number where a symbol, or a formula of one, is inferred.
+
+    A symbol of `names` is written; where a formula is inferred the size stays open, as in `declarable`.
+    """
+    stale: dict[Value, Type] = {}
+    for value in values:
+        declared, found = value.type, inferred.types.get(value)
+        if not isinstance(declared, TensorType) or not isinstance(found, TensorType):
+            continue
+        if declared.shape is None or found.shape is None or declared.shape.rank != found.shape.rank:
+            continue
+        dims = tuple(
+            (size if size in names else None) if isinstance(old, int) and isinstance(size, str) else old
+            for old, size in zip(declared.shape.dims, found.shape.dims, strict=True)
+        )
+        if dims != declared.shape.dims:
+            stale[value] = replace(declared, shape=replace(declared.shape, dims=dims))
+    return stale
 
 
 def declare_all(

@@ -26,6 +26,7 @@ from onnx_workbench.viewer.files.saver import ON_DISK, Saver
 from onnx_workbench.viewer.files.show_beside import show_beside
 from onnx_workbench.viewer.popups.file_dialogs import ask_open
 from onnx_workbench.viewer.run.workspace import Workspace
+from onnx_workbench.viewer.workflows.output_sizes import OutputSizes
 
 if TYPE_CHECKING:
     from onnx_workbench.model.io.reader.source import Identity
@@ -231,6 +232,7 @@ class Documents(QObject):
 
     def _make_tab(self, document: Document, title: str, opened: OpenedModel) -> DocumentTab:
         workspace = Workspace(document, self._settings, title=title)
+        OutputSizes(workspace)
         tab = DocumentTab(workspace, opened.start)
         self._closing.watch(tab)
         _report_source_problems(workspace)
