@@ -22,6 +22,11 @@ def node_label(node: Node, operator: Hashable = None) -> Hashable:
     return operator_label, frozenset(map(_attribute_label, node.attributes.values()))
 
 
+def operator_label(node: Node) -> Hashable:
+    """Return the operator with present inputs and outputs, whatever the attributes; bodies count by their nodes."""
+    return node.operator, *_present(node), tuple(len(body.nodes) for body in node.bodies)
+
+
 def short_content(tensor: Tensor) -> Hashable | None:
     """Return type, shape and elements of a tensor, None where these are many: reads little."""
     return _content(tensor) if _is_short(tensor) else None
@@ -73,8 +78,11 @@ def _graph_label(graph: Graph, numbers: Mapping[Value, int], content_of: Content
 def _own_label(node: Node, content_of: ContentOf) -> Hashable | None:
     values = (attribute.value for _, attribute in sorted(node.attributes.items()))
     constants = _contents((c for v in values for c in (v if isinstance(v, tuple) else (v,))), content_of)
-    present = tuple(v is not None for v in node.inputs), tuple(v is not None for v in node.outputs)
-    return None if constants is None else (node_label(node), constants, present)
+    return None if constants is None else (node_label(node), constants, _present(node))
+
+
+def _present(node: Node) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
+    return tuple(v is not None for v in node.inputs), tuple(v is not None for v in node.outputs)
 
 
 def _contents(values: Iterable[object], content_of: ContentOf) -> Hashable | None:

@@ -1,4 +1,4 @@
-"""Find repeated blocks of a graph: equal operators, attributes and edges, whatever the weights and names.
+"""Find repeated blocks of a graph: equal edges, and equal operators and attributes or what else makes nodes equivalent.
 
 Nodes with equal neighbourhood hashes are seeds. All seeds grow simultaneously, node by node, as long as each can grow
 in the same way without taking a node of another. The blocks that save most are kept.
@@ -7,14 +7,14 @@ in the same way without taking a node of another. The blocks that save most are 
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onnx_workbench.model.analysis.adjacency import OUTSIDE, Adjacency, Index, adjacency_of, contracted_cycles
-from onnx_workbench.model.analysis.node_labels import ContentOf, exact_label, short_content
+from onnx_workbench.model.analysis.node_labels import exact_label
 from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.model.progress import SILENT, Progress
 
@@ -25,6 +25,10 @@ _NEARLY_ALL = 0.9  # share of a block's occurrences: seeds in as many are not gr
 _MOST_PORTS = 1 << 20
 _SLICE = 256
 _PASSES = 4  # searches, each among the remaining nodes
+
+
+#: Key of equivalent nodes; None for a node that is like no other.
+LabelOf = Callable[[Node], Hashable | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +57,16 @@ def repeated_blocks(
     *,
     among: Collection[Node] | None = None,
     least_nodes: int = 2,
-    content_of: ContentOf = short_content,
+    label_of: LabelOf = exact_label,
 ) -> list[Repeat]:
     """Return the disjoint blocks that occur at least twice in a graph, in graph order; deterministic.
 
-    Nodes with constants in attributes or subgraphs without a `content_of` key are in none. `among` restricts the
-    search. Any thread, while the model does not change. Some 10 µs a node, as much for each node of a block, and 0.1 ms
-    for each node of an occurrence.
+    Nodes of equal labels are equivalent, those without one are in no block. `among` restricts the search. Any thread,
+    while the model does not change. Some 10 µs a node, as much for each node of a block, and 0.1 ms for each node of an
+    occurrence.
     """
     wiring = adjacency_of(graph, progress)
-    return blocks_of(wiring, progress, among=among, least_nodes=least_nodes, content_of=content_of)
+    return blocks_of(wiring, progress, among=among, least_nodes=least_nodes, label_of=label_of)
 
 
 def blocks_of(
@@ -71,14 +75,14 @@ def blocks_of(
     *,
     among: Collection[Node] | None = None,
     least_nodes: int = 2,
-    content_of: ContentOf = short_content,
+    label_of: LabelOf = exact_label,
 ) -> list[Repeat]:
     """Find `repeated_blocks` in a known adjacency."""
     chosen = whole
     if among is not None:
         wanted = set(among)
         chosen = whole.only(np.array([i for i, node in enumerate(whole.nodes) if node in wanted], np.int64))
-    labels = _labels(chosen.nodes, content_of, progress)
+    labels = _labels(chosen.nodes, label_of, progress)
     free = labels >= 0
     found: list[Repeat] = []
     for _ in range(_PASSES):
@@ -95,14 +99,14 @@ def blocks_of(
     return sorted(_without_cycles(whole, position, found), key=lambda b: position[b.occurrences[0][0]])
 
 
-def _labels(nodes: list[Node], content_of: ContentOf, progress: Progress) -> Index:
+def _labels(nodes: list[Node], label_of: LabelOf, progress: Progress) -> Index:
     """[N] a small number, equal for equivalent nodes; -1 for nodes that cannot be in a block."""
     numbers: dict[Hashable, int] = {}
     found = np.full(len(nodes), -1)
     for index, node in enumerate(nodes):
         if not index % _SLICE:
             progress.check()
-        label = exact_label(node, content_of)
+        label = label_of(node)
         if label is not None:
             found[index] = numbers.setdefault(label, len(numbers))
     return found

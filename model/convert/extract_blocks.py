@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Hashable, Iterable
+from functools import partial
 
 from onnx_workbench.model.analysis.node_labels import ContentOf, exact_label
 from onnx_workbench.model.analysis.node_subset import roots
@@ -43,7 +44,9 @@ def extract_blocks(
     content_of = _Contents(progress)
     tops = [edit.model.graph] if among is None else roots(among)
     for graph in [graph for top in tops for graph in top.walk()]:
-        blocks = repeated_blocks(graph, progress, among=among, least_nodes=least_nodes, content_of=content_of)
+        blocks = repeated_blocks(
+            graph, progress, among=among, least_nodes=least_nodes, label_of=partial(exact_label, content_of=content_of)
+        )
         for block in blocks:
             progress.check()
             _extract(edit, graph, block, report)

@@ -42,6 +42,42 @@ def test_blocks_are_numbered_and_named_after_their_operators():
     assert blocks.are_worthwhile  # 6 boxes for 21 nodes
 
 
+def convolutions(blocks: int) -> Graph:
+    """Convolution, Relu and average, of which some have a stride and double the filters."""
+    lines, filters, weights = [], 2, []
+    for block in range(blocks):
+        stride, before = (2, filters) if block in (1, 2, 5) else (1, filters)
+        filters *= stride
+        weights.append(f"float[{filters}, {before}, 1, 1] w{block}")
+        lines += [
+            f"c{block} = Conv <strides: ints = [{stride}, 1]> (x{block}, w{block})",
+            f"r{block} = Relu (c{block})",
+            f"x{block + 1} = Add (r{block}, c{block})",
+        ]
+    head = '<ir_version: 10, opset_import: ["" : 21]> g (float[1, 2, 64, 64] x0, '
+    return model(f"{head}{', '.join(weights)}) => (float[1, M, N, O] x{blocks}) {{ {chr(10).join(lines)} }}").graph
+
+
+def test_layers_that_differ_in_attributes_are_blocks_of_one_kind():
+    (stack,) = block_tree(graph := convolutions(7), find_blocks(graph)).root.children
+    assert stack.name == "Block · Conv-Relu-Add ×7"
+    assert [scope.count for scope in stack.children] == [3] * 7
+
+
+def test_of_equal_operators_and_equal_attributes_the_blocks_that_leave_fewer_boxes_are_chosen():
+    lines, last = [], "x"
+    for half in range(2):  # equal halves of twelve Concats, which have no part that they repeat themselves
+        for number, axis in enumerate((0, 1, 0, 0, 1, 1)):
+            lines += [
+                f"e{half}{number} = {('Exp', 'Abs')[axis]} ({last})",
+                f"c{half}{number} = Concat <axis: int = {axis}> (e{half}{number}, {last})",
+            ]
+            last = f"c{half}{number}"
+    head = '<ir_version: 10, opset_import: ["" : 21]> g (float[2, 2] x) => (float[M, N] '
+    graph = model(f"{head}{last}) {{ {chr(10).join(lines)} }}").graph
+    assert [scope.count for scope in block_tree(graph, find_blocks(graph)).root.children] == [12, 12]
+
+
 def test_large_blocks_have_the_blocks_inside_that_all_of_them_repeat():
     inner = ("Exp", "Relu", "Tanh", "Neg")
     graph = residual(4, inner * 6 + ("Sqrt",))

@@ -1,10 +1,11 @@
-"""Names of boxes at small scales, where they have no headers: whole, inside the box or beside it, or none.
+"""Names of boxes at small scales, where they have no headers: whole, inside the box, on several lines, or beside it.
 
 A row of boxes has all of its names or none, so that a missing one says nothing about the box.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,8 @@ _BAND = 20.0  # px above and below a box that a name beside it may take: half of
 _GAP = 4.0  # px on screen between a box and the name beside it
 _REACH = 1200.0  # px: the longest name beside a box
 _MOST_AT_BORDER = 2000  # boxes
+_MOST_LINES = 3
+_WORD = re.compile(r".+?(?:[\s/._:·-]+|(?<=[a-z])(?=[A-Z])|$)", re.DOTALL)  # with what separates it from the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class FarName:
     """A name of a box, in scene coordinates; `factor` enlarges the font of 100 %."""
 
     box: int
-    text: str
+    lines: tuple[str, ...]
     left: float
     top: float
     factor: float
@@ -83,8 +86,16 @@ class FarNames:
 
     def rect(self, name: FarName) -> tuple[float, float, float, float]:
         """Return left, top, width and height of a name."""
-        wide = self._fonts.width(name.text, Style.HEADER)
-        return name.left, name.top, wide * name.factor, self._high * name.factor
+        return name.left, name.top, self._width(name.lines) * name.factor, self._high * len(name.lines) * name.factor
+
+    def line_rect(self, name: FarName, line: int) -> tuple[float, float, float, float]:
+        """Return left, top, width and height of one line, in the middle of the name."""
+        left, top, wide, _ = self.rect(name)
+        own, high = self._fonts.width(name.lines[line], Style.HEADER) * name.factor, self._high * name.factor
+        return left + (wide - own) / 2, top + line * high, own, high
+
+    def _width(self, lines: tuple[str, ...]) -> float:
+        return max(*(self._fonts.width(line, Style.HEADER) for line in lines), 1.0)
 
     @property
     def _high(self) -> float:
@@ -118,17 +129,32 @@ class FarNames:
         fonts, (left, top, width, height) = self._fonts, self._scene.rect(index)
         factor = self._factor(scale, ratio)
         least = factor * LEAST_NAME / FAR_NAME
-        text = fonts.elided(self._scene.boxes[index].title, Style.HEADER, WIDEST, middle=True)
-        wide, high = max(fonts.width(text, Style.HEADER), 1.0), self._high
-        room = width - 3.0 * ratio / scale
-        if wide * least <= room and high * _LETTER_HEIGHT * least <= height:
-            factor = min(factor, room / wide, height / (high * _LETTER_HEIGHT))
-            x, y = left + (width - wide * factor) / 2, top + (height - high * factor) / 2
-            return FarName(index, text, x, y, factor, is_inside=True)
-        gap = _GAP * ratio / scale
-        if high * least > height + 2 * _BAND or wide * least + 2 * gap > self._free_beside(index):
+        title = self._scene.boxes[index].title
+        high, room = self._high, width - 3.0 * ratio / scale
+        lines = self._wrapped(title, room / least, int(height / (high * least) + 1.0 - _LETTER_HEIGHT))
+        if lines:
+            wide, tall = self._width(lines), high * (len(lines) - 1.0 + _LETTER_HEIGHT)
+            factor = min(factor, room / wide, height / tall)
+            x, y = left + (width - wide * factor) / 2, top + (height - high * len(lines) * factor) / 2
+            return FarName(index, lines, x, y, factor, is_inside=True)
+        gap, text = _GAP * ratio / scale, fonts.elided(title, Style.HEADER, WIDEST, middle=True)
+        if high * least > height + 2 * _BAND or self._width((text,)) * least + 2 * gap > self._free_beside(index):
             return None
-        return FarName(index, text, left + width + gap, top + (height - high * least) / 2, least, is_inside=False)
+        return FarName(index, (text,), left + width + gap, top + (height - high * least) / 2, least, is_inside=False)
+
+    def _wrapped(self, text: str, room: float, most: int) -> tuple[str, ...]:
+        """Return a name on lines of at most some width, broken between its words; empty if these are too many."""
+        if most >= 1 and self._fonts.width(text, Style.HEADER) <= room:
+            return (text,)
+        if most < 2:
+            return ()
+        lines = [""]
+        for word in _WORD.findall(text):
+            if lines[-1] and self._fonts.width((lines[-1] + word).rstrip(), Style.HEADER) > room:
+                lines.append("")
+            lines[-1] += word
+        found = tuple(line.strip() for line in lines)
+        return found if len(found) <= min(most, _MOST_LINES) and self._width(found) <= room else ()
 
     def _free_beside(self, index: int) -> float:
         """Return the px at the right of a box, up to `_REACH`, that hold no box or border; edges run below the name."""

@@ -169,7 +169,8 @@ class ScenePainter:
                 ground = QColor(self._ground(self.scene.boxes[name.box].parent))
                 ground.setAlpha(_PLATE)
                 painter.fillRect(QRectF(*self.names.rect(name)), ground)
-            self._large_text(painter, name.left, name.top, name.factor, name.text, color)
+            for line, text in enumerate(name.lines):
+                self._large_text(painter, *self.names.line_rect(name, line)[:2], name.factor, text, color)
 
     def _name_color(self, index: int, scale: float) -> QColor:
         """Return the colour of a name on its box."""

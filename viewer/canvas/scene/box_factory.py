@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Hashable, Iterable
+from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from itertools import islice
 
-from onnx_workbench.model.analysis.name_scopes import Scope
+from onnx_workbench.model.analysis.name_scopes import Scope, is_constant
+from onnx_workbench.model.ir.constant_nodes import constant_of
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.schemas import Schema, find
@@ -217,18 +218,35 @@ class BoxFactory:
 
 
 def _differences(stack: Scope) -> str:
-    """Return in what sizes of weights the scopes of a stack differ."""
-    texts = []
-    for alike in zip(*(islice(scope.all_nodes(), _MOST_COMPARED) for scope in stack.children), strict=False):
-        shapes = [[v.initializer.shape if v is not None and v.initializer else None for v in n.inputs] for n in alike]
-        for ends in zip(*shapes, strict=False):
-            if len(set(ends)) > 1 and None not in ends:
-                first, last = ("×".join(map(str, shape or ())) or "1" for shape in (ends[0], ends[-1]))
-                texts.append(f"{display(alike[0].op_type, 30)} {first} … {last}")
-                break
+    """Return in what sizes of weights, or else attributes, the scopes of a stack differ."""
+    rows = zip(*(islice(scope.all_nodes(), _MOST_COMPARED) for scope in stack.children), strict=False)
+    differences = ((alike[0], next(_unequal(alike), "")) for alike in rows if not is_constant(alike[0]))
+    texts = [f"{display(node.op_type, 30)} {difference}" for node, difference in differences if difference]
     if not texts:
         return "all of the same sizes"
     return texts[0] + (f" · {len(texts) - 1} more differ" if len(texts) > 1 else "")
+
+
+def _unequal(alike: tuple[Node, ...]) -> Iterator[str]:
+    """Yield the sizes of weights and attributes in which nodes differ: that of the first, and the last other one."""
+    for weights in zip(*(map(_size, node.inputs) for node in alike), strict=False):
+        if "" not in weights and (other := _last_other(weights)):
+            yield f"{weights[0]} … {other}"
+    for name in dict.fromkeys(name for node in alike for name, a in node.attributes.items() if not a.graphs):
+        values = [node_text.attribute_text(node.attributes[name]) if name in node.attributes else "–" for node in alike]
+        if other := _last_other(values):
+            yield f"{display(name, 30)} {values[0]} … {other}"
+
+
+def _last_other(texts: Sequence[str]) -> str:
+    return next((text for text in reversed(texts) if text != texts[0]), "")
+
+
+def _size(value: Value | None) -> str:
+    """Return the shape of a weight; empty for what is none."""
+    maker = value.producer if value is not None else None
+    tensor = constant_of(maker) if maker is not None else value.initializer if value is not None else None
+    return "" if tensor is None else "×".join(map(str, tensor.shape)) or "1"
 
 
 def _category(node: Node, buttons: tuple[Button, ...]) -> str:

@@ -115,7 +115,8 @@ def test_the_beginning_of_a_wide_graph_shows_what_fits_beside_the_first_input(sh
 
 
 def texts(view, scale):
-    return {n.box: n.text for n in view._painter.names.of(np.arange(len(view.scene.boxes)), scale, view.viewport.ratio)}
+    names = view._painter.names.of(np.arange(len(view.scene.boxes)), scale, view.viewport.ratio)
+    return {name.box: "".join(name.lines).replace(" ", "") for name in names}
 
 
 @pytest.mark.parametrize("scale", [0.2, 0.3, 0.45])
@@ -123,10 +124,31 @@ def test_names_are_whole_and_a_row_has_all_of_them_or_none(show, small, scale):
     view = show(small.model())
     found = texts(view, scale)
     boxes, ranks = view.scene.boxes, view.scene.layout.ranks.tolist()
-    assert {text: boxes[index].title for index, text in found.items()} == {text: text for text in found.values()}
+    assert found == {index: boxes[index].title.replace(" ", "") for index in found}
     for rank in set(ranks):
         row = {index in found for index in range(len(boxes)) if ranks[index] == rank}
         assert len(row) == 1
+
+
+def test_the_name_of_a_group_takes_several_lines_where_one_has_no_room(show, qtbot):
+    g = Graphs()
+    g.input("v0", 1)
+    for index in range(6):
+        g.node("Relu", [f"v{index}"], [f"v{index + 1}"], name=f"/self_attention.layer_norm_{index // 3}/n{index}")
+    g.outputs("v6")
+    view = show(g.model())
+    view.expansion.collapse_all()
+    wait(qtbot, view)
+    names = view._painter.names
+    groups = np.array([box for box in range(len(view.scene.boxes)) if is_closed(view, box)])
+    found = names.of(groups, 0.3, view.viewport.ratio)
+    assert [name.lines for name in found] == [("self_attention.", "layer_norm_0"), ("self_attention.", "layer_norm_1")]
+    for name in found:
+        left, top, wide, high = view.scene.rect(name.box)
+        for line in range(len(name.lines)):
+            x, y, width, height = names.line_rect(name, line)
+            assert left <= x <= x + width <= left + wide
+            assert top - height / 4 <= y <= y + height <= top + high + height / 4
 
 
 def test_a_name_without_room_in_its_box_stands_beside_it(show, small):

@@ -11,6 +11,7 @@ from onnx_workbench.model.analysis.groups import scope_tree
 from onnx_workbench.model.analysis.scoping import captured
 from onnx_workbench.model.history.steps import SetAttribute
 from onnx_workbench.model.ir.graph import Function, Graph, Value
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.viewer.canvas.paint.fonts import Style, canvas_fonts
 from onnx_workbench.viewer.canvas.scene.box_factory import BoxFactory
 from onnx_workbench.viewer.canvas.scene.builder import Ids, build, initial_expansion, inner_graph
@@ -382,6 +383,26 @@ def test_a_stack_says_how_many_layers_it_has_and_what_differs():
     assert [box.title for box in opened.boxes if box.kind is Kind.GROUP][1:7] == [f"layer.{n}" for n in range(6)]
     alike = build(stacked_layers([8] * 6).model().graph, DrawingOptions(groups=True))
     assert alike.boxes[2].rows[2].text == "all of the same sizes"
+
+
+@pytest.mark.parametrize("as_nodes", [False, True])
+def test_a_stack_says_what_differs_in_attributes_and_in_weights_of_constant_nodes(as_nodes):
+    g = Graphs()
+    g.input(last := "v0", 1, 2, 64, 64)
+    for layer, stride in enumerate([1, 2, 1, 1, 2, 1]):
+        weight, size = f"w{layer}", 3 if as_nodes and layer > 2 else 1
+        array = np.zeros((2, 2, size, size), np.float32)
+        if as_nodes:
+            g.node("Constant", [], [weight], name=f"/layer.{layer}/w", value=ArrayTensor(array))
+        else:
+            g.constant(weight, array)
+        g.node("Conv", [last, weight], [f"c{layer}"], name=f"/layer.{layer}/conv", strides=[stride, 1])
+        g.node("Relu", [f"c{layer}"], [last := f"r{layer}"], name=f"/layer.{layer}/relu")
+    g.node("Exp", [last], ["y"])
+    g.outputs("y")
+    drawing = build(g.model().graph, DrawingOptions(groups=True))
+    (text,) = [box.rows[2].text for box in drawing.boxes if box.title == "layer ×6"]
+    assert text == ("Conv 2×2×1×1 … 2×2×3×3" if as_nodes else "Conv strides [1, 1] … [2, 1]")
 
 
 def test_a_level_shows_neither_one_box_nor_hundreds():
