@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from onnx_workbench.exec.engine.input_types import kind_of
 from onnx_workbench.exec.engine.lowering import Compiler, compile_model
 from onnx_workbench.exec.engine.operations import AROUND, Library
 from onnx_workbench.exec.engine.plan import Plan, PlanStep
-from onnx_workbench.exec.engine.plan_state import Code, Kinds, PlanState, Schedule, fill
+from onnx_workbench.exec.engine.plan_state import Kinds, PlanState, Program, fill
 from onnx_workbench.exec.engine.snapshot import ModelSnapshot
 from onnx_workbench.exec.engine.stepper import Request, RunOptions, Stepper
 from onnx_workbench.exec.errors import LimitError
@@ -125,27 +126,25 @@ class Engine:
         if isinstance(state, str):
             return self._unplanned(request, state, begun)
         targets = _targets(state.plan, options)
-        slots, kinds = self._assign_feeds(state, feeds, fresh=options.fresh)
-        schedule = state.schedules.get(targets)
+        slots, kinds, changed = self._assign_feeds(state, feeds, fresh=options.fresh)
+        program = state.programs.get(targets)
         if self.cache.outlines or (self.cache.entries and targets is not None):
-            schedule = None  # values that are not kept need not be computed for those that are
+            program = None  # values that are not kept need not be computed for those that are
         absent = _absent_inputs(state.plan, slots)
-        if schedule is None:
+        run = Executor(state, slots, limits=limits, ceiling=max(self.budget, 1), observer=observer)
+        if program is None:
             needed, kept = self._needed(state, targets, absent, slots)
         else:
-            code, kept = self._changed(schedule, absent, slots)
-            needed = [one.step for one in code]
+            kept = self._reuse(program, run, changed | absent)
         if absent:
+            needed = needed if program is None else [one.step for one in run.code]
             _refuse_missing(state.plan, needed, slots, snapshot)
-        run = Executor(state, slots, limits=limits, ceiling=max(self.budget, 1), observer=observer)
         stepper = Stepper(self, request, run, kept, kinds, begun, input_bytes)
         self._count_memory(run, input_bytes)
-        if schedule is None:
+        if program is None:
             with no_collection():
                 stepper.prepare(needed, targets)
             self._count_memory(run, input_bytes)
-        else:
-            run.code, run.keep = code, schedule.keep
         run.main.checks_types = not state.accepts(kinds)
         if options.watched:
             stepper.reopen_constants()
@@ -201,8 +200,8 @@ class Engine:
 
     def _assign_feeds(
         self, state: PlanState, feeds: Mapping[int, RuntimeValue], *, fresh: bool
-    ) -> tuple[list[RuntimeValue], Kinds]:
-        """Return the slots filled with feeds and constants, and the kind of each feed.
+    ) -> tuple[list[RuntimeValue], Kinds, int]:
+        """Return the slots filled with feeds and constants, the kind of each feed, and the inputs that differ.
 
         Values that depend on inputs which differ from those of earlier runs (all, if `fresh`) are released.
         """
@@ -224,7 +223,7 @@ class Engine:
             self._last = None
         else:
             self._store_last_run(changed)
-        return slots, tuple(kinds)
+        return slots, tuple(kinds), changed
 
     def _store_last_run(self, changed: int) -> None:
         """Put the values of the last run into the cache, and release those that depend on changed inputs."""
@@ -232,6 +231,8 @@ class Engine:
         if cache.entries or cache.outlines:
             cache.drop(changed)
         if run is None:
+            return
+        if run.groups is not None and all(inputs & changed for inputs in run.groups):
             return
         slots, folded = run.slots, run.state.folded
         for position, code in enumerate(run.code[: len(run.stamps)]):
@@ -255,24 +256,30 @@ class Engine:
         if cache.entries:
             cache.trim()
 
-    def _changed(
-        self, schedule: Schedule, absent: int, slots: list[RuntimeValue]
-    ) -> tuple[list[Code], dict[int, CacheEntry | CacheOutline | None]]:
-        """Return what is to be run of a schedule, and by index the cached results of the other steps."""
-        kept: dict[int, CacheEntry | CacheOutline | None] = dict.fromkeys(schedule.folded)
-        entries, code = self.cache.entries, []
+    def _reuse(self, program: Program, run: Executor, stale: int) -> dict[int, CacheEntry | CacheOutline | None]:
+        """Let a run compute what is not cached of a program; return by index the cached results of the other steps.
+
+        `stale` are the inputs that differ or are absent: what depends on them is not cached.
+        """
+        kept: dict[int, CacheEntry | CacheOutline | None] = dict.fromkeys(program.folded)
+        run.code, run.keep, run.groups = program.code, program.keep, set(program.groups)
+        entries, slots, number = self.cache.entries, run.slots, self.cache.run
         if not entries:
-            return schedule.code, kept
-        for one in schedule.code:
-            step = one.step
-            entry = None if step.inputs & absent else entries.get(step.token)
-            if entry is None:
-                code.append(one)
+            return kept
+        left = bytearray(b"\1") * len(program.code)
+        for inputs, positions in program.groups.items():
+            if inputs & stale:
                 continue
-            entry.run = self.cache.run
-            kept[step.index] = entry
-            fill(step, slots, entry.values)
-        return code, kept
+            for position in positions:
+                step = program.code[position].step
+                entry = entries.get(step.token)
+                if entry is not None:
+                    entry.run, kept[step.index], left[position] = number, entry, 0
+                    fill(step, slots, entry.values)
+            if not any(left[position] for position in positions):
+                run.groups.discard(inputs)
+        run.code = list(compress(program.code, left))
+        return kept
 
     def _needed(
         self, state: PlanState, targets: frozenset[int] | None, absent: int, slots: list[RuntimeValue]

@@ -107,6 +107,7 @@ class Executor:
         self.stopped = ""
         self.subgraphs = SubgraphStepper()  # of the last call of execute
         self.keep: set[int] | None = None  # slots never released; None: all, as long as the budget lasts
+        self.groups: set[int] | None = None  # the inputs that each step of `code` depends on, if that is known
         self._frames: dict[int, Frame] = {}  # by id of the plan
         self._loops: dict[int, int] = {}  # iterations that had begun before the last loop, by id of the plan
         self._tick = time.perf_counter() + TICK

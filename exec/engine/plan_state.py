@@ -38,8 +38,8 @@ T = TypeVar("T")
 #: Kinds of the inputs of a plan: see PlanState.accepts.
 Kinds = tuple[Kind | tuple[int, Kind], ...]
 
-#: Number of choices of values for which a plan keeps what a run does.
-_MOST_SCHEDULES = 4
+#: Number of choices of values for which a plan keeps a program.
+_MOST_PROGRAMS = 4
 
 #: Exceptions of reading a constant.
 _NOT_READ = (ModelError, ValueError, LookupError, OSError, LimitError)
@@ -65,14 +65,24 @@ class Activation:
     slots: list[RuntimeValue] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class Schedule:
-    """What a run does that reuses nothing but constants: the steps, their code, the folded steps, slots to keep."""
+class Program(NamedTuple):
+    """What a run does that reuses nothing but constants, whose steps are `folded`.
 
-    steps: list[PlanStep]
+    `groups`: positions in `code` of the steps that depend on the same inputs of the graph, by these inputs.
+    """
+
     code: list[Code]
     folded: list[int]
-    keep: set[int] | None  # None: all
+    keep: set[int] | None  # slots; None: all
+    groups: dict[int, list[int]]
+
+    @classmethod
+    def of(cls, code: list[Code], folded: list[int], keep: set[int] | None) -> Program:
+        """Return the program with this code."""
+        groups: dict[int, list[int]] = {}
+        for position, one in enumerate(code):
+            groups.setdefault(one.step.inputs, []).append(position)
+        return cls(code, folded, keep, groups)
 
 
 class PlanState:
@@ -95,7 +105,7 @@ class PlanState:
         self.bodies: dict[int, tuple[BodyCall, ...]] = {}  # by index of the step
         self.expansions: dict[int, Expansion] = {}  # by index of the step
         self.activation = Activation()
-        self.schedules: dict[frozenset[int] | None, Schedule] = {}  # by the steps that are asked for; None: all
+        self.programs: dict[frozenset[int] | None, Program] = {}  # by the steps that are asked for; None: all
         self.code: list[Code] | None = None  # of a body or an expansion, once it has run
         self._calls: list[KernelFunction | None] = [None] * len(plan.steps)
         self._codes: list[Code | None] = [None] * len(plan.steps)
@@ -103,11 +113,11 @@ class PlanState:
         self._layout: SlotMap | None = None
         self._weight_bytes: int | None = None
 
-    def remember(self, targets: frozenset[int] | None, schedule: Schedule) -> None:
-        """Keep what a run does for later runs that reuse nothing; not of each value that is computed again."""
-        self.schedules[targets] = schedule
-        while len(self.schedules) > _MOST_SCHEDULES:
-            del self.schedules[next(iter(self.schedules))]
+    def remember(self, targets: frozenset[int] | None, program: Program) -> None:
+        """Keep a program for later runs; not of each value that is computed again."""
+        self.programs[targets] = program
+        while len(self.programs) > _MOST_PROGRAMS:
+            del self.programs[next(iter(self.programs))]
 
     @property
     def layout(self) -> SlotMap:

@@ -17,7 +17,7 @@ from onnx_workbench.exec.engine.breakpoints import Breakpoints, Condition
 from onnx_workbench.exec.engine.cache import CacheEntry, CacheOutline
 from onnx_workbench.exec.engine.executor import FOLD_LIMIT, Executor
 from onnx_workbench.exec.engine.plan import PlanStep
-from onnx_workbench.exec.engine.plan_state import Code, Kinds, Schedule
+from onnx_workbench.exec.engine.plan_state import Code, Kinds, Program
 from onnx_workbench.exec.engine.snapshot import ModelSnapshot
 from onnx_workbench.exec.engine.stored_weights import StoredWeight, held_constants, just_in_time
 from onnx_workbench.exec.errors import LimitError
@@ -141,7 +141,7 @@ class Stepper:
         folded = [*self._kept, *(step.index for step in constants)]
         is_complete = not (run.dead or run.stopped or any(self._kept.values()))
         if is_complete and self._options.outputs and all(state.folded[index] for index in folded):
-            state.remember(targets, Schedule(rest, code, folded, run.keep))
+            state.remember(targets, Program.of(code, folded, run.keep))
         run.code = [*run.code, *code] if constants else code
 
     @contextmanager

@@ -371,4 +371,4 @@ def test_a_plan_remembers_what_runs_do_for_a_few_choices_of_values() -> None:
     state = session.engine.plan(session.prepare())
     for names in (["a"], ["b"], ["c"], ["d"], ["a", "b"], ["a", "c"]):
         assert set(session.run({"x": X}, values=names, fresh=True).values) >= {*names, "y"}
-    assert len(state.schedules) == 4
+    assert len(state.programs) == 4

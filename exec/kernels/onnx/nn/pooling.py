@@ -247,12 +247,13 @@ def _pool(x: Array, view: Window, combine: np.ufunc, neutral: Any, factor: Array
         return out if factor is None else np.multiply(out, factor, out=out)
     largest = max(prod(view.sizes), prod(view.output), 1)
     block = max(1, min(channels, _BLOCK_BYTES // (largest * x.itemsize)))
+    axes = [axis for axis in range(view.rank) if not _keeps(view, axis)] or [0]
 
     def one(index: int) -> None:
         part = slice(index * block, min(channels, (index + 1) * block))
         current = source[part]
-        for axis in range(view.rank):
-            last = axis == view.rank - 1
+        for axis in axes:
+            last = axis == axes[-1]
             shape = (*current.shape[: axis + 1], view.output[axis], *current.shape[axis + 2 :])
             result = target[part] if last else scratch(f"pool{axis}", shape, x.dtype)
             _fold_axis(current, result, view, axis, combine, neutral)
@@ -264,6 +265,11 @@ def _pool(x: Array, view: Window, combine: np.ufunc, neutral: Any, factor: Array
         np.setbufsize(_BUFFER)
         parallel_for(one, -(-channels // block), source.size * PASSES)
     return out
+
+
+def _keeps(view: Window, axis: int) -> bool:
+    """Return whether each window is a single input along an axis, and all inputs are covered."""
+    return view.kernel[axis] == view.strides[axis] == 1 and view.output[axis] == view.sizes[axis]
 
 
 def _fold_axis(source: Array, out: Array, view: Window, axis: int, combine: np.ufunc, neutral: Any) -> None:
