@@ -1,6 +1,6 @@
 """Validation against the ONNX IR specification and operator schemas.
 
-`check_model` finds all problems at once; `Checker` updates them incrementally while a document is edited.
+`check_model` finds all problems; `Checker` keeps those of a document that is edited.
 """
 
 from onnx_workbench.model.checks.checker import Checker

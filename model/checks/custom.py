@@ -25,8 +25,8 @@ def node_check(rule: str) -> Callable[[F], F]:
     """Register a function that checks a node: it yields a message for each problem, as text.
 
     `rule` is the short name of the rule. Problems are warnings, in the Problems panel and from ``check``. The function
-    is called for every node when a model is checked and after each edit of a node, on the GUI thread, so it should take
-    only microseconds; it must change nothing. Registering a rule again replaces it.
+    is called for every node when a model is checked and after each edit of a node, on any thread; an edit waits
+    for it, so it should take only microseconds. It must change nothing. Registering a rule again replaces it.
 
     >>> import onnx_workbench as ow
     >>> @ow.node_check("no-relu")

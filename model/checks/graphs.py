@@ -1,9 +1,9 @@
-"""Rules about a graph: names, order, definedness, constants, dead nodes. `incremental` decides which to re-check."""
+"""Rules about a graph: names, order, definedness, constants, dead nodes."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -21,7 +21,7 @@ from onnx_workbench.model.checks.duplicate_metadata import check_keys, check_ten
 from onnx_workbench.model.checks.problem import Fix, Problem, error, info, warning
 from onnx_workbench.model.checks.tensors import check_tensor
 from onnx_workbench.model.checks.texts import check_texts
-from onnx_workbench.model.checks.types import YIELD_EVERY, check_interface_types, check_type, symbols_of
+from onnx_workbench.model.checks.types import check_interface_types, check_type, symbols_of
 from onnx_workbench.model.checks.versions import TYPE_SINCE, raise_ir_version
 from onnx_workbench.model.edits.initializers import initializer_to_constant
 from onnx_workbench.model.edits.names import regenerate_node_names
@@ -39,6 +39,7 @@ from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Quantiza
 from onnx_workbench.model.ir.name_index import NameIndex
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, TensorType
+from onnx_workbench.model.progress import Progress
 
 _UNCOMPUTED = "Remove outputs that nothing computes"
 
@@ -51,13 +52,10 @@ OTHER_NAMES = "The specification allows letters, digits and underscores; most pr
 _MOST_LISTED = 8  # names in one message
 
 
-def check_names(graph: Graph) -> Iterator[Problem | None]:
-    """Check value names: present, unique, and not shadowing one of an outer graph."""
-    around = _NamesAround(graph)
+def check_names(graph: Graph, outer: list[set[str]], progress: Progress) -> Iterator[Problem]:
+    """Check value names: present, unique, and none of those in an outer graph (see `names_around`)."""
     seen: dict[str, Value] = {}
-    for count, value in enumerate(graph.values()):
-        if not count % YIELD_EVERY:
-            yield None
+    for value in progress.paced(graph.values()):
         if not value.name:
             if value.producer is None:
                 yield error(
@@ -68,97 +66,52 @@ def check_names(graph: Graph) -> Iterator[Problem | None]:
                     Fix("Name it", partial(_name, graph=graph, value=value)),
                 )
         elif value.is_defined and value.graph is graph:
-            yield _name_problem(graph, value, seen.setdefault(value.name, value), around)
+            yield from _check_name(graph, value, seen.setdefault(value.name, value), outer)
 
 
-def check_name(graph: Graph, name: str) -> Iterator[Problem]:
-    """Check one non-empty value name, as `check_names` does. Linear in the values that have it."""
-    around = _NamesAround(graph)
-    own = [value for value in NameIndex.of(graph).values(name) if value.graph is graph and value.is_defined]
-    if len(own) > 1:
-        own.sort(key=partial(_definition_order, graph))
-    for value in own:
-        problem = _name_problem(graph, value, own[0], around)
-        if problem is not None:
-            yield problem
+def names_around(graph: Graph, known: dict[Graph, set[str]]) -> list[set[str]]:
+    """Return the names of values that each enclosing graph defines or refers to; `known` keeps those of each graph."""
+    levels = [level for level in enclosing(graph) if level is not graph]
+    for level in levels:
+        if level not in known:
+            known[level] = {value.name for value in level.values() if value.graph is level}
+    return [known[level] for level in levels]
 
 
-def _definition_order(graph: Graph, value: Value) -> tuple[int, int, int]:
-    """Return the position of a value's definition, as a sort key."""
-    if value in graph.inputs:
-        return 0, graph.inputs.index(value), 0
-    if value.producer is None or value.initializer is not None:
-        return 1, graph.initializers.index(value), 0
-    return 2, graph.nodes.place(value.producer), value.index
-
-
-class _NamesAround:
-    """Lookup of names in the graphs around a body."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._outer = set(enclosing(graph)) - {graph}
-        self._known = NameIndex.of(graph)
-        self._names: list[set[str]] | None = None  # of these graphs
-
-    def has(self, name: str) -> bool:
-        """Return whether an outer graph defines or refers to a value of this name."""
-        if not self._outer:
-            return False
-        if not self._known.is_common(name):
-            return any(value.graph in self._outer for value in self._known.values(name))
-        if self._names is None:  # examining thousands of values for each of as many would take minutes
-            self._names = [{v.name for v in graph.values() if v.graph is graph} for graph in self._outer]
-        return any(name in names for names in self._names)
-
-
-def _name_problem(graph: Graph, value: Value, first: Value, around: _NamesAround) -> Problem | None:
+def _check_name(graph: Graph, value: Value, first: Value, outer: list[set[str]]) -> Iterator[Problem]:
+    name = value.name
     if first is not value:
-        return error(
+        yield error(
             "duplicate-value",
             f"Two values are named {value.name}",
             value,
             "Each name must be assigned once in a graph.",
             _rename(graph, value),
         )
-    broken = next(check_texts(value, "a value", (("name", value.name),)), None)
-    if broken is not None:
-        return broken
-    if around.has(value.name):
-        return error(
+    elif not name.isascii() and (broken := list(check_texts(value, "a value", (("name", name),)))):
+        yield from broken
+    elif any(name in names for names in outer):
+        yield error(
             "shadowing",
             f"{value.name} hides a value of an outer graph",
             value,
             "Names in a body must differ from those around it.",
             _rename(graph, value),
         )
-    return None
 
 
-def check_node_names(graph: Graph) -> Iterator[Problem | None]:
+def check_node_names(graph: Graph, progress: Progress) -> Iterator[Problem]:
     """Report nodes with the same name."""
     seen: dict[str, Node] = {}
-    for count, node in enumerate(graph.nodes):
-        if not count % YIELD_EVERY:
-            yield None
+    for node in progress.paced(graph.nodes):
         if node.name and seen.setdefault(node.name, node) is not node:
-            yield _shared_name(graph, node)
-
-
-def check_node_name(graph: Graph, name: str) -> Iterator[Problem]:
-    """Check one non-empty node name, as `check_node_names` does. Linear in the nodes that have it."""
-    own = sorted((n for n in NameIndex.of(graph).nodes(name) if n.graph is graph), key=graph.nodes.place)
-    for node in own[1:]:
-        yield _shared_name(graph, node)
-
-
-def _shared_name(graph: Graph, node: Node) -> Problem:
-    fix = None
-    if graph.model is not None:
-        fix = Fix(
-            "Make node names unique",
-            lambda edit: _discard(regenerate_node_names(edit, edit.model, only_missing=True)),
-        )
-    return warning("duplicate-node", f"Two nodes are named {node.name}", node, "Node names should differ.", fix)
+            fix = None
+            if graph.model is not None:
+                fix = Fix(
+                    "Make node names unique",
+                    lambda edit: _discard(regenerate_node_names(edit, edit.model, only_missing=True)),
+                )
+            yield warning("duplicate-node", f"Two nodes are named {node.name}", node, "Node names should differ.", fix)
 
 
 def _discard(_: object) -> None:
@@ -177,15 +130,13 @@ def _name(edit: Transaction, graph: Graph, value: Value) -> None:
     edit.do(SetField(value, "name", unique_name(wanted, names_taken(graph))))
 
 
-def check_order(graph: Graph) -> Iterator[Problem | None]:
+def check_order(graph: Graph, progress: Progress) -> Iterator[Problem]:
     """Report nodes before their producers (violated topological order), or a node on a cycle."""
     if NameIndex.of(graph).is_sorted:
         return
     done: set[Node] = set()
     late: list[Node] = []
-    for count, node in enumerate(graph.nodes):
-        if not count % YIELD_EVERY:
-            yield None
+    for node in progress.paced(graph.nodes):
         if any(v.graph is graph and v.producer is not None and v.producer not in done for v in dependencies(node)):
             late.append(node)
         done.add(node)
@@ -219,28 +170,30 @@ def is_identifier(name: str) -> bool:
     return not name or (name.isidentifier() and name.isascii())
 
 
-def odd_names(graph: Graph, count: int) -> Problem:
-    """Report names of values and nodes that are no C identifiers (nearly every exporter writes some) as one info."""
-    of = graph.name or "the graph"
-    message = (
-        f"1 name of {of} is not a C identifier" if count == 1 else f"{count:,} names of {of} are not C identifiers"
-    )
-    return info("identifier", message, graph, OTHER_NAMES)
-
-
-def odd_sizes(value: Value) -> tuple[str, ...]:
-    """Return the symbols in the declared type of a value that are no C identifiers."""
-    return tuple(dim for dim in symbols_of(value.type) if not is_identifier(dim))
-
-
-def odd_size_names(graph: Graph, names: set[str]) -> Problem:
-    """Report symbols that are no C identifiers as one info with the first few."""
-    found = sorted(names)
-    listed = ", ".join(found[:_MOST_LISTED]) + (" …" if len(found) > _MOST_LISTED else "")
-    message = f"The size {listed} is not named by a C identifier"
-    if len(found) > 1:
-        message = f"{len(found):,} sizes are not named by C identifiers: {listed}"
-    return info("identifier", message, graph, OTHER_NAMES)
+def check_identifiers(graph: Graph, progress: Progress) -> Iterator[Problem]:
+    """Report names that are no C identifiers (nearly every exporter writes some): one info each of names and sizes."""
+    names: set[str] = set()
+    sizes: set[str] = set()
+    things: Iterable[Value | Node] = chain(graph.values(), graph.nodes)
+    for thing in progress.paced(things):
+        if thing.graph is graph and (isinstance(thing, Node) or thing.is_defined):  # not what only bodies refer to
+            if not is_identifier(thing.name):
+                names.add(thing.name)
+            if isinstance(thing, Value):
+                sizes.update(symbol for symbol in symbols_of(thing.type) if not is_identifier(symbol))
+    of, count = graph.name or "the graph", len(names)
+    if names:
+        message = (
+            f"1 name of {of} is not a C identifier" if count == 1 else f"{count:,} names of {of} are not C identifiers"
+        )
+        yield info("identifier", message, graph, OTHER_NAMES)
+    if sizes:
+        found = sorted(sizes)
+        listed = ", ".join(found[:_MOST_LISTED]) + (" …" if len(found) > _MOST_LISTED else "")
+        message = f"The size {listed} is not named by a C identifier"
+        if len(found) > 1:
+            message = f"{len(found):,} sizes are not named by C identifiers: {listed}"
+        yield info("identifier", message, graph, OTHER_NAMES)
 
 
 def check_declared(graph: Graph) -> Iterator[Problem]:
@@ -262,8 +215,8 @@ def _declare_once(edit: Transaction, graph: Graph) -> None:
     edit.do(SetField(graph, "declared", tuple(dict.fromkeys(graph.declared))))
 
 
-def check_interface(graph: Graph, model: Model) -> Iterator[Problem | None]:
-    """Check name, inputs and outputs of a graph. Linear in their number; None now and then."""
+def check_interface(graph: Graph, model: Model, progress: Progress) -> Iterator[Problem]:
+    """Check name, inputs and outputs of a graph. Linear in their number."""
     if not graph.name and not isinstance(graph.owner, Function):
         yield error(
             "graph-name",
@@ -278,9 +231,7 @@ def check_interface(graph: Graph, model: Model) -> Iterator[Problem | None]:
         yield from check_keys(graph, f"Graph {graph.name}")
         if not is_identifier(graph.name):
             yield info("identifier", f"The graph's name, {graph.name}, is not a C identifier", graph, OTHER_NAMES)
-    for count, value in enumerate(graph.inputs):
-        if not count % YIELD_EVERY:
-            yield None
+    for value in progress.paced(graph.inputs):
         yield from check_keys(value, value.name)
         yield from check_type(value)
     if len(set(graph.inputs)) < len(graph.inputs):
@@ -293,7 +244,7 @@ def check_interface(graph: Graph, model: Model) -> Iterator[Problem | None]:
         )
     yield from _check_outputs_computed(graph, model)
     if graph is model.graph:
-        yield from check_interface_types(graph, model)
+        yield from check_interface_types(graph, model, progress)
     if isinstance(graph.owner, Node):
         yield from _check_given(graph) if model.ir_version >= 4 else _check_place(graph)
     if graph.quantization_annotations:
@@ -501,37 +452,35 @@ def _check_element_type(value: Value, tensor: Tensor | SparseTensor, model: Mode
         )
 
 
-def live_nodes(graph: Graph) -> Iterator[set[Node]]:
-    """Find the live nodes, whose results reach an output of the graph; yields the set so far, complete at the end."""
-    alive = {v.producer for v in chain(graph.outputs, used_by_training(graph)) if v.producer is not None}
+def check_dead(graph: Graph, progress: Progress) -> Iterator[Problem]:
+    """Report dead nodes, of whose results none reaches an output of the graph; none in a graph without outputs."""
+    if not graph.outputs:
+        return
+    alive = {v.producer for v in chain(graph.outputs, _used_by_training(graph)) if v.producer is not None}
     pending = list(alive)
     while pending:
-        if not len(alive) % YIELD_EVERY:
-            yield alive
+        progress.check()
         needed = {v.producer for v in dependencies(pending.pop()) if v.producer is not None and v.graph is graph}
         pending.extend(needed - alive)
         alive |= needed
-    yield alive
+    for node in progress.paced(graph.nodes):
+        if node not in alive:
+            yield info(
+                "dead-node",
+                f"{node.title} is unused",
+                node,
+                "None of its outputs reaches an output of the graph.",
+                Fix(f"Remove {node.title}", partial(_remove_dead, node=node)),
+            )
 
 
-def used_by_training(graph: Graph) -> Iterator[Value]:
+def _used_by_training(graph: Graph) -> Iterator[Value]:
     """Return the values of the main graph that the training algorithms use. Walks over their graphs."""
     model = graph.model
     for training in model.training_info if model is not None and graph is model.graph else ():
         for inner in training.algorithm.walk() if training.algorithm is not None else ():
             used = chain(inner.outputs, chain.from_iterable(node.inputs for node in inner.nodes))
             yield from (value for value in used if value is not None and value.graph is graph)
-
-
-def dead_node(node: Node) -> Problem:
-    """Report a dead node: none of its results reaches an output of its graph."""
-    return info(
-        "dead-node",
-        f"{node.title} is unused",
-        node,
-        "None of its outputs reaches an output of the graph.",
-        Fix(f"Remove {node.title}", partial(_remove_dead, node=node)),
-    )
 
 
 def _remove_dead(edit: Transaction, node: Node) -> None:

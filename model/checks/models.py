@@ -4,43 +4,77 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from onnx_workbench.model import schemas
 from onnx_workbench.model.checks.devices import check_configurations
 from onnx_workbench.model.checks.duplicate_metadata import check_keys
-from onnx_workbench.model.checks.graphs import OTHER_NAMES, is_identifier
-from onnx_workbench.model.checks.incremental import check_graph
+from onnx_workbench.model.checks.graphs import (
+    OTHER_NAMES,
+    check_dead,
+    check_declared,
+    check_identifiers,
+    check_initializer,
+    check_interface,
+    check_names,
+    check_node_names,
+    check_order,
+    is_identifier,
+    names_around,
+)
+from onnx_workbench.model.checks.nodes import check_node
 from onnx_workbench.model.checks.partial_models import concerning
 from onnx_workbench.model.checks.problem import Fix, Problem, error, errors_first, info, warning
 from onnx_workbench.model.checks.texts import check_texts
-from onnx_workbench.model.checks.types import YIELD_EVERY
 from onnx_workbench.model.checks.versions import check_contents, least_ir_version, raise_ir_version
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetField
-from onnx_workbench.model.ir.graph import Function, Graph, Model, TrainingInfo
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo
+from onnx_workbench.model.ir.name_index import NameIndex
+from onnx_workbench.model.progress import SILENT, Progress
 
 NEWEST_IR_VERSION = 14
 
 _REVERSE_DOMAIN = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+")
 _Key = tuple[str, str, str]  # key of a function
+NodeProblems = dict[Node, tuple[Problem, ...]]  #: What the rules about one node find, by node.
 
 
 def check_model(model: Model) -> list[Problem]:
     """Check the whole model; problems by graph, worst first. Linear in the size of the model."""
-    return errors_first(concerning(model, (p for p in steps_of_check(model) if p is not None)))
+    return errors_first(concerning(model, problems_of(model, {})))
 
 
-def steps_of_check(model: Model) -> Iterator[Problem | None]:
-    """Yield the same problems as they are found; None regularly, so that a caller on the GUI thread can pause."""
-    yield from check_properties(model)
+def problems_of(model: Model, nodes: NodeProblems, progress: Progress = SILENT) -> Iterator[Problem]:
+    """Yield all problems of a model, graph by graph.
+
+    The rules about one node, which take most of the time, are checked for nodes that are not in `nodes`, and their
+    problems are added to it.
+    """
+    yield from check_properties(model, progress)
+    names: dict[Graph, set[str]] = {}
     for graph in model.graphs():
-        yield from check_graph(graph, model)
+        NameIndex.prepare(graph, progress)
+        yield from check_names(graph, names_around(graph, names), progress)
+        yield from check_node_names(graph, progress)
+        yield from check_order(graph, progress)
+        yield from check_interface(graph, model, progress)
+        yield from check_declared(graph)
+        for value in progress.paced(graph.initializers):
+            yield from check_initializer(graph, value, model)
+        imports = graph.opset_imports
+        for node in progress.paced(graph.nodes):
+            found = nodes.get(node)
+            if found is None:
+                found = nodes[node] = tuple(check_node(node, imports, model))
+            yield from found
+        yield from check_dead(graph, progress)
+        yield from check_identifiers(graph, progress)
 
 
-def check_properties(model: Model) -> Iterator[Problem | None]:
-    """Check versions, imports, functions, devices and training; yields None regularly, so that the caller can pause.
+def check_properties(model: Model, progress: Progress = SILENT) -> Iterator[Problem]:
+    """Check versions, imports, functions, devices and training.
 
     Cheap, except for a walk over all nodes in models with functions, device configurations or unused imports.
     """
@@ -67,9 +101,9 @@ def check_properties(model: Model) -> Iterator[Problem | None]:
         detail = "The specification requires a reverse domain name, such as org.example."
         yield info("model-domain", f"The model's domain, {model.domain}, is not a domain name", model, detail)
     yield from check_texts(model, "the model", _texts_of_model(model))
-    yield from _check_graph_names(model)
-    yield from _check_imports(model)
-    yield from _check_functions(model)
+    yield from _check_graph_names(model, progress)
+    yield from _check_imports(model, progress)
+    yield from _check_functions(model, progress)
     yield from check_configurations(model)
     yield from check_contents(model)
     yield from check_keys(model, "The model")
@@ -96,15 +130,13 @@ def _texts_of_model(model: Model) -> Iterator[tuple[str, str]]:
         yield f"metadata {key}", value
 
 
-def _check_graph_names(model: Model) -> Iterator[Problem | None]:
+def _check_graph_names(model: Model, progress: Progress) -> Iterator[Problem]:
     """Report graphs that share a name, which the specification requires to be unique although many exporters repeat
     it.
     """
     seen: dict[str, Graph] = {}
     reported: set[str] = set()
-    for count, graph in enumerate(model.graphs()):
-        if not count % YIELD_EVERY:
-            yield None
+    for graph in progress.paced(model.graphs()):
         yield from check_texts(graph, "a graph", (("name", graph.name), ("description", graph.doc_string)))
         if not graph.name or isinstance(graph.owner, Function) or graph.name in reported:
             continue
@@ -113,7 +145,7 @@ def _check_graph_names(model: Model) -> Iterator[Problem | None]:
             yield info("duplicate-graph", f"Several graphs are named {graph.name}", graph, "Their names should differ.")
 
 
-def _check_imports(model: Model) -> Iterator[Problem | None]:
+def _check_imports(model: Model, progress: Progress) -> Iterator[Problem]:
     if not model.opset_imports and model.ir_version >= 3:
         newest = schemas.newest_opset()
         yield error(
@@ -133,7 +165,7 @@ def _check_imports(model: Model) -> Iterator[Problem | None]:
                 model,
                 f"The newest known is {schemas.newest_opset(domain)}.",
             )
-    for domain in (yield from _unused_domains(model)):
+    for domain in _unused_domains(model, progress):
         yield info(
             "unused-import",
             f"{domain} is imported but not used",
@@ -143,7 +175,7 @@ def _check_imports(model: Model) -> Iterator[Problem | None]:
         )
 
 
-def _unused_domains(model: Model) -> Generator[None, None, Iterable[str]]:
+def _unused_domains(model: Model, progress: Progress) -> Iterable[str]:
     """Return imported domains without a function and without nodes outside of functions, which have their own
     imports.
     """
@@ -154,9 +186,7 @@ def _unused_domains(model: Model) -> Generator[None, None, Iterable[str]]:
     for graph in model.graphs():
         if isinstance(graph.root.owner, Function):
             continue
-        for count, node in enumerate(graph.nodes):
-            if not count % YIELD_EVERY:
-                yield
+        for node in progress.paced(graph.nodes):
             if node.domain in unused:
                 del unused[node.domain]
                 if not unused:
@@ -176,7 +206,7 @@ def _import_fix(title: str, domain: str, version: int | None) -> Fix:
     return Fix(title, apply)
 
 
-def _check_functions(model: Model) -> Iterator[Problem | None]:
+def _check_functions(model: Model, progress: Progress) -> Iterator[Problem]:
     seen: dict[tuple[str, str, str], Function] = {}
     for function in model.functions:
         if seen.setdefault(function.key, function) is not function:
@@ -208,7 +238,7 @@ def _check_functions(model: Model) -> Iterator[Problem | None]:
                 "A model must import the domains of its functions.",
                 _import_fix(f"Import {domain}", domain, 1),
             )
-    yield from _check_recursion(model)
+    yield from _check_recursion(model, progress)
 
 
 def _check_words(function: Function, names: list[str]) -> Iterator[Problem]:
@@ -244,16 +274,14 @@ def _list_once(edit: Transaction, function: Function) -> None:
     edit.do(SetField(function, "attributes", without))
 
 
-def _check_recursion(model: Model) -> Iterator[Problem | None]:
+def _check_recursion(model: Model, progress: Progress) -> Iterator[Problem]:
     keys = {f.key: f for f in model.functions}
     callers: dict[_Key, list[_Key]] = {}
     waiting: dict[_Key, int] = {}
     for key, function in keys.items():
         called: set[_Key] = set()
         for graph in function.body.walk():
-            for count, node in enumerate(graph.nodes):
-                if not count % YIELD_EVERY:
-                    yield None
+            for node in progress.paced(graph.nodes):
                 if (name := node.operator) in keys:
                     called.add(name)
         waiting[key] = len(called)

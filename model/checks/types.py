@@ -22,9 +22,7 @@ from onnx_workbench.model.ir.types import (
     TensorType,
     Type,
 )
-
-#: Nodes or values between two yields, so that the caller may do other work.
-YIELD_EVERY = 64
+from onnx_workbench.model.progress import Progress
 
 _KEYS = frozenset({
     ElementType.INT8, ElementType.INT16, ElementType.INT32, ElementType.INT64, ElementType.UINT8, ElementType.UINT16,
@@ -100,11 +98,9 @@ def symbols_of(declared: Type | None) -> Iterator[str]:
         yield from (dim for dim in declared.shape.dims if isinstance(dim, str))
 
 
-def check_interface_types(graph: Graph, model: Model) -> Iterator[Problem | None]:
-    """Check that inputs and outputs of the main graph declare types and ranks; None now and then."""
-    for count, value in enumerate(dict.fromkeys((*graph.inputs, *graph.outputs))):
-        if not count % YIELD_EVERY:
-            yield None
+def check_interface_types(graph: Graph, model: Model, progress: Progress) -> Iterator[Problem]:
+    """Check that inputs and outputs of the main graph declare types and ranks."""
+    for value in progress.paced(dict.fromkeys((*graph.inputs, *graph.outputs))):
         if value.initializer is not None:
             continue
         declared = value.type

@@ -3,7 +3,7 @@
 Built on first use and stored at the root graph; from then on steps report additions. Names are only ever added:
 a lookup checks whether a name's holder still has it. So removals need no report, and an undone edit leaves at most a
 name without a holder. Objects that are new, renamed, or may have become unsorted are queued and examined by the next
-lookup, or incrementally before it.
+lookup.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.model.progress import SILENT, Progress
 
 _Thing = TypeVar("_Thing", Node, Value)
 _Holders = dict[str, _Thing | dict[_Thing, None]]  # usually one holder, but nodes may be unnamed and so have many
 
-_BREATH = 256
 _SETTLING = threading.RLock()  # held for one node at a time: a background reader may query concurrently
-_MANY = 64  # number of values of one name
-_FEW = 2000  # added nodes, so that an edit of hundreds may process them at once
 
 
 class NameIndex:
@@ -31,7 +29,7 @@ class NameIndex:
 
     __slots__ = ("_came", "_makers", "_nodes", "_renamed", "_root", "_sorted", "_takers", "_values")
 
-    def __init__(self, root: Graph, *, empty: bool = False) -> None:
+    def __init__(self, root: Graph, progress: Progress = SILENT) -> None:
         self._root = root
         self._values: _Holders[Value] = {}
         self._nodes: _Holders[Node] = {}
@@ -40,8 +38,7 @@ class NameIndex:
         self._renamed: dict[Node | Value, None] = {}  # whose current names may not be indexed yet
         self._takers: dict[Node, None] = {}  # nodes that may come before their producers, in a tree that was sorted
         self._makers: dict[Node, None] = {}  # nodes that may come after their users, likewise
-        if not empty:
-            self._graph_came(root)
+        self._graph_came(root, progress)
 
     @classmethod
     def of(cls, graph: Graph) -> NameIndex:
@@ -57,23 +54,15 @@ class NameIndex:
         return graph.root._lookup
 
     @classmethod
-    def prepare(cls, graph: Graph) -> Iterator[None]:
-        """Build the index incrementally, so that a later `of` is cheap. No edit may happen meanwhile."""
+    def prepare(cls, graph: Graph, progress: Progress) -> None:
+        """Build the index, so that a later `of` is cheap; no edit may happen meanwhile, and none of it stays if the
+        progress is cancelled.
+        """
         root = graph.root
-        if root._lookup is not None:
-            yield from root._lookup._settle()
-            if root._lookup._sorted is not None:
-                return
-        made = cls(root, empty=True)
-        yield from made._index_names(root)
-        made._sorted = True
-        for count, node in enumerate(_nodes_of(root)):
-            if not count % _BREATH:
-                yield
-            if not _is_in_place(node):
-                made._sorted = False
-                break
-        root._lookup = made
+        if root._lookup is None:
+            made = cls(root, progress)
+            made._sorted = all(map(_is_in_place, progress.paced(_nodes_of(root))))
+            root._lookup = made
 
     # -- queries ---------------------------------------------------------------------------------------------------
 
@@ -85,12 +74,6 @@ class NameIndex:
         """Return every value of this name; several only for shadowed or duplicate names."""
         self._settle_all()
         return (v for v in list(_holders_of(self._values, name)) if v.name == name and _is_in(v, self._root))
-
-    def is_common(self, name: str) -> bool:
-        """Return whether so many values have this name that examining them takes long."""
-        self._settle_all()
-        found = self._values.get(name)
-        return isinstance(found, dict) and len(found) > _MANY
 
     def node(self, name: str) -> Node | None:
         """Return a node of this name; None when the name is free."""
@@ -104,14 +87,6 @@ class NameIndex:
                 yield node
 
     @property
-    def is_known_sorted(self) -> bool:
-        """Return whether the tree is known to be sorted. Examines only few new nodes."""
-        if len(self._came) + len(self._renamed) + len(self._takers) + len(self._makers) > _FEW:
-            return False
-        self._settle_all()
-        return bool(self._sorted)
-
-    @property
     def is_sorted(self) -> bool:
         """Return whether every node comes after its producers. Walks over the tree when that is unknown."""
         self._settle_all()
@@ -123,14 +98,6 @@ class NameIndex:
         with _SETTLING:
             while self._settle_one():
                 pass
-
-    def _settle(self) -> Iterator[None]:
-        """Index new nodes and names and check the order, yielding regularly."""
-        count = 0
-        while self._settle_one():
-            if not count % _BREATH:
-                yield
-            count += 1
 
     def _settle_one(self) -> bool:
         """Index one new node or name, or check the order of one node; return False when the queues are empty."""
@@ -220,19 +187,13 @@ class NameIndex:
         if not self._sorted:
             self._order_is(None)
 
-    def _graph_came(self, root: Graph) -> None:
-        for _ in self._index_names(root):
-            pass
-
-    def _index_names(self, root: Graph) -> Iterator[None]:
-        """Index all names in a graph and its bodies, yielding regularly."""
+    def _graph_came(self, root: Graph, progress: Progress = SILENT) -> None:
+        """Index all names in a graph and its bodies."""
         values, nodes = self._values, self._nodes
         for graph in root.walk():
             for value in (*graph.inputs, *graph.initializers, *graph.outputs, *graph.declared):
                 _add_holder(values, value)
-            for count, node in enumerate(graph.nodes):
-                if not count % _BREATH:
-                    yield
+            for node in progress.paced(graph.nodes):
                 _add_holder(nodes, node)
                 for output in node.outputs:
                     if output is not None:

@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
         inferred = api.infer(model, rules=_rules(options.rule), nodes=nodes, progress=inferring)
     differences = compare_with_onnx(model, inferred) if options.compare_with_onnx else []
     write_model(model, options)
-    endless = [problem for problem in check_properties(model) if problem is not None and problem.rule == "recursion"]
+    endless = [problem for problem in check_properties(model) if problem.rule == "recursion"]
     if options.json:
         facts = {"output": str(options.output), "known": len(inferred.types), "written": inferred.written}
         told = [{"value": d.value.name, "type": _text(d.ours), "onnx": _text(d.theirs)} for d in differences]

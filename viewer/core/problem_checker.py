@@ -1,4 +1,4 @@
-"""Incremental check of a document for problems, in idle time."""
+"""Check of a document for problems, in the background."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from onnx_workbench.model.history.document import Change, Document
 from onnx_workbench.model.text.formatting import type_text
-from onnx_workbench.viewer.core.event_loop import CHUNK_SECONDS
 from onnx_workbench.viewer.core.readers import ModelReader
 
 if TYPE_CHECKING:
@@ -25,19 +24,19 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.core.tasks import TaskRunner
     from onnx_workbench.viewer.core.type_inference import TypeInference
 
-_IDLE_MS = 20
+_IDLE_MS = 20  # gives priority to typing
+_LATE_MS = 300
 _UNDECLARED = ("interface-type", "interface-shape")
 
 
 class ProblemChecker(QObject):
     """Violated rules, contradicting type declarations, and problems found when reading the file. GUI thread.
 
-    Nothing is checked before `start`. After an edit the touched node is checked at once, the rest in chunks of a few
-    milliseconds.
+    Nothing is checked before `start`. After an edit the touched nodes are checked at once, the rest in the background.
     """
 
     changed = Signal()
-    finished_changed = Signal()
+    checking_changed = Signal()
 
     def __init__(
         self, document: Document, types: TypeInference, tasks: TaskRunner, parent: QObject | None = None
@@ -51,19 +50,21 @@ class ProblemChecker(QObject):
         self._comparing = ModelReader(self)
         self._listed: list[Problem] = []
         self._counts: Counter[str] = Counter()  # of the listed problems, by severity
-        self._seen = -1  # revision of the checker that is listed
-        self._told_finished = False
+        self._seen: list[Problem] = []  # of the checker, when they were collected
         self._started = False
-        self._checking = QTimer(self, interval=0)
-        self._checking.timeout.connect(self._work)
-        self._idle = QTimer(self, singleShot=True, interval=_IDLE_MS)  # gives priority to typing
-        self._idle.timeout.connect(self._checking.start)
+        self.checking = True  # that the list is not yet that of the current model has been so for a while
+        self._reader = ModelReader(self)
+        self._idle = QTimer(self, singleShot=True, interval=_IDLE_MS)
+        self._idle.timeout.connect(self._check)
+        self._late = QTimer(self, singleShot=True, interval=_LATE_MS)
+        self._late.timeout.connect(lambda: self._set_checking(True))
         types.known.connect(self._compare_types)
 
     def close(self) -> None:
         """Stop checking."""
         self._idle.stop()
-        self._checking.stop()
+        self._late.stop()
+        self._reader.stop()
         self._comparing.stop()
         if self._checker is not None:
             self._checker.close()
@@ -85,10 +86,9 @@ class ProblemChecker(QObject):
     def _start_checker(self) -> None:
         from onnx_workbench.model.checks import Checker
 
-        self._checker = Checker(self._document, self._poll)
-        self._seen = -1
+        self._checker = Checker(self._document)
         self._end = self._document.subscribe(self._on_change)
-        self._checking.start()
+        self._check()
 
     @property
     def finished(self) -> bool:
@@ -105,25 +105,30 @@ class ProblemChecker(QObject):
         return self._counts[severity]
 
     def _on_change(self, _change: Change) -> None:
-        self._checking.stop()
-        if not self.finished:  # the checker got the change first, and has finished if there was little to check
-            self._idle.start()
+        self._reader.stop()
+        self._idle.start()
+        if not self._late.isActive():
+            self._late.start()
+        if self._checker is not None and self._checker.problems is not self._seen:
+            self._collect()  # the checker got the change first, and has checked what it touched
         if self._comparing.running:
             self._compare_types()
 
-    def _work(self) -> None:
-        checker = self._checker
-        if checker is None or checker.work(CHUNK_SECONDS):
-            self._checking.stop()
-        self._poll()
+    def _check(self) -> None:
+        if self._checker is not None:
+            self._reader.start(self._checker.find, self._take)
 
-    def _poll(self) -> None:
-        """List the problems found since the last call; takes a while for very many problems."""
-        if self._checker is not None and self._checker.revision != self._seen:
+    def _take(self, problems: list[Problem]) -> None:
+        if self._checker is not None:
+            self._checker.take(problems)
+            self._late.stop()
             self._collect()
-        if self.finished != self._told_finished:
-            self._told_finished = self.finished
-            self.finished_changed.emit()
+            self._set_checking(False)
+
+    def _set_checking(self, checking: bool) -> None:
+        if checking != self.checking:
+            self.checking = checking
+            self.checking_changed.emit()
 
     def _compare_types(self) -> None:
         """Compare declared types with inferred ones in the background; an edit meanwhile restarts it."""
@@ -143,8 +148,7 @@ class ProblemChecker(QObject):
         from onnx_workbench.model.checks.inferred import beside
         from onnx_workbench.model.checks.problem import errors_first
 
-        self._seen = self._checker.revision
-        inferred = self._types.inferred
+        self._seen, inferred = self._checker.problems, self._types.inferred
         checked = (_with_declaration_fix(problem, inferred) for problem in self._checker.problems)
         found = [*self._read(), *checked]
         found = errors_first(chain(found, beside(found, self._typed)))
@@ -164,11 +168,11 @@ class ProblemChecker(QObject):
 def find_problems(model: Model, inferred: InferredTypes, progress: Progress) -> list[Problem]:
     """Return all problems of a model except those of reading its file, errors first. Any thread."""
     from onnx_workbench.model.checks.inferred import beside
-    from onnx_workbench.model.checks.models import steps_of_check
+    from onnx_workbench.model.checks.models import problems_of
     from onnx_workbench.model.checks.partial_models import concerning
     from onnx_workbench.model.checks.problem import errors_first
 
-    found = concerning(model, (problem for problem in progress.paced(steps_of_check(model)) if problem is not None))
+    found = concerning(model, problems_of(model, {}, progress))
     problems = [_with_declaration_fix(problem, inferred) for problem in found]
     return errors_first(chain(problems, beside(problems, _contradictions(model, inferred, progress))))
 

@@ -104,7 +104,7 @@ class ProblemsPanel(Panel):
         self.fix_button.clicked.connect(self.fix_current)
         self.fix_all_button.clicked.connect(self.fix_all)
         workspace.problems.changed.connect(self._on_known)
-        workspace.problems.finished_changed.connect(self._on_known)
+        workspace.problems.checking_changed.connect(self._on_known)
         workspace.problems.start()
         self._on_known()
 
@@ -117,7 +117,7 @@ class ProblemsPanel(Panel):
             plural(known.count("warning"), "warning"),
             plural(known.count("info"), "note"),
         ]
-        checking = "" if known.finished else " · checking…"
+        checking = " · checking…" if known.checking else ""
         self.summary.setText((" · ".join(parts) if known.all else "No problems") + checking)
         self.summary.setToolTip(plain_tip(self.summary.text()))
         self._update_buttons()

@@ -164,40 +164,6 @@ def test_names_and_order_are_right_after_many_steps_of_which_nobody_asked(seed):
     assert_known(model)
 
 
-def test_very_many_nodes_that_came_back_are_looked_at_bit_by_bit_before_anybody_asks():
-    model = chain(5000)
-    graph, order = model.graph, list(model.graph.nodes)
-    known = NameIndex.of(graph)
-    assert known.is_sorted
-    back = [RemoveNode(node).apply() for node in order]
-    for step in reversed(back):
-        step.apply()
-    assert not known.is_known_sorted  # to look at all at once would take too long
-    breaths = sum(1 for _ in NameIndex.prepare(graph))
-    assert breaths > 10
-    assert known.is_known_sorted
-    assert known.node("n_4999") is order[-1]
-    assert_known(model)
-
-
-def test_what_is_taken_back_while_it_is_prepared_is_not_forgotten():
-    model = chain(1000)
-    graph, order = model.graph, list(model.graph.nodes)
-    assert NameIndex.of(graph).is_sorted
-    for step in reversed([RemoveNode(node).apply() for node in order]):
-        step.apply()
-    preparing = NameIndex.prepare(graph)
-    next(preparing)
-    moved = RemoveNode(order[0]).apply()
-    InsertNode(graph, order[0], None).apply()  # last of all, and nobody is told
-    for _ in preparing:
-        pass
-    assert not NameIndex.of(graph).is_sorted
-    RemoveNode(order[0]).apply()
-    moved.apply()
-    assert_known(model)
-
-
 def test_a_free_name_is_found_in_a_crowd():
     asked = []
 
