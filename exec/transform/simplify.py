@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from onnx_workbench.exec.engine.constant_folding import evaluate
 from onnx_workbench.exec.inspect.equivalence import Equivalence
 from onnx_workbench.exec.inspect.self_check import check_transformed
+from onnx_workbench.model.garbage import no_collection
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import Step
 from onnx_workbench.model.history.working_copy import WorkingCopy
@@ -71,14 +72,17 @@ class Simplification:
         """
         document = self.copy.document
         untouched = WorkingCopy(document.model, progress).document.model if checks else document.model
-        report = simplify(document, passes, evaluate=evaluate, options=options, progress=progress)
+        with no_collection():
+            report = simplify(document, passes, evaluate=evaluate, options=options, progress=progress)
         if not report.applied:
             agreement = Equivalence(None, reason="nothing was changed")
         elif not checks:
             agreement = Equivalence(None, reason="not requested")
         else:
             agreement = check_transformed(untouched, document.model, runs=checks, progress=progress)
-        return SimplifyOutcome(report, agreement, _joined(self.copy.entries(), title), recording_of(self.copy))
+        with no_collection():
+            entries = _joined(self.copy.entries(), title)
+        return SimplifyOutcome(report, agreement, entries, recording_of(self.copy))
 
 
 def _joined(runs: Sequence[tuple[str, list[Step]]], title: str) -> list[tuple[str, list[Step]]]:

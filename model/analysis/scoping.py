@@ -226,6 +226,23 @@ def followers_before(last: Node, nodes: Collection[Node]) -> set[Node]:
     return found
 
 
+def detour(nodes: Collection[Node]) -> Node | None:
+    """Return the first node of a path that leaves nodes of a graph and comes back, so that they cannot become one.
+
+    The cost is that of the nodes between the first and the last one; of the whole graph if it is not sorted.
+    """
+    inside = set(nodes)
+    graph = next(iter(inside)).graph
+    assert graph is not None
+    place = graph.nodes.place
+    if NameIndex.of(graph).is_sorted:
+        after = followers_before(max(inside, key=place), inside)
+        between = {n for n in after if any(user in inside for v in n.outputs for user in users_in(v, graph))}
+    else:
+        between = {n for n in nodes_upstream(inside) & nodes_downstream(inside) if n.graph is graph} - inside
+    return min(between, key=place, default=None)
+
+
 def makes_cycle(node: Node, value: Value) -> bool:
     """Return whether connecting `value` to an input of `node` would create a cycle.
 

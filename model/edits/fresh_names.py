@@ -14,14 +14,15 @@ class FreshNames:
 
     def __init__(self) -> None:
         self._taken: dict[Graph, tuple[TakenNames, TakenNames]] = {}
+        self._last: dict[tuple[TakenNames, str], str] = {}  # name returned for a wish, whose number the next one raises
 
     def value(self, graph: Graph, wanted: str) -> str:
         """Return a free name for a value."""
-        return _reserve(self._of(graph)[0], wanted)
+        return self._reserve(self._of(graph)[0], wanted)
 
     def node(self, graph: Graph, wanted: str) -> str:
         """Return a free name for a node."""
-        return _reserve(self._of(graph)[1], wanted)
+        return self._reserve(self._of(graph)[1], wanted)
 
     def reserve(self, graph: Graph, names: Iterable[str]) -> None:
         """Never return these for values."""
@@ -42,8 +43,8 @@ class FreshNames:
             self._taken[root] = names_taken(root), node_names(root)
         return self._taken[root]
 
-
-def _reserve(taken: TakenNames, wanted: str) -> str:
-    name = unique_name(wanted, taken)
-    taken.add(name)
-    return name
+    def _reserve(self, taken: TakenNames, wanted: str) -> str:
+        name = unique_name(self._last.get((taken, wanted), wanted), taken)
+        self._last[taken, wanted] = name
+        taken.add(name)
+        return name

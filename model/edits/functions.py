@@ -9,10 +9,9 @@ from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.call_graph import Operator, callers_of, expanded_sizes
 from onnx_workbench.model.analysis.scoping import (
     dependencies,
+    detour,
     names_taken,
     node_names,
-    nodes_downstream,
-    nodes_upstream,
     unique_name,
 )
 from onnx_workbench.model.analysis.topology import outer_values
@@ -89,10 +88,7 @@ def in_graph_order(nodes: Collection[Node]) -> tuple[Graph, list[Node]]:
 
 def refuse_detour(nodes: Collection[Node]) -> None:
     """Raise ModelError if the nodes are not convex: if a path leaves and re-enters the set, they cannot become one."""
-    inside = set(nodes)
-    between = (nodes_upstream(inside) & nodes_downstream(inside)) - inside
-    graph = next(iter(inside)).graph
-    offender = next((n for n in between if n.graph is graph), None)
+    offender = detour(nodes)
     if offender is not None:
         raise ModelError(
             "The selection cannot become one node",

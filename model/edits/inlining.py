@@ -22,7 +22,8 @@ def take_out(
     given = set(outputs)
     for node in nodes:
         edit.do(RemoveNode(node))
-        edit.do(SetOutputs(node, tuple(None if v in given else v for v in node.outputs)))
+        if not given.isdisjoint(node.outputs):
+            edit.do(SetOutputs(node, tuple(None if v in given else v for v in node.outputs)))
     return after
 
 
@@ -64,6 +65,8 @@ def insert_body(
         for formal, actual in passed_through
     ]
     for copy in copies:
+        while copy.inputs and copy.inputs[-1] is None:  # the call left it out
+            copy.inputs = copy.inputs[:-1]
         edit.do(InsertNode(graph, copy, before))
     return copies
 

@@ -139,7 +139,7 @@ class GraphRewriter:
         self,
         nodes: Sequence[Node],
         function: Function,
-        inputs: Sequence[Value],
+        inputs: Sequence[Value | None],
         outputs: Sequence[Value],
         attributes: Mapping[str, Attribute],
     ) -> list[Node]:

@@ -11,6 +11,7 @@ from onnx_workbench.model.analysis.scoping import is_visible
 from onnx_workbench.model.edits.rewriter import RewriteObserver
 from onnx_workbench.model.inference import custom_rules
 from onnx_workbench.model.inference.engine import Inference
+from onnx_workbench.model.inference.facts import Facts
 from onnx_workbench.model.inference.operators.node_call import NodeCall
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.name_index import ancestor_in
@@ -51,15 +52,24 @@ class MatchContext(RewriteObserver):
         self.protected = self.constants.protected
         self._index: dict[str, dict[Node, None]] = {}
         self._fewest: dict[tuple[str, int], tuple[int, int] | None] = {}  # inputs and outputs; None: no such operator
-        self._inference = Inference(model, custom_rules.rules({}), self.constants, progress, trusts_declared=False)
-        self._inference.run()
-        self.facts = self._inference.facts
+        self._inference: Inference | None = None
         self.graphs: list[Graph] = []
         self.index_graphs()
 
+    @property
+    def facts(self) -> Facts:
+        """Facts about the values of the model, computed when a pass first asks: rules without types never do."""
+        if self._inference is None:
+            self._inference = Inference(
+                self.model, custom_rules.rules({}), self.constants, self.progress, trusts_declared=False
+            )
+            self._inference.run()
+        return self._inference.facts
+
     def learn(self) -> None:
         """Compute facts about all nodes again after changes, which adds to what is known."""
-        self._inference.run()
+        if self._inference is not None:
+            self._inference.run()
 
     def call(self, node: Node) -> NodeCall:
         """Return a node with the facts about its inputs."""
@@ -157,8 +167,9 @@ class MatchContext(RewriteObserver):
         self._add_to_index(node)
         for body in node.bodies:
             self.graphs.extend(g for g in body.walk() if g not in self.graphs)
-        if not any(v is not None and self.facts.dims(v) is not None for v in node.outputs):
-            self._inference.learn_node(node)
+        inference = self._inference
+        if inference and not any(v is not None and inference.facts.dims(v) is not None for v in node.outputs):
+            inference.learn_node(node)
 
     def node_removed(self, node: Node) -> None:
         """Remove a node and those in its subgraphs from the index."""
@@ -167,12 +178,13 @@ class MatchContext(RewriteObserver):
 
     def constant_added(self, value: Value, tensor: Tensor) -> None:
         """Record the contents of a new constant."""
-        self.facts.learn_constant(value, tensor)
+        if self._inference is not None:
+            self._inference.facts.learn_constant(value, tensor)
 
     def value_replaced(self, old: Value, new: Value) -> None:
         """Give a replacement the facts of the replaced value if its own shape is unknown."""
-        if self.facts.dims(new) is None:
-            self.facts.same(new, old)
+        if self._inference is not None and self._inference.facts.dims(new) is None:
+            self._inference.facts.same(new, old)
 
     def opset(self, node: Node) -> int:
         """Return the opset of ai.onnx for a node; 1 when the model imports none."""

@@ -2,7 +2,8 @@
 
 A pattern is a function, and means what the function computes. Its inputs are any values, its Constant nodes constants
 of equal numbers, its attributes must be equal, one left out being the default. An attribute that refers to one of the
-function's is any, and is captured. The types declared for its values must hold, a named size being any.
+function's is any, and is captured. The types declared for its values must hold, a named size being any; an input of
+type ``optional(…)`` may be left out.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from onnx_workbench.model.analysis.topology import outer_values
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Function, Node, Value
 from onnx_workbench.model.ir.tensors import Tensor
-from onnx_workbench.model.ir.types import TensorType
+from onnx_workbench.model.ir.types import OptionalType, TensorType
 from onnx_workbench.model.text.formatting import display
 
 if TYPE_CHECKING:
@@ -74,8 +75,10 @@ class Pattern:
         return self.function.body.outputs
 
     def neighbours(self, node: Node) -> Iterator[tuple[Node, Value, Relation]]:
-        """Yield the nodes that share a value with a node, constants left aside, with how they are related to it."""
-        inputs = [v for v in taken_by(node) if v is not None and v not in self.constants]
+        """Yield the nodes that share a value with a node, and how they are related to it; constants and optional inputs
+        do not count.
+        """
+        inputs = [v for v in taken_by(node) if v is not None and v not in self.constants and not is_optional(v)]
         for value in inputs:
             if value.producer is not None:
                 yield value.producer, value, "producer"
@@ -106,8 +109,14 @@ def taken_by(node: Node) -> tuple[Value | None, ...]:
 
 
 def declared(value: Value) -> TensorType | None:
-    """Return the type that a value of a pattern must have."""
-    return value.type if isinstance(value.type, TensorType) else None
+    """Return the type that a value of a pattern must have, an optional one if it is there."""
+    type_ = value.type.element if isinstance(value.type, OptionalType) else value.type
+    return type_ if isinstance(type_, TensorType) else None
+
+
+def is_optional(value: Value) -> bool:
+    """Return whether an input of a pattern may be left out."""
+    return isinstance(value.type, OptionalType) and value.is_input
 
 
 def _is_constant(node: Node) -> bool:

@@ -1,4 +1,8 @@
-"""Find the occurrences of a pattern in a model, from the nodes of its rarest operator outwards."""
+"""Find the occurrences of a pattern in a model, from the nodes of its rarest operator outwards.
+
+Not the matching of model.diff, which pairs all nodes of two graphs by likeness, none twice, and leaves what differs: a
+pattern is there whole or not at all, anywhere and many times. analysis.repeated_blocks has no pattern yet to look for.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,10 @@ import numpy as np
 
 from onnx_workbench.model.analysis.constants import Constants
 from onnx_workbench.model.analysis.node_labels import exact_label, short_content
-from onnx_workbench.model.analysis.scoping import followers_before, users_in
+from onnx_workbench.model.analysis.scoping import detour, users_in
 from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.edits.functions import is_used_outside
+from onnx_workbench.model.garbage import no_collection
 from onnx_workbench.model.ir.attributes import Attribute, is_same
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.tensors import Tensor
@@ -21,7 +26,7 @@ from onnx_workbench.model.ir.types import TensorType
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.schemas import traits
 from onnx_workbench.model.schemas.defaults import schema_of
-from onnx_workbench.model.simplify.pattern import Pattern, Relation, declared, taken_by
+from onnx_workbench.model.simplify.pattern import Pattern, Relation, declared, is_optional, taken_by
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,11 +38,11 @@ _MOST_PERMUTED = 4  # inputs of a commutative operator that are tried in any ord
 class Occurrence:
     """One place where a pattern is: what stands for each of its nodes, values and captured attributes.
 
-    `attributes` lack one that is left out and has no default.
+    `attributes` lack one that is left out and has no default; an optional input that is left out is None.
     """
 
     nodes: Mapping[Node, Node]
-    values: Mapping[Value, Value]
+    values: Mapping[Value, Value | None]
     attributes: Mapping[str, Attribute]
 
     def of(self, pattern: Pattern) -> tuple[Node, ...]:
@@ -51,7 +56,7 @@ class _State:
 
     nodes: dict[Node, Node] = field(default_factory=dict)
     used: dict[Node, Node] = field(default_factory=dict)
-    values: dict[Value, Value] = field(default_factory=dict)
+    values: dict[Value, Value | None] = field(default_factory=dict)
     attributes: dict[str, Attribute | None] = field(default_factory=dict)
     order: list[tuple[dict[Any, Any], object]] = field(default_factory=list)
 
@@ -69,8 +74,8 @@ class Matcher:
     """One search of a pattern in a model that does not change, or only by replacing the occurrences it yielded.
 
     `may_take` tells which nodes an occurrence may have. Cost: once through the nodes, then about 20 µs for each node of
-    the pattern's rarest operator and node of the pattern. `overlapping` counts the occurrences that were left out,
-    because they share nodes with earlier ones.
+    the pattern's rarest operator and node of the pattern. `left_out` has a node of each occurrence that was left out,
+    because it shares nodes with earlier ones; not one of those, if it has others.
     """
 
     def __init__(
@@ -83,7 +88,7 @@ class Matcher:
         progress: Progress = SILENT,
     ) -> None:
         self.pattern = pattern
-        self.overlapping = 0
+        self.left_out: list[Node] = []
         self._constants = constants
         self._type_of = type_of
         self._may_take = may_take
@@ -93,7 +98,11 @@ class Matcher:
         self._met_taken = False
 
     def search(self, graphs: Iterable[Graph]) -> Iterator[Occurrence]:
-        """Yield the occurrences in these graphs, none of which share a node; the first of several that do."""
+        """Yield the occurrences in these graphs, none of which share a node; the first of several that do.
+
+        All are found before the first is yielded, so that `left_out` does not depend on what becomes of them. One that
+        is no longer there when its turn comes is passed over.
+        """
         wanted = {node.operator for node in self.pattern.nodes}
         index: dict[tuple[str, str, str], list[Node]] = {key: [] for key in wanted}
         for graph in graphs:
@@ -104,21 +113,31 @@ class Matcher:
         if not all(index.values()):
             return
         steps = self._steps(anchor)
+        found: list[tuple[Node, Occurrence, list[object]]] = []
         for number, node in enumerate(index[anchor.operator]):
             self._progress.report(number, len(index[anchor.operator]))
-            if node.graph is None:
-                continue
             self._met_taken = False
-            found = next(self._from(anchor, steps, node, self._taken), None)
-            if found is not None:
-                place = frozenset(found.nodes.values())
+            occurrence = next(self._from(anchor, steps, node, self._taken), None)
+            if occurrence is not None:
+                place = frozenset(occurrence.nodes.values())
                 self._taken |= place
                 self._places.add(place)
-                yield found
+                found.append((node, occurrence, [n.inputs for n in occurrence.nodes.values()]))
             elif self._met_taken:
                 other = next(self._from(anchor, steps, node, set()), None)
                 if other is not None and frozenset(other.nodes.values()) not in self._places:
-                    self.overlapping += 1
+                    self.left_out.append(next((n for n in other.nodes.values() if n not in self._taken), node))
+        for node, occurrence, inputs in found:
+            nodes = occurrence.nodes.values()
+            is_untouched = all(n.inputs is before for n, before in zip(nodes, inputs, strict=True))
+            if not is_untouched or len(self.pattern.outputs) > 1:  # other replacements may have connected its outputs
+                self._taken.difference_update(nodes)
+                again = next(self._from(anchor, steps, node, self._taken), None) if node.graph is not None else None
+                if again is None:
+                    continue
+                occurrence = again
+                self._taken.update(again.nodes.values())
+            yield occurrence
 
     def _steps(self, anchor: Node) -> list[tuple[Node, Value, Relation]]:
         """Return the nodes after the anchor in the order they are bound, each by a value of one before it.
@@ -158,6 +177,7 @@ class Matcher:
             if len(pending) <= len(steps):
                 node, value, relation = steps[len(pending) - 1]
                 known = state.values[value]
+                assert known is not None
                 candidates = [known.producer] if relation == "producer" else dict.fromkeys(users_in(known, start.graph))
                 pending.append((len(state.order), self._attempts(node, candidates)))
             elif self._is_whole(state):
@@ -192,6 +212,7 @@ class Matcher:
             self._met_taken = True
             return False
         formal = taken_by(own)
+        inputs += (None,) * (len(formal) - len(inputs))  # those that may be left out
         if len(formal) != len(inputs) or len(own.outputs) > len(node.outputs) or not self._may_take(node):
             return False
         state.bind(state.nodes, own, node)
@@ -211,10 +232,13 @@ class Matcher:
         return self._bind_attributes(state, own, node) and _bodies(own) == _bodies(node)
 
     def _bind_value(self, state: _State, own: Value | None, value: Value | None) -> bool:
-        if own is None or value is None:
+        if own is None or (value is None and not is_optional(own)):
             return own is value
         if own in state.values:
             return state.values[own] is value
+        if value is None:
+            state.bind(state.values, own, None)
+            return True
         expected = self.pattern.constants.get(own)
         if expected is not None:
             if not _are_equal(expected, self._constants.array(value)):
@@ -247,7 +271,8 @@ class Matcher:
     def _is_whole(self, state: _State) -> bool:
         """Return whether nothing outside needs what is inside, and no path leaves the place and comes back."""
         inside, results = set(state.nodes.values()), {state.values.get(v) for v in self.pattern.outputs}
-        if any(state.values[v].producer in inside for v in self.pattern.inputs):
+        given = (state.values[v] for v in self.pattern.inputs)
+        if any(v is not None and v.producer in inside for v in given):
             return False
         for node in inside:
             for value in node.outputs:
@@ -255,7 +280,7 @@ class Matcher:
                     continue
                 if value in self._constants.protected or is_used_outside(value, inside):
                     return False
-        return len(self.pattern.outputs) < 2 or not _comes_back(inside)
+        return len(self.pattern.outputs) < 2 or detour(inside) is None
 
 
 def find(
@@ -265,7 +290,8 @@ def find(
     left out for sharing nodes with them.
     """
     matcher = Matcher(pattern, Constants(model, progress=progress), type_of, progress=progress)
-    return list(matcher.search(searched_graphs(model, progress))), matcher.overlapping
+    with no_collection():
+        return list(matcher.search(searched_graphs(model, progress))), len(matcher.left_out)
 
 
 def searched_graphs(model: Model, progress: Progress = SILENT) -> Iterator[Graph]:
@@ -326,11 +352,3 @@ def _holds(wanted: TensorType, found: object) -> bool:
         return False
     pairs = zip(wanted.shape.dims, found.shape.dims, strict=True)
     return all(not isinstance(a, int) or a == b for a, b in pairs)
-
-
-def _comes_back(inside: set[Node]) -> bool:
-    """Return whether a path leaves the nodes and comes back."""
-    graph = next(iter(inside)).graph
-    assert graph is not None
-    between = followers_before(max(inside, key=graph.nodes.place), inside)
-    return any(user in inside for node in between for value in node.outputs for user in users_in(value, graph))

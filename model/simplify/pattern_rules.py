@@ -23,7 +23,8 @@ from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.reader.sniff import FileForm, FileFormat
 from onnx_workbench.model.io.text_formats import parse
 from onnx_workbench.model.ir.attributes import Attribute
-from onnx_workbench.model.ir.graph import Function, Node
+from onnx_workbench.model.ir.graph import Function, Node, Value
+from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.schemas import traits
 from onnx_workbench.model.simplify.context import MatchContext
@@ -76,9 +77,10 @@ class Rule:
         def may_take(node: Node) -> bool:
             return context.is_chosen(node) and not node.device_configurations and (is_smaller or node not in made)
 
-        matcher = Matcher(
-            self.pattern, context.constants, context.facts.type_of, may_take=may_take, progress=context.progress
-        )
+        def type_of(value: Value) -> Type | None:
+            return context.facts.type_of(value)
+
+        matcher = Matcher(self.pattern, context.constants, type_of, may_take=may_take, progress=context.progress)
         for occurrence in matcher.search(context.graphs):
             nodes = occurrence.of(self.pattern)
             graph = nodes[0].graph
@@ -88,11 +90,10 @@ class Rule:
                 continue
             text = f"{plural(len(nodes), 'node')} up to {describe(nodes[-1])}"
             ends = (*self.pattern.inputs, *self.pattern.outputs)
-            values = tuple(occurrence.values[value] for value in ends)
+            values = tuple(v for own in ends if (v := occurrence.values[own]) is not None)
             yield Match(text, nodes, partial(self._replace, context, occurrence), values)
-        if matcher.overlapping:
-            others = f"{plural(matcher.overlapping, 'place')} left out that share nodes with others"
-            context.refuse(self.name, next(iter(context.all_nodes())), others)
+        for node in matcher.left_out:
+            context.refuse(self.name, node, "the place was left out, as it shares nodes with another one")
 
     def _replace(self, context: MatchContext, occurrence: Occurrence, rewriter: GraphRewriter) -> None:
         nodes = occurrence.of(self.pattern)
@@ -103,7 +104,7 @@ class Rule:
             version = self.replacement.opset_imports.get(domain, schemas.newest_opset(domain))
             import_operators(rewriter.edit, graph, domain, version)
         inputs = [occurrence.values[value] for value in self.pattern.inputs]
-        outputs = [occurrence.values[value] for value in self.pattern.outputs]
+        outputs = [value for own in self.pattern.outputs if (value := occurrence.values[own]) is not None]
         made = rewriter.replace_nodes(nodes, self.replacement, inputs, outputs, occurrence.attributes)
         context.made_by[self.name].update(made)
         for node in made:
@@ -112,7 +113,7 @@ class Rule:
                 assert result is not None
                 assert given is not None
                 rewriter.replace_value(result, given)
-        rewriter.collect_values(v for v in occurrence.values.values() if v not in outputs)
+        rewriter.collect_values(v for v in occurrence.values.values() if v is not None and v not in outputs)
 
     def _add_called(self, rewriter: GraphRewriter) -> None:
         edit, model = rewriter.edit, rewriter.edit.model

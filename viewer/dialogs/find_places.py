@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt
@@ -157,7 +158,8 @@ class FindPlacesDialog(SimplifyDialog):
         self._on_way()
 
     def _describe(self, survey: Survey, total: int) -> None:
-        reasons = "".join(f"\n{display(refusal.reason, 200)}." for refusal in survey.refusals)
+        counted = Counter(refusal.reason for refusal in survey.refusals)
+        reasons = "".join(f"\n{count:,} × {display(why, 200)}." for why, count in counted.items())
         reasons += "".join(f"\n{display(reason, 300)}" for reason in survey.failed.values())
         self.state.setText(f"{plural(total, 'place')} with these nodes and conditions.{reasons}")
 

@@ -89,6 +89,32 @@ def test_optional_inputs_are_given_in_both_or_in_none():
     assert places(model_of("y = Clip(x,,low)", constants=low), "(x, a) => (y) { y = Clip(x, a) }") == []
 
 
+def test_an_input_of_optional_type_is_given_or_left_out():
+    pattern = "(x, a, b) => (y) <optional(float) a, optional(float) b> { y = Clip(x, a, b) }"
+    low = "<float low = {0.0}, float high = {6.0}, int64 other = {0}>"
+    for inputs in ("x", "x, low", "x,,high", "x, low, high"):
+        assert places(model_of(f"y = Clip({inputs})", constants=low), pattern) == [["y"]]
+    assert places(model_of("y = Clip(x, other)", constants=low), pattern) == []
+    replacement = "replacement (x, a, b) => (y) { z = Clip(x, a, b) y = Relu(z) }"
+    model = model_of("z = Clip(x, low) y = Clip(z,,high)", constants=low)
+    rewrite(model, f"{HEADER} pattern {pattern} {HEADER} {replacement}".encode())
+    first, _, second, _ = model.graph.nodes
+    assert [[v and v.name for v in node.inputs] for node in (first, second)] == [["x", "low"], ["z", None, "high"]]
+
+
+def test_places_left_out_are_said_when_the_first_node_is_replaced():
+    model = model_of("a = Relu(x) b = Relu(a) y = Relu(b)")
+    rule = f"""
+        {HEADER} pattern (x) => (y) {{ a = Relu(x) y = Relu(a) }}
+        {HEADER} replacement (x) => (y) {{ b = Relu(x) y = Min(b, b, b) }}
+    """
+    report = rewrite(model, rule.encode(), checks=0).report
+    assert report.applied == {"r": 1}
+    assert [refusal.reason for refusal in report.refusals] == [
+        "the place was left out, as it shares nodes with another one"
+    ]
+
+
 def test_declared_types_must_hold():
     model = model_of("y = Relu(x)")
     assert places(model, "(x) => (y) <float[M, 4] x> { y = Relu(x) }") == [["y"]]
