@@ -1,6 +1,6 @@
-"""Convolution, pooling, normalisation, recurrent and resampling kernels against ONNX Runtime and onnx.reference.
+"""Kernels against ONNX Runtime and onnx.reference.
 
-Run from the repository root: ``python -m tests.benchmarks.bench_kernels_nn [part of a name …] [--reference]``. Weights
+Run from the repository root: ``python -m tests.benchmarks.bench_kernels [part of a name …] [--reference]``. Weights
 are constants for both engines. One thread, CPU time, the least of several rounds in turns; a ratio above 1 means that
 many times slower than ONNX Runtime.
 """
@@ -20,7 +20,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import onnxruntime
-from onnx import ModelProto, helper, numpy_helper
+from onnx import ModelProto, numpy_helper, shape_inference
 from onnx.reference import ReferenceEvaluator
 
 from onnx_workbench.exec.kernels.context import Context
@@ -38,10 +38,25 @@ class Case:
     attributes: dict[str, Any] = field(default_factory=dict)
     fed: int = 1
     outputs: int = 1
+    domain: str = ""
 
 
 def normal(*shape: int) -> Any:
     return np.random.default_rng(0).standard_normal(shape, np.float32)
+
+
+def integers(dtype: Any, *shape: int) -> Any:
+    info = np.iinfo(dtype)
+    return np.random.default_rng(0).integers(info.min, info.max, shape, dtype, endpoint=True)
+
+
+def number(value: float, dtype: Any = np.float32) -> Any:
+    return np.array(value, dtype)
+
+
+def fed(op_type: str, opset: int, *inputs: Any, outputs: int = 1, **attributes: Any) -> Case:
+    """A node all of whose inputs come with the call."""
+    return Case(op_type, opset, list(inputs), attributes, len(inputs), outputs)
 
 
 def positive(*shape: int) -> Any:
@@ -98,7 +113,109 @@ def resize(size: int, target: int, channels: int = 64, **attributes: Any) -> Cas
     return Case("Resize", 13, [normal(1, channels, size, size), empty, empty, sizes], attributes)
 
 
+def forest(trees: int = 200, depth: int = 6) -> dict[str, Any]:
+    """Attributes of a regressor of complete trees over eight features."""
+    rng = np.random.default_rng(0)
+    inner, nodes = 2**depth - 1, 2 ** (depth + 1) - 1
+    order = np.arange(nodes)
+    split = order < inner
+    each = {
+        "nodes_nodeids": order,
+        "nodes_truenodeids": np.where(split, 2 * order + 1, 0),
+        "nodes_falsenodeids": np.where(split, 2 * order + 2, 0),
+    }
+    every = {name: np.tile(values, trees).tolist() for name, values in each.items()}
+    leaves = np.tile(order[~split], trees).tolist()
+    return every | {
+        "nodes_modes": ["BRANCH_LEQ" if s else "LEAF" for s in split] * trees,
+        "nodes_treeids": np.repeat(np.arange(trees), nodes).tolist(),
+        "nodes_featureids": rng.integers(0, 8, trees * nodes).tolist(),
+        "nodes_values": rng.standard_normal(trees * nodes).tolist(),
+        "target_nodeids": leaves,
+        "target_treeids": np.repeat(np.arange(trees), nodes - inner).tolist(),
+        "target_ids": [0] * len(leaves),
+        "target_weights": rng.standard_normal(len(leaves)).tolist(),
+        "n_targets": 1,
+    }
+
+
+BIG = normal(8, 128, 32, 32)
+TEXT = normal(1, 128, 3072)
+TABLE, IDS = normal(30000, 256), np.random.default_rng(0).integers(0, 30000, (8, 128))
+SCORES, MASK = normal(8, 12, 128, 128), normal(8, 1, 128, 128) > 0
+BYTE = number(128, np.uint8)
+HEADS = {"equation": "bqhd,bkhd->bhqk"}
 CASES: dict[str, Case] = {
+    "Add same": fed("Add", 14, BIG, BIG),
+    "Add channel": fed("Add", 14, BIG, normal(128, 1, 1)),
+    "Add row": fed("Add", 14, TEXT, normal(3072)),
+    "Add scalar": fed("Add", 14, BIG, number(2)),
+    "Add small": fed("Add", 14, normal(4), normal(4)),
+    "Div same": fed("Div", 14, BIG, BIG),
+    "Div int": fed("Div", 14, integers(np.int64, 1000000), np.full(1, 7, np.int64)),
+    "Mod": fed("Mod", 13, integers(np.int32, 1000000), np.full(1, 7, np.int32)),
+    "Pow 2": fed("Pow", 15, BIG, number(2)),
+    "Pow 3": fed("Pow", 15, BIG, number(3)),
+    "Pow 2.5": fed("Pow", 15, abs(BIG), number(2.5)),
+    "Gelu": fed("Gelu", 20, BIG),
+    "Gelu tanh": fed("Gelu", 20, BIG, approximate="tanh"),
+    **{name: fed(name, 13, BIG) for name in ("Exp", "Erf", "Tanh", "Sigmoid", "Relu")},
+    **{name: fed(name, 13, BIG) for name in ("HardSigmoid", "Elu", "Softplus")},
+    "Sqrt": fed("Sqrt", 13, abs(BIG)),
+    "HardSwish": fed("HardSwish", 14, BIG),
+    "Mish": fed("Mish", 18, BIG),
+    "LeakyRelu": fed("LeakyRelu", 16, BIG, alpha=0.1),
+    "PRelu": fed("PRelu", 16, BIG, normal(128, 1, 1)),
+    "Clip": fed("Clip", 13, BIG, number(0), number(6)),
+    "Greater": fed("Greater", 13, BIG, number(0)),
+    "Softmax 128": fed("Softmax", 13, normal(12, 128, 128)),
+    "Softmax 1000": fed("Softmax", 13, normal(64, 1000)),
+    "Softmax 16": fed("Softmax", 13, normal(4096, 16)),
+    "Softmax 10": fed("Softmax", 13, normal(100, 10)),
+    "Softmax channels": fed("Softmax", 13, normal(1, 21, 128, 128), axis=1),
+    "LogSoftmax": fed("LogSoftmax", 13, normal(64, 1000)),
+    "MatMul 3-D × 2-D": fed("MatMul", 13, normal(1, 128, 768), normal(768, 768)),
+    "MatMul heads": fed("MatMul", 13, normal(1, 12, 128, 64), normal(1, 12, 64, 128)),
+    "MatMul vector": fed("MatMul", 13, normal(1, 768), normal(768, 3072)),
+    "Gemm": fed("Gemm", 13, normal(64, 2048), normal(1000, 2048), normal(1000), transB=1),
+    "Gemm row": fed("Gemm", 13, normal(1, 2048), normal(1000, 2048), normal(1000), transB=1),
+    "MatMulInteger": fed("MatMulInteger", 10, integers(np.uint8, 128, 768), integers(np.int8, 768, 768), BYTE),
+    "Einsum heads": fed("Einsum", 12, normal(1, 128, 12, 64), normal(1, 128, 12, 64), **HEADS),
+    "ReduceMean last": fed("ReduceMean", 18, TEXT, np.array([-1])),
+    "ReduceMean 768": fed("ReduceMean", 18, normal(512, 768), np.array([-1])),
+    "ReduceMean spatial": fed("ReduceMean", 18, BIG, np.array([2, 3])),
+    "ReduceMean 49": fed("ReduceMean", 18, normal(8, 512, 7, 7), np.array([2, 3])),
+    "ReduceSum channels": fed("ReduceSum", 13, BIG, np.array([1])),
+    "ReduceMax last": fed("ReduceMax", 20, TEXT, np.array([-1])),
+    "ReduceL2": fed("ReduceL2", 18, normal(512, 768), np.array([-1])),
+    "ArgMax": fed("ArgMax", 13, normal(64, 1000), axis=-1),
+    "TopK 5 of 1000": fed("TopK", 11, normal(64, 1000), np.array([5]), outputs=2),
+    "TopK 300 of 8400": fed("TopK", 11, normal(1, 8400), np.array([300]), outputs=2),
+    "CumSum": fed("CumSum", 14, normal(64, 1000), np.array(1)),
+    "QuantizeLinear": fed("QuantizeLinear", 13, BIG, number(0.02), BYTE),
+    "DequantizeLinear": fed("DequantizeLinear", 13, integers(np.uint8, 8, 128, 32, 32), number(0.02), BYTE),
+    "DequantizeLinear axis": fed(
+        "DequantizeLinear", 13, integers(np.int8, 512, 512, 3, 3), abs(normal(512)), np.zeros(512, np.int8), axis=0
+    ),
+    "DynamicQuantizeLinear": fed("DynamicQuantizeLinear", 11, BIG, outputs=3),
+    "Cast f32→i64": fed("Cast", 13, BIG, to=7),
+    "Cast f32→f16": fed("Cast", 13, BIG, to=10),
+    "Reshape": fed("Reshape", 14, BIG, np.array([0, -1])),
+    "Transpose": fed("Transpose", 13, SCORES, perm=[0, 2, 1, 3]),
+    "Slice": fed("Slice", 13, BIG, np.array([8]), np.array([24]), np.array([2])),
+    "Expand": fed("Expand", 13, MASK, np.array([8, 12, 128, 128])),
+    "Gather rows": fed("Gather", 13, TABLE, IDS),
+    "Gather one": fed("Gather", 13, BIG, np.array(3), axis=1),
+    "GatherElements": fed("GatherElements", 13, SCORES, abs(integers(np.int64, 8, 12, 128, 128) % 128), axis=3),
+    "Concat": fed("Concat", 13, BIG, BIG, axis=1),
+    "Pad": fed("Pad", 13, BIG, np.array([0, 0, 1, 1, 0, 0, 1, 1])),
+    "Pad, reflect": fed("Pad", 13, BIG, np.array([0, 0, 1, 1, 0, 0, 1, 1]), mode="reflect"),
+    "Where": fed("Where", 16, MASK, SCORES, number(-1e9)),
+    "Tile": fed("Tile", 13, TABLE[:512], np.array([4, 2])),
+    "ScatterND": fed("ScatterND", 18, TABLE, IDS[:, :, None], TABLE[IDS]),
+    "OneHot": fed("OneHot", 11, IDS, np.array(1000), np.array([0, 1], np.float32)),
+    "NonZero": fed("NonZero", 13, MASK),
+    "200 trees, 20 rows": Case("TreeEnsembleRegressor", 3, [normal(20, 8)], forest(), domain="ai.onnx.ml"),
     "Conv 3x3 64@56": conv(64, 64, 56, 3),
     "Conv 3x3 128@28": conv(128, 128, 28, 3),
     "Conv 3x3 256@14": conv(256, 256, 14, 3),
@@ -177,7 +294,9 @@ CASES: dict[str, Case] = {
 
 def model_of(case: Case) -> tuple[ModelProto, dict[str, Any]]:
     """The node with its constants as initializers."""
-    model, feeds = one_node_model(case.op_type, case.inputs, opset=case.opset, outputs=case.outputs, **case.attributes)
+    model, feeds = one_node_model(
+        case.op_type, case.inputs, opset=case.opset, domain=case.domain, outputs=case.outputs, **case.attributes
+    )
     for name in [i.name for i in model.graph.input][case.fed :]:
         model.graph.initializer.append(numpy_helper.from_array(feeds.pop(name), name))
     del model.graph.input[case.fed :]
@@ -188,16 +307,14 @@ def theirs(model: ModelProto, feeds: dict[str, Any]) -> Callable[[], Any]:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
-    typed = ModelProto.FromString(model.SerializeToString())
-    for output in typed.graph.output:
-        output.CopyFrom(helper.make_tensor_value_info(output.name, 1, None))
-    session = onnxruntime.InferenceSession(typed.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    typed = shape_inference.infer_shapes(model).SerializeToString()
+    session = onnxruntime.InferenceSession(typed, options, providers=["CPUExecutionProvider"])
     return lambda: session.run(None, feeds)
 
 
 def ours(case: Case) -> Callable[[], Any]:
     """The prepared kernel, as a plan would call it."""
-    kernel = find(case.op_type, case.opset)
+    kernel = find(case.op_type, case.opset, case.domain)
     attributes = {k: tuple(v) if isinstance(v, list) else v for k, v in case.attributes.items()}
     constants = [None if i < case.fed else v for i, v in enumerate(case.inputs)]
     prepared = kernel.prepare(constants, **attributes) if kernel.prepare else None
