@@ -18,7 +18,7 @@ from onnx_workbench.model.ir.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from onnx_workbench.model.ir.types import Dimension, Type
 
@@ -65,7 +65,9 @@ def dimension_text(dimension: Dimension) -> str:
     return display(dimension, 40) if isinstance(dimension, str) else str(dimension)
 
 
-def shape_text(shape: Shape | Iterable[Dimension] | None) -> str:
+def shape_text(
+    shape: Shape | Iterable[Dimension] | None, dimension: Callable[[Dimension], str] = dimension_text
+) -> str:
     """Format a shape as ``1×3×224×224``, ``[3]`` for a single dimension, which would look like a value; ``scalar`` for
     rank 0; the first of very many dimensions with their number.
 
@@ -74,33 +76,33 @@ def shape_text(shape: Shape | Iterable[Dimension] | None) -> str:
     if shape is None:
         return ""
     dims = shape.dims if isinstance(shape, Shape) else tuple(shape)
-    text = "×".join(dimension_text(d) for d in dims[:_MOST_DIMENSIONS]) if dims else "scalar"
+    text = "×".join(dimension(d) for d in dims[:_MOST_DIMENSIONS]) if dims else "scalar"
     if len(dims) > _MOST_DIMENSIONS:
         text += f"×… ({len(dims):,} dimensions)"
     return f"[{text}]" if len(dims) == 1 else text
 
 
-def type_text(type: Type | None) -> str:
+def type_text(type: Type | None, dimension: Callable[[Dimension], str] = dimension_text) -> str:
     """Format a type as ``float 1×3×224×224`` or ``seq(int64 N)``; ``?`` if it is not declared."""
-    return _type_text(type, 0)
+    return _type_text(type, dimension, 0)
 
 
-def _type_text(type_: Type | None, depth: int) -> str:
+def _type_text(type_: Type | None, dimension: Callable[[Dimension], str], depth: int) -> str:
     if type_ is None:
         return "?"
     if depth > _DEEPEST_TYPE:
         return "…"
     match type_:
         case TensorType():
-            return f"{element_type_text(type_.element_type)} {shape_text(type_.shape)}".rstrip()
+            return f"{element_type_text(type_.element_type)} {shape_text(type_.shape, dimension)}".rstrip()
         case SparseTensorType():
-            return f"sparse {element_type_text(type_.element_type)} {shape_text(type_.shape)}".rstrip()
+            return f"sparse {element_type_text(type_.element_type)} {shape_text(type_.shape, dimension)}".rstrip()
         case SequenceType():
-            return f"seq({_type_text(type_.element, depth + 1)})"
+            return f"seq({_type_text(type_.element, dimension, depth + 1)})"
         case MapType():
-            return f"map({element_type_text(type_.key_type)}, {_type_text(type_.value, depth + 1)})"
+            return f"map({element_type_text(type_.key_type)}, {_type_text(type_.value, dimension, depth + 1)})"
         case OptionalType():
-            return f"optional({_type_text(type_.element, depth + 1)})"
+            return f"optional({_type_text(type_.element, dimension, depth + 1)})"
         case OpaqueType():
             return f"opaque({display(type_.domain, 60)}.{display(type_.name, 60)})"
 

@@ -1,7 +1,7 @@
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QApplication, QDockWidget, QScrollArea
+from PySide6.QtWidgets import QAbstractItemView, QApplication, QDockWidget, QHeaderView, QScrollArea
 
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import RemoveNode, SetField
@@ -12,6 +12,7 @@ from onnx_workbench.viewer.main_window import MainWindow
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.panel_list import PANELS
 from onnx_workbench.viewer.run.workspace import Workspace
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 from tests.viewer.opening import opened, run
 
 PANEL_IDS = [info.id for info in PANELS]
@@ -50,6 +51,9 @@ def test_a_panel_stands_an_empty_model_and_a_full_one(info, qtbot, workspace):
         panel.activate()
         edit_everything(each)
         qtbot.waitUntil(lambda each=each: not each.tasks.running)
+        for view in panel.findChildren(QAbstractItemView):
+            if not isinstance(view, QHeaderView) and not view.parent().inherits("QComboBoxPrivateContainer"):
+                assert isinstance(view.itemDelegate(), WholeTextDelegate), f"what {view} cuts is not whole on hover"
     empty.close()
 
 

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 from onnx_workbench.viewer.actions import actions
 from onnx_workbench.viewer.style.labels import without_mnemonic
 from onnx_workbench.viewer.widgets.dialog_buttons import close_button
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 #: Mouse gestures on the graph, listed as well.
 MOUSE = (
@@ -71,6 +72,7 @@ class ShortcutsDialog(QDialog):
         self.field.setClearButtonEnabled(True)
         self.field.textChanged.connect(self._filter)
         self.tree = QTreeWidget()
+        self.tree.setItemDelegate(WholeTextDelegate(self.tree))
         self.tree.setAccessibleName("Shortcuts")
         self.tree.setHeaderLabels(["Action", "Keys"])
         self.tree.header().setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)

@@ -17,7 +17,6 @@ from onnx_workbench.viewer.canvas.open_parts import OpenParts
 from onnx_workbench.viewer.canvas.paint.surface import WHOLE, Surface
 from onnx_workbench.viewer.canvas.picker import Picker
 from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions
-from onnx_workbench.viewer.canvas.scene.node_text import dimension_prefix
 from onnx_workbench.viewer.canvas.scene.scene import Scene
 from onnx_workbench.viewer.canvas.scene_loader import SceneLoader, SceneRequest, nearest_box
 from onnx_workbench.viewer.canvas.scene_updater import SceneUpdater
@@ -40,7 +39,6 @@ _DRAWN = frozenset(
     for option in (DIRECTION, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES, GROUPS, FOLD_SHARED, FOLD_NODES, COLUMNS)
 )
 _COLUMNS = 1200.0  # px of length from which a graph is wrapped into columns
-_MOST_NAMED = 64  # inputs and outputs whose names of dimensions are looked at: for each edit
 _GROUPS = {"large": None, "always": True, "never": False}
 
 
@@ -90,7 +88,6 @@ class SceneController(QObject):
     def options(self) -> DrawingOptions:
         """Drawing options from the settings and of the shown graph."""
         get = self._context.settings.get
-        interface = self._context.model.graph
         direction: Direction = "right" if get(DIRECTION) == "right" else "down"
         return DrawingOptions(
             attributes=get(SHOW_ATTRIBUTES),
@@ -99,7 +96,7 @@ class SceneController(QObject):
             fold_shared_constants=get(FOLD_SHARED),
             fold_nodes=get(FOLD_NODES),
             kinds=self._kinds,
-            prefix=dimension_prefix((*interface.inputs[:_MOST_NAMED], *interface.outputs[:_MOST_NAMED])),
+            prefix=self._context.dimension_prefix,
             groups=self.state.groups if self.state.groups is not None else _GROUPS[get(GROUPS)],
             direction=direction,
             columns=_COLUMNS if get(COLUMNS) else inf,

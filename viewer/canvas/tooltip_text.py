@@ -13,13 +13,16 @@ from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.devices import ShardingSpec
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.text.formatting import bytes_text, display, plural
-from onnx_workbench.viewer.canvas.scene.node_text import FoldTag, attribute_text, tensor_text, value_text
+from onnx_workbench.viewer.canvas.scene.box_factory import differences
+from onnx_workbench.viewer.canvas.scene.node_text import FoldTag, attribute_text, tensor_text
 from onnx_workbench.viewer.canvas.scene.scene import Hit, Scene
 from onnx_workbench.viewer.style.labels import name_of, place_text
+from onnx_workbench.viewer.style.type_texts import value_text, whole_type
 
 _LIMIT = 400
 _MOST_CONSUMERS = 50
 _MOST_SHARDINGS = 4
+_MOST_DIFFERENCES = 8
 
 _MOST_FOLDED = 12
 
@@ -53,11 +56,20 @@ def tip_of(scene: Scene, hit: Hit, type_of: TypeOf) -> str:
             domain = f"{display(node.domain, 80)}." if node.domain else ""
             return f"{domain}{display(node.op_type, 80)}{name}"
         case Scope() as scope:
-            operators = ", ".join(f"{display(op, 40)} {count}" for op, count in scope.operators()[:8])
-            return f"{display('/'.join(scope.path), _LIMIT)}\n{plural(scope.count, 'node')}: {operators}"
+            return _scope_tip(scope)
         case Graph() as graph:
             return f"{name_of(graph)}\n{plural(len(graph.nodes), 'node')}"
     return ""
+
+
+def _scope_tip(scope: Scope) -> str:
+    names, outer = [scope.name], scope.parent
+    while outer is not None and outer.name:
+        names.append(outer.name)
+        outer = outer.parent
+    operators = ", ".join(f"{display(op, 40)} {count}" for op, count in scope.operators()[:8])
+    lines = [display("/".join(reversed(names)), _LIMIT), f"{plural(scope.count, 'node')}: {operators}"]
+    return "\n".join((*lines, *(differences(scope)[:_MOST_DIFFERENCES] if scope.is_stack else ())))
 
 
 def _tag_tip(scene: Scene, box: int, tag: FoldTag) -> str:
@@ -72,8 +84,7 @@ def _tag_tip(scene: Scene, box: int, tag: FoldTag) -> str:
 
 def _value_tip(scene: Scene, hit: Hit, value: Value, type_of: TypeOf) -> str:
     lines = [display(value.name, _LIMIT) or "(unnamed value)"]
-    text = value_text(value, type_of(value))
-    if text:
+    if text := whole_type(type_of(value) or value.type) or value_text(value):
         lines.append(text)
     outside = origin(value)
     if isinstance(outside, Value):

@@ -22,9 +22,12 @@ from onnx_workbench.viewer.core.selection import Selection
 from onnx_workbench.viewer.core.settings import Settings
 from onnx_workbench.viewer.core.tasks import Task, TaskRunner
 from onnx_workbench.viewer.core.type_inference import TypeInference
+from onnx_workbench.viewer.style.type_texts import dimension_prefix
 
 if TYPE_CHECKING:
     from onnx_workbench.model.recovery.journal import Journal
+
+_MOST_NAMED = 64  # inputs and outputs whose names of dimensions are looked at: for each edit
 
 
 class DocumentContext(QObject):
@@ -91,6 +94,12 @@ class DocumentContext(QObject):
     def graph(self) -> Graph:
         """The shown graph, see `Navigation`."""
         return self.navigation.graph
+
+    @property
+    def dimension_prefix(self) -> str:
+        """What all names of dimensions of the model's inputs and outputs begin with; texts of types leave it out."""
+        interface = self.model.graph
+        return dimension_prefix((*interface.inputs[:_MOST_NAMED], *interface.outputs[:_MOST_NAMED]))
 
     def _on_task_failed(self, task: Task[Any]) -> None:
         if isinstance(task.error, ModelError):

@@ -39,6 +39,7 @@ from onnx_workbench.viewer.style.labels import without_mnemonic
 from onnx_workbench.viewer.style.tooltips import plain_tip, wrapped
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 from onnx_workbench.viewer.widgets.scope_box import ScopeBox
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 from onnx_workbench.viewer.workflows.apply_edits import apply_edits
 from onnx_workbench.viewer.workflows.working_copies import copy_model
 
@@ -99,6 +100,7 @@ class ConvertDialog(QDialog):
         self.state.setTextFormat(Qt.TextFormat.PlainText)
         self.state.setWordWrap(True)
         self.list = QListWidget()
+        self.list.setItemDelegate(WholeTextDelegate(self.list))
         self.list.setAccessibleName("Changes")
         self.list.setUniformItemSizes(True)
         self.list.itemActivated.connect(self._go)

@@ -26,6 +26,7 @@ from onnx_workbench.viewer.files.custom_operators import OpenOperatorSet, docume
 from onnx_workbench.viewer.popups.operator_palette import OperatorEntry, first_sentence, signature
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.widgets.dialog_buttons import close_button
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 _DOCUMENT = Qt.ItemDataRole.UserRole
 
@@ -46,6 +47,7 @@ class CustomOperatorsDialog(QDialog):
         )
         hint.setWordWrap(True)
         self.tree = QTreeWidget()
+        self.tree.setItemDelegate(WholeTextDelegate(self.tree))
         self.tree.setAccessibleName("Custom operators")
         self.tree.setHeaderLabels(["Operator", "Since", "Signature", "Description"])
         self.tree.header().setSectionResizeMode(QHeaderView.ResizeMode.Interactive)

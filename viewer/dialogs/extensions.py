@@ -22,6 +22,7 @@ from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.core.settings import EXTENSION_FILES, EXTENSIONS, Settings
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 _SOURCE = Qt.ItemDataRole.UserRole
 
@@ -40,6 +41,7 @@ class ExtensionList(QWidget):
         )
         hint.setWordWrap(True)
         self.list = QListWidget()
+        self.list.setItemDelegate(WholeTextDelegate(self.list))
         self.list.setAccessibleName("Extensions")
         self.list.itemChanged.connect(self._on_item)
         self.list.currentItemChanged.connect(self._on_current)

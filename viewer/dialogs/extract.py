@@ -31,6 +31,7 @@ from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 Way = Literal["selection", "between", "ends", "split"]
 
@@ -107,6 +108,7 @@ class ExtractDialog(QDialog):
 
     def _make_list(self) -> QListWidget:
         made = QListWidget()
+        made.setItemDelegate(WholeTextDelegate(made))
         made.setAccessibleName("Inputs and outputs")
         made.setUniformItemSizes(True)
         made.itemClicked.connect(self._go)

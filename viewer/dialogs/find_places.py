@@ -33,6 +33,7 @@ from onnx_workbench.viewer.dialogs.simplify import SimplifyDialog, Surveyed
 from onnx_workbench.viewer.dialogs.simplify_matches import make_tree
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 _MOST_LISTED = 1000  # conditions; the others are as is likely
 _ROWS = 8  # of the list of conditions, before it scrolls
@@ -60,6 +61,7 @@ class FindPlacesDialog(SimplifyDialog):
         super()._arrange()
         make_tree(self.passes, "Places", ("Place", ""))
         self.conditions = QTreeWidget()
+        self.conditions.setItemDelegate(WholeTextDelegate(self.conditions))
         make_tree(self.conditions, "What must be equal", ("Must be equal", ""))
         for condition in self._example.conditions[:_MOST_LISTED]:
             self.conditions.addTopLevelItem(_row(condition))

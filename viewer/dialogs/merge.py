@@ -19,7 +19,6 @@ from PySide6.QtWidgets import (
     QFormLayout,
     QLabel,
     QLineEdit,
-    QStyledItemDelegate,
     QStyleOptionViewItem,
     QVBoxLayout,
     QWidget,
@@ -42,6 +41,7 @@ from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tables.row_model import Column, RowModel
 from onnx_workbench.viewer.tables.row_table import RowTable
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 from onnx_workbench.viewer.workflows.background_edit import EditOutcome, edit_in_background
 
 _MOST_OFFERED = 1000  # values listed for an input
@@ -361,7 +361,7 @@ class _InputModel(RowModel[_Row, Column]):
             self.dataChanged.emit(self.index(0, 0), self.index(len(self.rows) - 1, len(self.columns) - 1))
 
 
-class _GiverDelegate(QStyledItemDelegate):
+class _GiverDelegate(WholeTextDelegate):
     """Edits what feeds an input: a list that opens at once, of values with their types; typing finds one."""
 
     def __init__(self, dialog: MergeDialog) -> None:

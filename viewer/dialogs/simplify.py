@@ -35,6 +35,7 @@ from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 from onnx_workbench.viewer.widgets.scope_box import ScopeBox
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 from onnx_workbench.viewer.workflows.apply_edits import apply_edits
 from onnx_workbench.viewer.workflows.working_copies import copy_model
 
@@ -80,6 +81,7 @@ class SimplifyDialog(QDialog):
         self.state.setWordWrap(True)
         self.passes = MatchTree()
         self.report = QTreeWidget()
+        self.report.setItemDelegate(WholeTextDelegate(self.report))
         make_tree(self.report, "Changes", ("", "Before", "After"))
         self.pages = QStackedWidget()
         self.pages.addWidget(self.passes)

@@ -13,6 +13,7 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.simplify.passes import Match, Pass
 from onnx_workbench.model.text.formatting import display, number_text
 from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 _MOST_SHOWN = 200  # matches listed per pass
 _ItemRole = Qt.ItemDataRole.UserRole
@@ -58,6 +59,7 @@ class MatchTree(QTreeWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.setItemDelegate(WholeTextDelegate(self))
         make_tree(self, "Passes and their matches", ("Pass", "Matches"))
         self.currentItemChanged.connect(self._show)
         self.itemChanged.connect(self._on_item)

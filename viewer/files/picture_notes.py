@@ -22,7 +22,6 @@ from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.canvas.paint.web_facts import PageNotes
 from onnx_workbench.viewer.canvas.scene.coloring import Coloring, by_category, by_data, by_key
-from onnx_workbench.viewer.canvas.scene.node_text import short_type
 from onnx_workbench.viewer.canvas.scene.scene import Scene
 from onnx_workbench.viewer.compare.difference_text import WORDS, difference_line
 from onnx_workbench.viewer.compare.model_comparison import COLORS, node_kinds, note_kind
@@ -30,6 +29,7 @@ from onnx_workbench.viewer.core.edge_notes import EdgeNote
 from onnx_workbench.viewer.core.settings import EDGE_NOTES
 from onnx_workbench.viewer.run.edge_notes import note_text
 from onnx_workbench.viewer.style.theme import Theme
+from onnx_workbench.viewer.style.type_texts import edge_text
 
 
 def notes_from_file(model: Model, path: Path, progress: Progress = SILENT) -> PageNotes:
@@ -81,7 +81,7 @@ def notes_of_values(arrays: Mapping[Value, RuntimeValue], progress: Progress = S
 
 def edge_note(found: Thumbnail, element_type: ElementType | None, shape: tuple[int, ...]) -> EdgeNote | None:
     """Return the note beside an edge with the range of a value and its type."""
-    computed = "" if element_type is None else short_type(TensorType(element_type, Shape(shape)))
+    computed = "" if element_type is None else edge_text(TensorType(element_type, Shape(shape)))
     return note_text(EDGE_NOTES.default, found, element_type, type_text=computed)
 
 

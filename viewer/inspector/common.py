@@ -12,7 +12,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.types import Type
-from onnx_workbench.model.text.formatting import display, type_text
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.popups.connect import VisibleValues
 from onnx_workbench.viewer.property_tree.rows import (
@@ -24,12 +24,14 @@ from onnx_workbench.viewer.property_tree.rows import (
     Suggestion,
 )
 from onnx_workbench.viewer.run.workspace import Workspace
+from onnx_workbench.viewer.style.type_texts import short_type, whole_type
 
 Carrier = Model | Graph | Function | Node | Value
 Change = Callable[[Transaction], object]
 T = TypeVar("T")
 
 _MOST_SUGGESTED = 100
+_DIMENSION_LIMIT = 24  # characters of a dimension in a type
 _MANY = 60
 _MOST = 20_000  # rows of a list; Qt lays out all of them when it is opened
 
@@ -247,15 +249,23 @@ _INFERRED = (
 )
 
 
-def inferred_row(known: Type, *, common: bool = True) -> PropertyRow:
+def inferred_row(workspace: Workspace, known: Type, *, common: bool = True) -> PropertyRow:
     """Return the row for an inferred type; its tooltip explains sizes."""
-    return PropertyRow("inferred", "Inferred", type_text(known), mono=True, tip=_INFERRED, common=common)
+    row = PropertyRow("inferred", "Inferred", tip=_INFERRED, common=common)
+    show_type(workspace, row, known)
+    return row
+
+
+def show_type(workspace: Workspace, row: PropertyRow, type_: Type | None) -> None:
+    """Write a type into a row, short; the whole one is in its tooltip, and copied."""
+    row.text = short_type(type_, workspace.dimension_prefix, _DIMENSION_LIMIT) or "not declared"
+    row.whole = whole_type(type_)
+    row.mono, row.style = type_ is not None, "muted" if type_ is None else "normal"
 
 
 def type_note(workspace: Workspace, value: Value) -> str:
-    """Return the type of a value, inferred where known; empty if unknown."""
-    found = workspace.types.type_of(value)
-    return "" if found is None else type_text(found)
+    """Return the short type of a value, inferred where known; empty if unknown."""
+    return short_type(workspace.types.type_of(value), workspace.dimension_prefix, _DIMENSION_LIMIT)
 
 
 def rename_field(value: Value) -> PropertyField:

@@ -12,7 +12,7 @@ from onnx_workbench.model.edits import interface, properties
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.model.text.formatting import display, type_text
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.model.text.types import parse_type
 from onnx_workbench.viewer.inspector.common import (
     ValueSuggestions,
@@ -27,10 +27,10 @@ from onnx_workbench.viewer.inspector.common import (
     name_of,
     rename_field,
     section,
+    show_type,
     text_field,
     text_row,
     texts_of,
-    type_note,
 )
 from onnx_workbench.viewer.inspector.initializers import initializers_section
 from onnx_workbench.viewer.inspector.quantization import annotations_section
@@ -125,12 +125,11 @@ def _port_row(workspace: Workspace, graph: Graph, side: Side, ports: Sequence[Va
     row.target = value
     row.label_field = rename_field(value)
     row.field = value_type_field(value)
-    if declared is not None:
-        row.text, row.mono = type_text(declared), True
-    else:
-        known = type_note(workspace, value)
-        row.text, row.style = known or "not declared", "muted"
-        row.note = "inferred" if known else ""
+    known = declared or workspace.types.type_of(value)
+    show_type(workspace, row, known)
+    if declared is None:
+        row.mono, row.style = False, "muted"
+        row.note = "inferred" if known is not None else ""
     if side == "input" and value.initializer is not None:
         row.note = "has a default"
     of = f"{side} {name_of(value)}"

@@ -12,7 +12,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.schemas import Parameter, Schema
-from onnx_workbench.model.text.formatting import display, plural, type_text
+from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.inspector.attributes import OpenList, attributes_section
 from onnx_workbench.viewer.inspector.common import (
     ValueSuggestions,
@@ -25,6 +25,7 @@ from onnx_workbench.viewer.inspector.common import (
     metadata_section,
     name_of,
     section,
+    show_type,
     text_row,
     texts_of,
     type_note,
@@ -36,6 +37,7 @@ from onnx_workbench.viewer.inspector.types import value_type_field
 from onnx_workbench.viewer.popups.connect import InputSource, misfit
 from onnx_workbench.viewer.property_tree.rows import Help, PropertyField, PropertyRow, RowAction, Suggestion
 from onnx_workbench.viewer.run.workspace import Workspace
+from onnx_workbench.viewer.style.type_texts import whole_type
 
 MOST_WITH_RUNS = 240  # most outputs with run results; further ones are shown at the value
 
@@ -251,7 +253,7 @@ def fill_value(workspace: Workspace, row: PropertyRow, value: Value) -> None:
     row.text = display(value.name, 200)
     row.note = type_note(workspace, value)
     row.target = value
-    row.tip = display(value.name, 400) if len(value.name) > 24 else ""
+    row.whole = f"{display(value.name, 400)} {whole_type(workspace.types.type_of(value))}".rstrip()
     row.children = lambda: _inner(workspace, value)
     row.actions = (go(workspace, value.producer or value, "Go to the producer" if value.producer else "Go there"),)
 
@@ -259,20 +261,12 @@ def fill_value(workspace: Workspace, row: PropertyRow, value: Value) -> None:
 def _inner(workspace: Workspace, value: Value) -> list[PropertyRow]:
     """Return the main fields of a value, below the row that names it."""
     declared = value.type
-    shown = "not declared" if declared is None else type_text(declared)
-    rows = [
-        PropertyRow(
-            "type",
-            "Type",
-            shown,
-            style="muted" if declared is None else "normal",
-            mono=True,
-            field=value_type_field(value),
-        )
-    ]
+    row = PropertyRow("type", "Type", field=value_type_field(value))
+    show_type(workspace, row, declared)
+    rows = [row]
     known = workspace.types.type_of(value)
     if known is not None and known != declared:
-        rows.append(inferred_row(known))
+        rows.append(inferred_row(workspace, known))
     if value.initializer is not None:
         rows.append(PropertyRow("initializer", "Initializer", tensor_text(value.initializer)))
     uses = PropertyRow("uses", "Used", plural(len(value.uses), "time"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
-from onnx_workbench.viewer.canvas.scene.node_text import short_type
 from onnx_workbench.viewer.property_tree.rows import PropertyRow, RowAction
 from onnx_workbench.viewer.run.workspace import Workspace
+from onnx_workbench.viewer.style.type_texts import edge_text
 
 
 def run_rows(workspace: Workspace, value: Value, key: str = "run") -> list[PropertyRow]:
@@ -35,5 +35,5 @@ def _text(workspace: Workspace, value: Value) -> str:
         return "not yet" if value.initializer is None and results.is_awaited(value) else ""
     if info.kind != "tensor" or not isinstance(info.element_type, ElementType):
         return str(info)
-    text = short_type(TensorType(info.element_type, Shape(info.shape)))
+    text = edge_text(TensorType(info.element_type, Shape(info.shape)))
     return "  ".join(filter(None, (text, workspace.runs.edge_notes.range_of(value))))

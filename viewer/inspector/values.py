@@ -9,7 +9,7 @@ from onnx_workbench.model.edits.declare_types import declare
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Node, TrainingInfo, Value
 from onnx_workbench.model.ir.tensors import Tensor
-from onnx_workbench.model.text.formatting import display, type_text
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.inspector.common import (
     act,
     description_row,
@@ -20,6 +20,7 @@ from onnx_workbench.viewer.inspector.common import (
     name_of,
     rename_field,
     section,
+    show_type,
     text_row,
     texts_of,
 )
@@ -40,7 +41,7 @@ def value_rows(workspace: Workspace, value: Value, numbers: TensorNumbers) -> li
     ]
     known = workspace.types.type_of(value)
     if known is not None and known != value.type:
-        rows.append(inferred_row(known, common=False))
+        rows.append(inferred_row(workspace, known, common=False))
     if value.initializer is None:
         rows += run_rows(workspace, value)
     rows += denotation_rows(value)
@@ -58,9 +59,8 @@ def value_rows(workspace: Workspace, value: Value, numbers: TensorNumbers) -> li
 
 def _type_row(workspace: Workspace, value: Value) -> PropertyRow:
     declared = value.type
-    text = "not declared" if declared is None else type_text(declared)
-    row = PropertyRow("type", "Type", text, style="muted" if declared is None else "normal", mono=declared is not None)
-    row.field = value_type_field(value)
+    row = PropertyRow("type", "Type", field=value_type_field(value))
+    show_type(workspace, row, declared)
     known = workspace.types.type_of(value)
     if declared is not None and value not in (value.graph.inputs if value.graph else ()):
         row.actions = (

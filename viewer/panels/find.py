@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QStyle,
-    QStyledItemDelegate,
     QStyleOptionViewItem,
     QVBoxLayout,
     QWidget,
@@ -21,16 +20,19 @@ from onnx_workbench.model.analysis.search import parse, search
 from onnx_workbench.model.analysis.value_types import declared_type
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.model.text.formatting import count_text, display, plural, type_text
+from onnx_workbench.model.text.formatting import count_text, display, plural
+from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.core.event_loop import ChunkedIteration
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.icons import dot, icon
 from onnx_workbench.viewer.style.theme import categories, node_category, theme
 from onnx_workbench.viewer.style.tooltips import for_role
+from onnx_workbench.viewer.style.type_texts import short_type, whole_type
 from onnx_workbench.viewer.tables.outline_rows import graph_title
 from onnx_workbench.viewer.tables.row_table import RowTable
 from onnx_workbench.viewer.widgets.undo_forwarding import forward_undo
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -78,23 +80,27 @@ class MatchModel(QAbstractListModel):
         return None
 
 
-def _line(item: Node | Value, limit: int = 120) -> str:
-    first, second = _parts(item, limit)
+def _line(item: Node | Value, limit: int = 120, prefix: str | None = None) -> str:
+    first, second = _parts(item, limit, prefix)
     return f"{first}{_SPACE}{second}" if second else first
 
 
-def _parts(item: Node | Value, limit: int) -> tuple[str, str]:
-    """Return operator and name of a node, name and type of a value."""
+def _parts(item: Node | Value, limit: int, prefix: str | None) -> tuple[str, str]:
+    """Return operator and name of a node, name and type of a value, short without a prefix of dimensions, or whole."""
     if isinstance(item, Node):
         return (
             (display(item.op_type, 60), display(item.name, limit)) if item.name else (f"[{display(item.op_type)}]", "")
         )
     known = declared_type(item)
-    return display(item.name, limit), type_text(known) if known is not None else ""
+    return display(item.name, limit), whole_type(known) if prefix is None else short_type(known, prefix)
 
 
-class MatchDelegate(QStyledItemDelegate):
+class MatchDelegate(WholeTextDelegate):
     """Elides the middle of the name if a row is too narrow, not the text next to it."""
+
+    def __init__(self, context: DocumentContext, parent: QObject) -> None:
+        super().__init__(parent)
+        self._context = context
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:
         super().initStyleOption(option, index)
@@ -102,15 +108,15 @@ class MatchDelegate(QStyledItemDelegate):
         style = option.widget.style()
         room = style.subElementRect(QStyle.SubElement.SE_ItemViewItemText, option, option.widget).width()
         margin = style.pixelMetric(QStyle.PixelMetric.PM_FocusFrameHMargin, option, option.widget) + 1
-        option.text = fitted(item, option.fontMetrics, room - 2 * margin)
+        option.text = fitted(item, option.fontMetrics, room - 2 * margin, self._context.dimension_prefix)
 
 
-def fitted(item: Node | Value, metrics: QFontMetrics, room: int) -> str:
+def fitted(item: Node | Value, metrics: QFontMetrics, room: int, prefix: str = "") -> str:
     """Elide a match to a width in px: the name first, operator and type last."""
-    line = _line(item)
+    line = _line(item, prefix=prefix)
     if metrics.horizontalAdvance(line) <= room:
         return line
-    first, second = _parts(item, 120)
+    first, second = _parts(item, 120, prefix)
     name, beside = (second, first) if isinstance(item, Node) else (first, second)
     beside = metrics.elidedText(beside, Qt.TextElideMode.ElideRight, int(_MOST_BESIDE * room)) if name else beside
     left = room - metrics.horizontalAdvance(f"{beside}{_SPACE}")
@@ -134,7 +140,7 @@ class FindPanel(Panel):
         self.list.horizontalHeader().hide()
         self.list.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         self.list.setIconSize(QSize(16, 16))  # of the dots: so that rows align
-        self.list.setItemDelegate(MatchDelegate(self.list))
+        self.list.setItemDelegate(MatchDelegate(workspace, self.list))
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.status = QLabel(_HELP, self)
         self.status.setWordWrap(True)

@@ -19,6 +19,7 @@ from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.style.tooltips import for_role
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -102,6 +103,7 @@ class HistoryPanel(Panel):
         super().__init__(workspace, parent)
         self.model = HistoryModel(workspace.document, self)
         self.list = _List(self)
+        self.list.setItemDelegate(WholeTextDelegate(self.list))
         self.list.setModel(self.model)
         self.list.setUniformItemSizes(True)
         self.list.setAccessibleName("History")

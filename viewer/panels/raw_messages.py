@@ -25,6 +25,7 @@ from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tables.raw_message_model import RawMessageModel
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 _DELAY_MS = 300
 _MUTED_MS = 400  # delay in ms after which old rows are greyed while reading
@@ -43,6 +44,7 @@ class RawMessagesPanel(Panel):
         super().__init__(workspace, parent)
         self.model = RawMessageModel(self)
         self.tree = QTreeView(self)
+        self.tree.setItemDelegate(WholeTextDelegate(self.tree))
         self.tree.setModel(self.model)
         self.tree.setUniformRowHeights(True)
         self.tree.setAccessibleName("Raw messages")

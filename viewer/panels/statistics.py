@@ -26,7 +26,6 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QPushButton,
     QSpinBox,
-    QStyledItemDelegate,
     QStyleOptionViewItem,
     QWidget,
 )
@@ -62,6 +61,7 @@ from onnx_workbench.viewer.tables.sorting import Key
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
 from onnx_workbench.viewer.widgets.scope_box import ScopeBox
 from onnx_workbench.viewer.widgets.undo_forwarding import forward_undo
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 from onnx_workbench.viewer.workflows.working_copies import copy_model
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ class StatisticsModel(SortedRowModel[StatisticsRow, StatisticsColumn]):
         return None
 
 
-class BarDelegate(QStyledItemDelegate):
+class BarDelegate(WholeTextDelegate):
     """Draws a bar behind a number, relative to the largest in its column."""
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:

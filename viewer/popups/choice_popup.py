@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QPoint, QSize, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter
-from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QStyle, QStyleOptionViewItem, QWidget
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.viewer.popups.filter_popup import POSITIONS, ROW, FilterPopup, Index, Match, draw_title
 from onnx_workbench.viewer.popups.fuzzy_match import rate
 from onnx_workbench.viewer.style.theme import monospace, theme
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 _WIDTH = 640
 _ROWS = 9
@@ -104,7 +105,7 @@ class ChoicePopup(FilterPopup):
             self._report(error)
 
 
-class _ChoiceDelegate(QStyledItemDelegate):
+class _ChoiceDelegate(WholeTextDelegate):
     """Two lines: title, signature and note; below them the detail or the reason."""
 
     def sizeHint(self, option: QStyleOptionViewItem, _index: Index) -> QSize:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QPoint, QSize, Qt
 from PySide6.QtGui import QHideEvent, QPainter
-from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QStyle, QStyleOptionViewItem, QWidget
 
 from onnx_workbench.viewer.popups.filter_popup import POSITIONS, ROW, FilterPopup, Index, Match, draw_title
 from onnx_workbench.viewer.popups.fuzzy_match import rate
 from onnx_workbench.viewer.style.theme import theme
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 _WIDTH = 620
 _ROWS = 14
@@ -95,7 +96,7 @@ class CommandPalette(FilterPopup):
         row.run()
 
 
-class _EntryDelegate(QStyledItemDelegate):
+class _EntryDelegate(WholeTextDelegate):
     """Title with the matching letters marked, muted menu, shortcut at the right."""
 
     def sizeHint(self, option: QStyleOptionViewItem, _index: Index) -> QSize:

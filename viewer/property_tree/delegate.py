@@ -34,6 +34,7 @@ from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow,
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import Theme, monospace, theme
 from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.property_tree.tree import PropertyTree
@@ -48,7 +49,7 @@ _EMPTY = "–"  # minimum width of an editable text
 _ALWAYS = ("add", "go")  # the buttons visible without the pointer, when they are the last
 
 
-class PropertyDelegate(QStyledItemDelegate):
+class PropertyDelegate(WholeTextDelegate):
     """Delegate of one tree. An editor stays open while its text is invalid, with the error below it."""
 
     def __init__(self, tree: PropertyTree) -> None:
@@ -151,7 +152,8 @@ class PropertyDelegate(QStyledItemDelegate):
         buttons = button_rects(rect.adjusted(4, 0, -4, 0), row)
         room = min((button.left() for _, button in buttons), default=rect.right() - 4) - rect.left() - 4
         needed = width(row.text) + (width(row.note) + _GAP + 3 if row.note else 0)
-        return " ".join(filter(None, (row.text, row.note))) if needed > room else ""
+        shown = " ".join(filter(None, (row.text, row.note)))
+        return (row.whole or shown) if needed > room or row.whole not in ("", shown) else ""
 
     def _draw(self, painter: QPainter, area: QRect, text: str, mode: Qt.TextElideMode) -> None:
         metrics = painter.fontMetrics()

@@ -27,7 +27,6 @@ from PySide6.QtWidgets import (
     QListView,
     QPlainTextEdit,
     QStyle,
-    QStyledItemDelegate,
     QStyleOptionViewItem,
     QWidget,
 )
@@ -37,6 +36,7 @@ from onnx_workbench.viewer.property_tree.rows import LONGEST_TEXT, PropertyField
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import monospace, theme
 from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 _MOST_SHOWN = 200
 _WIDEST = 560  # limit for the px of a list of suggestions, unless its field is wider
@@ -304,7 +304,7 @@ class _SuggestionList(QListView):
             self.move(right - self.width(), self.y())
 
 
-class _SuggestionDelegate(QStyledItemDelegate):
+class _SuggestionDelegate(WholeTextDelegate):
     """A suggestion with its note, muted, at the right."""
 
     def sizeHint(self, option: QStyleOptionViewItem, _index: QModelIndex | QPersistentModelIndex) -> QSize:

@@ -83,6 +83,7 @@ class PropertyRow:
 
     key       identifies it among its siblings, also after an update
     text      the value, short; `note` is drawn muted at the end of the line
+    whole     the text, or text and note, in full where they are shortened: for the tooltip, and to be copied
     field     editing of the value; label_field: of the label
     common    whether it may be edited for several objects at once
     bars      heights of a histogram painted instead of the text; `part`: index of this row and number of rows it spans
@@ -109,6 +110,7 @@ class PropertyRow:
     expanded: bool = False
     move: Callable[[int], object] | None = None
     children: Sequence[PropertyRow] | Callable[[], Sequence[PropertyRow]] | None = None
+    whole: str = ""
 
     def looks_like(self, other: PropertyRow) -> bool:
         """Return whether both are painted alike; their actions may differ."""

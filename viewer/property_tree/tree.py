@@ -382,7 +382,7 @@ class PropertyTree(QTreeView):
     def _copy(self, index: QModelIndex) -> None:
         row = self.rows.row(index)
         if row is not None:
-            text = row.field.source() if row.field is not None and row.field.open is None else row.text
+            text = row.field.source() if row.field is not None and row.field.open is None else row.whole or row.text
             QGuiApplication.clipboard().setText(text.encode("utf-8", "replace").decode("utf-8"))
 
     def _is_on_split(self, point: QPoint) -> bool:

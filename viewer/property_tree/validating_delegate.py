@@ -6,7 +6,7 @@ from typing import Protocol, cast
 
 from PySide6.QtCore import QAbstractItemModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, Qt, QTimer
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QAbstractItemView, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QStyleOptionViewItem, QWidget
 
 from onnx_workbench.viewer.property_tree.editors import (
     Editor,
@@ -21,6 +21,7 @@ from onnx_workbench.viewer.property_tree.editors import (
 from onnx_workbench.viewer.property_tree.rows import PropertyField
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -38,7 +39,7 @@ class ValidatingModel(Protocol):
         """Return the reason why the last text was refused."""
 
 
-class ValidatingDelegate(QStyledItemDelegate):
+class ValidatingDelegate(WholeTextDelegate):
     """Delegate of a `ValidatingModel`. Texts of several lines get a larger field, which Ctrl+Enter commits.
 
     When the model refuses a text, the field is opened again with it, so that typed text is only lost by Esc.

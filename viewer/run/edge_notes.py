@@ -24,10 +24,10 @@ from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import number_text
-from onnx_workbench.viewer.canvas.scene.node_text import short_type
 from onnx_workbench.viewer.core.edge_notes import EdgeNote, NoteOf
 from onnx_workbench.viewer.core.settings import EDGE_NOTES
 from onnx_workbench.viewer.run.results import RunRecord
+from onnx_workbench.viewer.style.type_texts import edge_text
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.workspace import Workspace
@@ -147,7 +147,7 @@ class EdgeNotes(QObject):
             return None
         info = record.result.info(key)
         kind = info.element_type if info is not None else None
-        computed = "" if info is None or kind is None else short_type(TensorType(kind, Shape(info.shape)))
+        computed = "" if info is None or kind is None else edge_text(TensorType(kind, Shape(info.shape)))
         is_stale = self._results.is_stale(value) and not self._is_live
         return note_text(self._kind, found, kind, type_text=computed, is_stale=is_stale)
 

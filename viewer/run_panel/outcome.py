@@ -34,6 +34,7 @@ from onnx_workbench.viewer.run_panel.controls import Section, muted
 from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.style.theme import theme, themes
 from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 _MOST_ROWS = 60
 _MOST_PARAMETERS = 5
@@ -327,6 +328,7 @@ class _Tree(QTreeWidget):
 
     def __init__(self) -> None:
         super().__init__()
+        self.setItemDelegate(WholeTextDelegate(self))
         self.setColumnCount(2)
         self.setHeaderHidden(True)
         self.setRootIsDecorated(False)

@@ -10,6 +10,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QTreeView, QWidget
 
 from onnx_workbench.viewer.core.event_loop import CHUNK_SECONDS
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 _Flag = QItemSelectionModel.SelectionFlag
 
@@ -23,6 +24,7 @@ class MarkingTree(QTreeView):
 
     def __init__(self, is_marked: Callable[[QModelIndex], bool], parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.setItemDelegate(WholeTextDelegate(self))
         self._is_marked = is_marked
         self.is_marking = False  # while it is, selection changes are not by the user
         self.adds = False  # the last choice of the user extends the selection, as with Ctrl

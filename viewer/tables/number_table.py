@@ -20,7 +20,6 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
-    QStyledItemDelegate,
     QStyleOptionHeader,
     QStyleOptionViewItem,
 )
@@ -32,6 +31,7 @@ from onnx_workbench.viewer.tables.keep_selection import KeptSelection
 from onnx_workbench.viewer.tables.row_model import Column, Index, SortedRowModel
 from onnx_workbench.viewer.tables.row_table import RowTable, SortHeader
 from onnx_workbench.viewer.tables.sorting import Key
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 Thing = TypeVar("Thing")
 
@@ -192,7 +192,7 @@ class NumberModel(SortedRowModel[NumberRow, NumberColumn]):
         return None
 
 
-class _Cells(QStyledItemDelegate):
+class _Cells(WholeTextDelegate):
     """Delegate that adds a margin to texts after a column of numbers, which is right-aligned."""
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import QAbstractItemModel, QItemSelectionModel, Qt
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionHeader, QTableView, QWidget
 
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
+
 _ROOM = 6  # px of a row around its text
 
 
@@ -27,6 +29,7 @@ class RowTable(QTableView):
 
     def __init__(self, model: QAbstractItemModel, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.setItemDelegate(WholeTextDelegate(self))
         self.setHorizontalHeader(SortHeader(self))
         self.setModel(model)
         self.setAccessibleName(name)

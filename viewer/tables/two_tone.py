@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSize, Qt
 from PySide6.QtGui import QPainter, QPalette
-from PySide6.QtWidgets import QApplication, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QApplication, QStyle, QStyleOptionViewItem, QWidget
 
 from onnx_workbench.viewer.style.theme import theme
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 _Index = QModelIndex | QPersistentModelIndex
 _GAP = 8  # px between the two texts
@@ -15,7 +16,7 @@ _GAP = 8  # px between the two texts
 TextsRole = Qt.ItemDataRole.UserRole + 40
 
 
-class TwoToneDelegate(QStyledItemDelegate):
+class TwoToneDelegate(WholeTextDelegate):
     """Draws the texts of `TextsRole` one after the other; the display role is for search and other views."""
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:

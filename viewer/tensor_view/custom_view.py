@@ -14,6 +14,7 @@ from onnx_workbench.viewer.core.custom_views import Table
 from onnx_workbench.viewer.plots.matrix_view import MatrixImage, MatrixView
 from onnx_workbench.viewer.style.theme import monospace, themes
 from onnx_workbench.viewer.tensor_view.small_widgets import text_view
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,6 +34,7 @@ class CustomView(QStackedWidget):
         self.text = text_view("Text of an extension")
         self.picture = MatrixView()
         self.table = QTableWidget()
+        self.table.setItemDelegate(WholeTextDelegate(self.table))
         self.table.setAccessibleName("Table of an extension")
         self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.table.setTabKeyNavigation(False)

@@ -40,6 +40,7 @@ from onnx_workbench.viewer.style.choices import choice_title
 from onnx_workbench.viewer.style.theme import monospace, theme, themes
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.tensor_view.tensor_model import TensorTableModel
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 if TYPE_CHECKING:
     from onnx_workbench.model.edits.tensors import Region
@@ -52,7 +53,7 @@ _STAYS_HERE = (Qt.FocusReason.ActiveWindowFocusReason, Qt.FocusReason.PopupFocus
 _MOST_COPIED = 1_000_000
 
 
-class CellDelegate(QStyledItemDelegate):
+class CellDelegate(WholeTextDelegate):
     """Validates a cell before it is left; shows the error.
 
     Switching to another window keeps the editor open. When the focus moves elsewhere in this window, the element keeps

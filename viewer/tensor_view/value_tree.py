@@ -13,6 +13,7 @@ from onnx_workbench.exec.values.arrays import SparseArray
 from onnx_workbench.exec.values.statistics import describe
 from onnx_workbench.model.text.formatting import display, number_text
 from onnx_workbench.viewer.tensor_view.tensor_model import number_cell
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.tensor_view.readers import Reader, TensorSlice
@@ -27,6 +28,7 @@ class ValueTree(QTreeWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.setItemDelegate(WholeTextDelegate(self))
         self.setHeaderLabels(["Element", "Type", "Value"])
         self.setUniformRowHeights(True)
         self.setAccessibleName("Elements of the sequence or map")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QPainter, QPaintEvent
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtGui import QHelpEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QLabel, QToolTip, QWidget
+
+from onnx_workbench.viewer.style.tooltips import plain_tip
 
 _LEAST = 40  # px
 
@@ -19,6 +21,14 @@ class ElidedLabel(QLabel):
 
     def minimumSizeHint(self) -> QSize:
         return QSize(_LEAST, super().minimumSizeHint().height())
+
+    def event(self, event: QEvent) -> bool:
+        """Show the whole text on hover where it is cut."""
+        if not isinstance(event, QHelpEvent) or event.type() is not QEvent.Type.ToolTip or self.toolTip():
+            return super().event(event)
+        is_cut = self.fontMetrics().horizontalAdvance(self.text()) > self.contentsRect().width()
+        QToolTip.showText(event.globalPos(), plain_tip(self.text()) if is_cut else "", self)
+        return True
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)

@@ -22,6 +22,7 @@ from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import themes
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.widgets.scrolling import scroll_area
+from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 _COLUMN_WIDTH = 560
 _ROW_HEIGHT = 28
@@ -99,6 +100,7 @@ class StartPage(QWidget):
 
     def _recent_list(self) -> QListWidget:
         files = QListWidget()
+        files.setItemDelegate(WholeTextDelegate(files))
         files.setAccessibleName("Recent files")
         files.setFrameShape(QListWidget.Shape.NoFrame)
         files.viewport().setAutoFillBackground(False)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
 
 from onnx_workbench.model.history.steps import SetField, SetInitializer
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_attribute
@@ -370,3 +371,19 @@ def test_an_annotation_keeps_what_its_message_holds_besides(qtbot, panel, worksp
     workspace.selection.set([graph])
     write(qtbot, panel, "quantization", "annotation 0", text="SCALE_TENSOR = x")
     assert graph.quantization_annotations[0].source is source
+
+
+def test_types_are_short_and_copied_as_they_are(qtbot, panel, workspace):
+    value = workspace.model.graph.inputs[0]
+    dims = "p2o.DynamicDimension.0", "p2o.DynamicDimension.1"
+    with workspace.document.edit("Declare") as edit:
+        edit.do(SetField(value, "type", TensorType(ElementType.FLOAT, Shape(dims))))
+    workspace.selection.set([value])
+    assert row(panel, "type").text == "float Dimension.0×Dimension.1"
+    panel.tree.setCurrentIndex(index(panel, "type"))
+    qtbot.keyClick(panel.tree, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QApplication.clipboard().text() == "float[p2o.DynamicDimension.0,p2o.DynamicDimension.1]"
+    workspace.selection.set([workspace.model.graph])
+    shown = row(panel, "inputs", f"input 0 {value.name}")
+    assert shown.text == "float Dimension.0×Dimension.1"
+    assert shown.whole == "float p2o.DynamicDimension.0×p2o.DynamicDimension.1"

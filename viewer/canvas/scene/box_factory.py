@@ -32,6 +32,7 @@ from onnx_workbench.viewer.canvas.scene.drawing import (
 )
 from onnx_workbench.viewer.canvas.scene.node_text import FoldTag, NodeRow
 from onnx_workbench.viewer.style.theme import operator_category
+from onnx_workbench.viewer.style.type_texts import value_text
 
 _GAP = 10.0  # between the columns of a row, between title and note
 _WIDEST_TITLE = 230.0
@@ -84,7 +85,7 @@ class BoxFactory:
         if kind is Kind.OUTER and not value.is_defined and value.graph is None:
             note = "not defined"
         else:
-            note = node_text.value_text(value, type_, self.options.prefix)
+            note = value_text(value, type_, self.options.prefix)
         if value.initializer is not None:
             note = node_text.tensor_text(value.initializer)
         note = measure.elided(" · ".join(filter(None, (note, node_text.split_text(value)))), Style.ROW, 200.0)
@@ -218,13 +219,17 @@ class BoxFactory:
 
 
 def _differences(stack: Scope) -> str:
-    """Return in what sizes of weights, or else attributes, the scopes of a stack differ."""
-    rows = zip(*(islice(scope.all_nodes(), _MOST_COMPARED) for scope in stack.children), strict=False)
-    differences = ((alike[0], next(_unequal(alike), "")) for alike in rows if not is_constant(alike[0]))
-    texts = [f"{display(node.op_type, 30)} {difference}" for node, difference in differences if difference]
+    texts = differences(stack)
     if not texts:
         return "all of the same sizes"
     return texts[0] + (f" · {len(texts) - 1} more differ" if len(texts) > 1 else "")
+
+
+def differences(stack: Scope) -> list[str]:
+    """Return in what sizes of weights, or else attributes, the scopes of a stack differ."""
+    rows = zip(*(islice(scope.all_nodes(), _MOST_COMPARED) for scope in stack.children), strict=False)
+    unequal = ((alike[0], next(_unequal(alike), "")) for alike in rows if not is_constant(alike[0]))
+    return [f"{display(node.op_type, 30)} {difference}" for node, difference in unequal if difference]
 
 
 def _unequal(alike: tuple[Node, ...]) -> Iterator[str]:

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.viewer.canvas.scene.drawing import Kind, Style, TextMeasure
 from onnx_workbench.viewer.canvas.scene.edge_notes import SPACE, note_width
-from onnx_workbench.viewer.canvas.scene.node_text import short_type, split_text
+from onnx_workbench.viewer.canvas.scene.node_text import split_text
 from onnx_workbench.viewer.canvas.scene.scene import Real, Scene
 from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
 from onnx_workbench.viewer.core.edge_notes import EdgeNote, NoteOf, no_note
+from onnx_workbench.viewer.style.type_texts import edge_text
 
 HEIGHT = 16.0
 PADDING = 3.0
@@ -135,7 +136,7 @@ class EdgeLabels:
         text = (
             f"{count} values"
             if count > 1
-            else found or short_type(self._type_of(value), self._scene.drawing.options.prefix)
+            else found or edge_text(self._type_of(value), self._scene.drawing.options.prefix)
         )
         if count == 1 and self._is_spread:
             text = " · ".join(filter(None, (text, split_text(value))))

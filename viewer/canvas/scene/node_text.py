@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from itertools import islice
 from typing import NamedTuple
 
 from onnx_workbench.model.analysis.call_graph import called_by
 from onnx_workbench.model.analysis.folded_nodes import Purpose
-from onnx_workbench.model.analysis.symbolic import condensed
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.devices import ShardingSpec
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
-from onnx_workbench.model.ir.types import ElementType, Shape, TensorType, Type, element_type, element_type_text
+from onnx_workbench.model.ir.types import ElementType, element_type, element_type_text
 from onnx_workbench.model.schemas import Schema
 from onnx_workbench.model.schemas.attribute_choices import ELEMENT_TYPES
-from onnx_workbench.model.text.formatting import display, number_text, plural, shape_text, type_text
+from onnx_workbench.model.text.formatting import display, number_text, plural, shape_text
 
 #: With more rows than this, the last one has the number of omitted rows.
 MOST_ROWS = 10
@@ -29,7 +27,6 @@ SMALL = 4
 
 _SMALL_BYTES = 256
 _TEXT_LIMIT = 80
-_SYMBOL_LIMIT = 16
 _MOST_CONSUMERS = 50
 #: Limits of 64 bits, which mean "to the end" of an axis.
 _LIMITS = {(1 << 63) - 1: "max", -1 << 63: "min"}
@@ -182,35 +179,6 @@ def _scalar_text(value: object) -> str:
     return display(str(value), 24, elide="end")
 
 
-#: Ends of words in names of dimensions: after a dot, and before the last word that has a number.
-_WORDS = re.compile(r"\.|(?<=[a-z])(?=[A-Z][a-z]*\.\d)")
-
-
-def dimension_prefix(values: Iterable[Value]) -> str:
-    """Return the words that all names of dimensions of some values begin with: ``p2o.Dynamic`` in DynamicDimension.0.
-
-    What it leaves of each name begins with a letter, so that it is not taken for a number.
-    """
-    shapes = (value.type.shape for value in values if isinstance(value.type, TensorType))
-    names = {d for shape in shapes if shape is not None for d in shape.dims if isinstance(d, str) and "." in d}
-    first, last = min(names, default=""), max(names, default="")
-    for end in reversed([match.end() for match in _WORDS.finditer(first)]):
-        if first[:end] == last[:end] and all(name[end : end + 1].isalpha() for name in names):
-            return first[:end]
-    return ""
-
-
-def short_shape(shape: Shape | None, prefix: str = "") -> str:
-    """Return a shape with formulas and long symbols shortened, so that the rank remains visible.
-
-    `prefix`: see `dimension_prefix`.
-    """
-    if shape is None:
-        return ""
-    texts = (condensed(d).replace(prefix, "") if isinstance(d, str) else d for d in shape.dims)
-    return shape_text(display(d, _SYMBOL_LIMIT) if isinstance(d, str) else d for d in texts)
-
-
 def split_text(value: Value, nodes: Iterable[Node | None] | None = None) -> str:
     """Return the split of a value by the first device configuration that has one: ``axis 0 ÷ 2``; else "".
 
@@ -228,24 +196,3 @@ def cut_text(spec: ShardingSpec) -> str:
     """Return a split as text: ``axis 0 ÷ 2``."""
     axes = [(d.axis, " and ".join(str(n) for _, n in d.shards[:4])) for d in spec.dimensions[:4]]
     return ", ".join(f"axis {axis} ÷ {parts}" for axis, parts in axes) or "on every device"
-
-
-def value_text(value: Value, type_: Type | None = None, prefix: str = "") -> str:
-    """Return the type of a value as text: `type_`, else the declared one; empty if unknown."""
-    known = type_ if type_ is not None else value.type
-    if isinstance(known, TensorType):
-        return f"{element_type_text(known.element_type)} {short_shape(known.shape, prefix)}".rstrip()
-    if known is not None:
-        return type_text(known)
-    if value.initializer is not None:
-        return f"{element_type_text(value.initializer.element_type)} {shape_text(value.initializer.shape)}"
-    return ""
-
-
-def short_type(type_: Type | None, prefix: str = "") -> str:
-    """Return the text beside an edge: the shape, with the element type unless it is float."""
-    if isinstance(type_, TensorType):
-        shape = short_shape(type_.shape, prefix)
-        element = "" if type_.element_type == 1 and shape else element_type_text(type_.element_type)
-        return f"{element} {shape}".strip()
-    return "" if type_ is None else type_text(type_)

@@ -13,7 +13,6 @@ from onnx_workbench.viewer.canvas.paint.fonts import canvas_fonts
 from onnx_workbench.viewer.canvas.scene.builder import build
 from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions, Kind
 from onnx_workbench.viewer.canvas.scene.edge_labels import LABEL_REACH, MARGIN, EdgeLabels
-from onnx_workbench.viewer.canvas.scene.node_text import short_type
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
 from onnx_workbench.viewer.core.edge_notes import EdgeNote
 from tests.viewer.canvas.graphs import Graphs, long_chain
@@ -54,7 +53,6 @@ def test_a_shape_is_written_beside_the_edge(small):
     scene = scene_of(small.model().graph)
     found = labels_of(scene).in_rect(*scene.bounds)
     assert [label.text for label in found] == [shape_text((1, 3, 8, 8))]
-    assert short_type(None) == ""
 
 
 @pytest.mark.parametrize("note", [None, NOTE], ids=["types", "notes"])

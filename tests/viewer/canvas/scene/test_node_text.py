@@ -6,7 +6,7 @@ import pytest
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_attribute
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
-from onnx_workbench.model.ir.types import ElementType, Shape
+from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.schemas import find
 from onnx_workbench.viewer.canvas.scene import node_text
 from tests.viewer.canvas.graphs import Graphs
@@ -99,12 +99,3 @@ def test_lists_that_say_what_leaving_them_out_would_have_no_row():
     assert [row.name for row in node_text.attribute_rows(node, find("Conv", 18))] == ["dilations"]
     old_pad = Graphs().node("Pad", ["x"], ["y"], pads=[0, 0])
     assert [row.name for row in node_text.attribute_rows(old_pad, find("Pad", 2))] == ["pads"]
-
-
-def test_long_symbols_leave_the_rank_visible():
-    shape = Shape(("DynamicDimension.0", 16, None, "batch"))
-    assert node_text.short_shape(shape) == "DynamicD…nsion.0×16×?×batch"
-    assert node_text.short_shape(Shape(("N", 16, "div(H - 2, 2) + 1"))) == "N×16×H//2"
-    assert node_text.short_shape(Shape((3,))) == "[3]"
-    assert node_text.short_shape(Shape(())) == "scalar"
-    assert node_text.short_shape(None) == ""
