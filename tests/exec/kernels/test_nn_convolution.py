@@ -112,6 +112,18 @@ def test_every_dense_way_gives_the_same(name: str, data: Any) -> None:
     np.testing.assert_allclose(out, naive(x, w, b, view, 1), atol=2e-5)
 
 
+def test_a_tiny_map_keeps_nothing_of_the_input_before() -> None:
+    rng = np.random.default_rng(5)
+    w, b = rng.standard_normal((3, 2, 3, 3), np.float32), rng.standard_normal(3, np.float32)
+    view = window((4, 5), (3, 3), pads=(2, 0, 1, 7), strides=(1, 3))
+    run = strategies.MAKERS["at_once"](w, b, view)
+    for images in (1, 20, 3):
+        x = rng.standard_normal((images, 2, 4, 5), np.float32)
+        out = np.full((images, 3, *view.output), np.nan, np.float32)
+        run(x, out)
+        np.testing.assert_allclose(out, naive(x, w, b, view, 1), atol=2e-5)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", depthwise.MAKERS)
 @settings(max_examples=examples(60), deadline=None)

@@ -157,6 +157,9 @@ def _rows_per_channel(x: Array) -> tuple[Array, tuple[int, ...]]:
     return rows, (*x.shape[:2], *(1,) * (x.ndim - 2))
 
 
+_known_window = lru_cache(maxsize=512)(window)  # making it takes longer than pooling a small map
+
+
 def _window(
     x: Array,
     kernel_shape: tuple[int, ...],
@@ -169,7 +172,7 @@ def _window(
     if x.ndim < 3:
         msg = f"X has shape {x.shape}, expected (N, C, spatial…)"
         raise KernelError(msg)
-    return window(
+    return _known_window(
         x.shape[2:],
         kernel_shape,
         strides=strides,

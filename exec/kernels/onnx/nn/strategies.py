@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from onnx_workbench.exec.kernels.onnx.nn.winograd import winograd, winograd_rows
 from onnx_workbench.exec.kernels.shared import blas
-from onnx_workbench.exec.kernels.shared.products import LONGEST, matmul_columns
+from onnx_workbench.exec.kernels.shared.products import LONGEST, UNPACKED, matmul_columns
 from onnx_workbench.exec.kernels.shared.scratch import KEPT_BYTES, scratch
 from onnx_workbench.exec.kernels.shared.windows import Window, fill_padded, positions, windows_of
 from onnx_workbench.exec.kernels.threads import parallel_for, pieces, split
@@ -35,6 +36,10 @@ L2_BLOCK = 1 << 20
 
 #: Bytes of shifted copies of the input per block: many kernel columns of a large map take far more than a cache holds.
 _STACK_BLOCK = 4 << 20
+
+#: Elements of the columns of a map that is copied and multiplied at once, and images in one call: they take buffers.
+_TINY = 1 << 16
+_FEW_IMAGES = 16
 
 #: Products with fewer columns are split by rows among threads.
 _FEW_COLUMNS = 256
@@ -131,6 +136,40 @@ def im2col(w: Array, bias: Array | None, window: Window) -> Runner:
     return run
 
 
+def is_tiny(shape: Sequence[int], window: Window) -> bool:
+    """Return whether copies and products for weights of a shape (M, C, kh, kw) cost less than the calls around them."""
+    columns = prod(shape[1:]) * positions(window)
+    return columns <= _TINY and shape[0] * columns <= UNPACKED
+
+
+def at_once(w: Array, bias: Array | None, window: Window) -> Runner:
+    """Tiny maps: im2col in as few calls as possible, two copies and a product; the padded frame keeps its zeros."""
+    matrix = np.ascontiguousarray(w.reshape(len(w), -1))
+    ends = [min(size, r - at) for size, r, at in zip(window.sizes, window.reach, window.begin, strict=True)]
+    reached: Any = (..., *(slice(max(0, end)) for end in ends))
+    place: Any = (..., *(slice(at, at + max(0, end)) for at, end in zip(window.begin, ends, strict=True)))
+    frame = views = np.empty((0, 0, 0, 0), w.dtype)
+
+    def some(x: Array, out: Array) -> None:
+        frame[(slice(len(x)), *place)] = x[reached]
+        columns = scratch("im2col.columns", (len(x), *views.shape[1:]), x.dtype)
+        np.copyto(columns, views[: len(x)])
+        target = out.reshape(len(x), len(matrix), -1)
+        np.matmul(matrix, columns.reshape(len(x), matrix.shape[1], -1), out=target)
+        if bias is not None:
+            np.add(target, bias[:, None], out=target)
+
+    def run(x: Array, out: Array) -> None:
+        nonlocal frame, views
+        if len(frame) < min(len(x), _FEW_IMAGES):
+            frame = np.zeros((min(len(x), _FEW_IMAGES), x.shape[1], *window.reach), x.dtype)
+            views = windows_of(frame, window)
+        for first in range(0, len(x), _FEW_IMAGES):
+            some(x[first : first + _FEW_IMAGES], out[first : first + _FEW_IMAGES])
+
+    return run
+
+
 def im2col_band(column_bytes: int, window: Window) -> int:
     """Return the rows of a band of im2col."""
     rows, width = window.output
@@ -218,6 +257,8 @@ def candidates(w: Array, window: Window) -> list[str]:
     kh, kw = w.shape[2:]
     if (kh, kw) == (1, 1) and not any(window.begin) and not any(window.end):
         return ["pointwise"]
+    if is_tiny(w.shape, window):
+        return ["at_once"]
     names = ["im2col"]
     if positions(window) == 1:
         return names
@@ -231,6 +272,7 @@ def candidates(w: Array, window: Window) -> list[str]:
 
 MAKERS: dict[str, Maker] = {
     "pointwise": pointwise,
+    "at_once": at_once,
     "im2col": im2col,
     "kw_stack": kw_stack,
     "winograd": winograd,
