@@ -28,6 +28,7 @@ from onnx_workbench import resources
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.viewer.app import Application
 from onnx_workbench.viewer.core.settings import THEME, Settings
+from onnx_workbench.viewer.dialogs.quantize import QuantizeDialog
 from onnx_workbench.viewer.main_window import MainWindow
 from onnx_workbench.viewer.panels.run_comparison import RunComparisonPanel
 from onnx_workbench.viewer.run.compare import with_precision
@@ -99,6 +100,17 @@ def dialog_of_file(action_id: str, make: Callable[[], Path]) -> Picture:
         return dialog(action_id)(window)
 
     return show
+
+
+def quantized(window: MainWindow) -> QWidget:
+    """The Quantize dialog with what each layer costs, and the range of one."""
+    shown = dialog("model.quantize")(window)
+    assert isinstance(shown, QuantizeDialog)
+    shown.alone.setChecked(True)
+    shown.measure()
+    wait(lambda: shown.layers.table.model().rowCount())
+    shown.layers.table.selectRow(0)
+    return shown
 
 
 def preprocessing() -> Path:
@@ -174,6 +186,7 @@ PICTURES: dict[str, Picture] = {
     "compare": comparison,
     "convert": dialog("model.convert"),
     "simplify": dialog("model.simplify"),
+    "quantize": quantized,
     "extract": dialog("model.extract", select_first="/block/second/Conv"),
     "merge": dialog_of_file("model.merge", preprocessing),
     "import-weights": dialog_of_file("model.import_weights", finetuned_weights),

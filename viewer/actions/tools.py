@@ -60,6 +60,19 @@ def _convert(context: MenuContext) -> None:
 
 
 @action(
+    "model.quantize",
+    "&Quantize…",
+    Menu.MODEL.section(3),
+    tip="Compute in integers or float8, and measure what it costs: outputs, layers, size.",
+    words="int8 uint8 int4 quantise quantization calibration qdq static dynamic weights compress shrink",
+)
+def _quantize(context: MenuContext) -> None:
+    from onnx_workbench.viewer.dialogs.quantize import QuantizeDialog
+
+    show_aside(context.opened, QuantizeDialog(context.opened, context.window))
+
+
+@action(
     "model.write_types",
     "Write Inferred &Types into the Model",
     Submenu.TYPES,

@@ -26,6 +26,7 @@ _PAGES = {
     "MergeDialog": "dialogs/merge",
     "NewModelDialog": "dialogs/new-model",
     "PreferencesDialog": "dialogs/preferences",
+    "QuantizeDialog": "dialogs/quantize",
     "RecoveredFilesDialog": "dialogs/recovered-files",
     "ReportDialog": "dialogs/report",
     "SaveOptionsDialog": "dialogs/save-options",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QKeyEvent, QPainter, QPen
+from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
 from onnx_workbench.model.text.formatting import digits_apart, number_text
@@ -15,6 +15,7 @@ from onnx_workbench.viewer.plots.plot import Plot, load_pyqtgraph, unit_of
 from onnx_workbench.viewer.style.theme import theme
 
 _BASE = log10(0.5)  # where bars begin on a logarithmic axis, so that a count of 1 has a height
+_SHADE = 40  # opacity of a marked range, of 255
 _ROOM = 0.03  # margin beside and above the bars, as a share of the range
 
 
@@ -34,6 +35,8 @@ class Histogram(Plot):
         self._bars: Any = None
         self._pointed: Any = None  # the bar that is pointed at
         self._zero: Any = None
+        self._range: tuple[float, float] | None = None
+        self._region: Any = None
 
     def sizeHint(self) -> QSize:
         return QSize(220, 160)
@@ -44,6 +47,10 @@ class Histogram(Plot):
         if counts:
             self._draw()
         self.move_cursor(None)
+
+    def show_range(self, ends: tuple[float, float] | None) -> None:
+        """Mark a range of values behind the bars; None: none. From the next counts on."""
+        self._range = ends
 
     def set_logarithmic(self, on: bool) -> None:
         """Set whether the height of bars is the logarithm of their count."""
@@ -66,6 +73,10 @@ class Histogram(Plot):
         self._set_bars(self._bars, np.flatnonzero(counts))
         self._set_bars(self._pointed, np.arange(0))
         self._zero.setVisible(low < 0 < high)
+        self._region.setVisible(self._range is not None)
+        if self._range is not None:
+            self._region.setRegion([end / unit for end in self._range])
+            low, high = min(low, self._range[0]), max(high, self._range[1])
         room = _ROOM * (high / unit - low / unit)
         self.limit((low / unit - room, high / unit + room), (base, top + _ROOM * (top - base)))
         self.update()
@@ -74,7 +85,8 @@ class Histogram(Plot):
         pg = load_pyqtgraph()
         self._bars, self._pointed = (pg.BarGraphItem(x0=[], x1=[], y0=0, height=[]) for _ in range(2))
         self._zero = pg.InfiniteLine(0.0)
-        for item in (self._bars, self._pointed, self._zero):
+        self._region = pg.LinearRegionItem(movable=False)
+        for item in (self._region, self._bars, self._pointed, self._zero):
             self.area.addItem(item, ignoreBounds=True)
         self.area.getViewBox().setMouseEnabled(x=True, y=False)
         self.restyle()
@@ -89,6 +101,11 @@ class Histogram(Plot):
             pen = QPen(colors.muted, 1, Qt.PenStyle.DotLine)
             pen.setCosmetic(True)
             self._zero.setPen(pen)
+            shade = QColor(colors.accent)
+            shade.setAlpha(_SHADE)
+            self._region.setBrush(shade)
+            for line in self._region.lines:
+                line.setPen(QPen(colors.accent, 0))
 
     def _set_bars(self, item: Any, which: np.ndarray[Any, np.dtype[np.intp]]) -> None:
         edges = np.array(self._edges) / self.units[0]

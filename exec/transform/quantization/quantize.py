@@ -117,13 +117,17 @@ class Quantization:
     def __init__(self, copy: WorkingCopy, options: QuantizeOptions, samples: Samples) -> None:
         self.copy, self.options, self._samples = copy, options.checked(), samples
         self._histograms: dict[Value, Histogram] = {}
+        self.ranges: dict[str, tuple[Histogram, Scale]] = {}  # of values by name: what occurred, and what was chosen
         self._reference: list[tuple[Mapping[str, RuntimeValue], Mapping[str, RuntimeValue]]] = []
 
-    def run(self, *, reach: float | None = None, progress: Progress = SILENT) -> QuantizationReport:
+    def run(
+        self, *, reach: float | None = None, alone: bool = False, progress: Progress = SILENT
+    ) -> QuantizationReport:
         """Quantize the copy and measure the loss. Call once. ModelError if data or options do not fit.
 
         `reach`: keep the fewest layers in float, those that cost most alone, with which all outputs have at least this
-        ratio in decibels. Cost: a run of both models per sample, and for `reach` one for each layer.
+        ratio in decibels. `alone`: measure each layer alone without that, too. Cost: a run of both models per sample,
+        and for these two one for each layer.
         """
         document = self.copy.document
         untouched = WorkingCopy(document.model, progress).document.model
@@ -135,15 +139,16 @@ class Quantization:
             raise ModelError("Nothing can be quantized", reasons or "The model has no layers with weights.")
         self._calibrate(document.model, decided, report, progress)
         self._measure_float(document.model, decided, progress)
-        alone: dict[str, float] = {}
+        losses = self._alone(document.model, decided, progress) if alone or reach is not None else {}
         if reach is not None:
-            alone = self._alone(document.model, decided, progress)
-            decided = self._reached(document.model, decided, alone, reach, report, progress)
+            decided = self._reached(document.model, decided, losses, reach, report, progress)
         names = {layer.name: _output(layer) for layer in decided.layers if _is_outermost(layer)}
+        scales = self._scales(decided.layers)
+        self.ranges = {value.name: (self._histograms[value], scale) for value, scale in scales.items()}
         with document.edit("Quantize") as edit:
-            Quantizer(edit, self.options, self._scales(decided.layers), progress).run(decided.layers)
+            Quantizer(edit, self.options, scales, progress).run(decided.layers)
         report.after = figures(document.model).nbytes
-        self._check(untouched, document.model, decided, names, alone, report, progress)
+        self._check(untouched, document.model, decided, names, losses, report, progress)
         return report
 
     def _prepare(self, document: Document, progress: Progress) -> None:

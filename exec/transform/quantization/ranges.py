@@ -58,6 +58,19 @@ class Histogram:
         reach = self.reach or 1.0
         self.counts += np.histogram(array, _BINS, (-reach, reach))[0]
 
+    def coarse(self, bins: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
+        """Return the counts in about this many bins from the least to the greatest value, and the edges of the bins."""
+        used = np.flatnonzero(self.counts)
+        if not used.size:
+            return (), ()
+        first, last = int(used[0]), int(used[-1]) + 1
+        width = max(1, -(-(last - first) // bins))
+        starts = np.arange(first, last, width)
+        counts = np.add.reduceat(self.counts[first:last], starts - first)
+        reach = self.reach or 1.0
+        edges = np.append(starts, starts[-1] + width) * (2 * reach / _BINS) - reach
+        return tuple(counts.tolist()), tuple(edges.tolist())
+
     @property
     def centers(self) -> Array:
         """The middle of each bin."""
@@ -72,6 +85,14 @@ class Scale:
     scale: float
     zero: int
     kind: ElementType
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and greatest value that it can represent."""
+        if self.kind is ElementType.FLOAT8E4M3FN:
+            return -_LARGEST_FLOAT8 * self.scale, _LARGEST_FLOAT8 * self.scale
+        least, most = limits(self.kind)
+        return (least - self.zero) * self.scale, (most - self.zero) * self.scale
 
 
 def limits(kind: ElementType, *, symmetric: bool = False) -> tuple[int, int]:

@@ -1,0 +1,138 @@
+"""Model › Quantize…: what is measured on a copy, shown by layer, kept in float, and made one edit."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from shiboken6 import isValid
+
+import onnx_workbench
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.edits.nodes import rename_node
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.viewer.dialogs.quantize import QuantizeDialog
+from onnx_workbench.viewer.run.workspace import Workspace
+from tests.model.snapshots import snapshot
+
+
+def two_layers(path):
+    rng = np.random.default_rng(7)
+    weights = [numpy_helper.from_array(rng.standard_normal((24, 24)).astype(np.float32), name) for name in "wv"]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"], "first"),
+        helper.make_node("Relu", ["a"], ["b"], "middle"),
+        helper.make_node("MatMul", ["b", "v"], ["y"], "last"),
+    ]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 24]) for name in "xy")
+    graph = helper.make_graph(nodes, "g", [x], [y], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+@pytest.fixture
+def dialog(qapp, tmp_path, tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "net.onnx"
+    two_layers(path)
+    rng = np.random.default_rng(8)
+    for number in range(3):
+        np.savez(tmp_path / f"{number}.npz", x=rng.standard_normal((1, 24)).astype(np.float32))
+    workspace = Workspace(Document(onnx_workbench.load(path)), title="two layers")
+    dialog = QuantizeDialog(workspace)
+    dialog.show()
+    dialog.set_data(tmp_path)
+    yield dialog
+    if isValid(dialog):
+        dialog.close()
+    workspace.close()
+
+
+def measure(dialog, qtbot):
+    dialog.measure_button.click()
+    qtbot.waitUntil(lambda: dialog._task is None or dialog._task.finished)
+    qtbot.waitUntil(dialog.form.isEnabled)
+
+
+def column(dialog, number):
+    table = dialog.layers.table.model()
+    return [table.index(row, number).data() for row in range(table.rowCount())]
+
+
+@pytest.mark.long
+def test_what_was_measured_becomes_one_edit(dialog, qtbot):
+    workspace = dialog.workspace
+    before, feeds = snapshot(workspace.model), {"x": np.ones((1, 24), np.float32)}
+    expected = Session(workspace.model).run(feeds).values["y"]
+    assert not dialog.ok.isEnabled()
+    dialog.alone.setChecked(True)
+    measure(dialog, qtbot)
+    assert snapshot(workspace.model) == before
+    assert sorted(column(dialog, 0)) == ["first", "last"]
+    alone = [float(text) for text in column(dialog, 3)]
+    assert alone == sorted(alone)
+    assert {node.name for node in workspace.highlights.overlay[0]} == {"first", "last"}
+    dialog.layers.table.selectRow(0)
+    assert dialog.layers.plot.isVisible()
+    dialog.ok.click()
+    qtbot.waitUntil(lambda: workspace.document.undo_title == "Quantize: static int8")
+    assert workspace.highlights.overlay[0] is None
+    found = Session(workspace.model).run(feeds).values["y"]
+    assert 0 < np.abs(found - expected).max() < 0.1 * np.abs(expected).max()
+    workspace.document.undo()
+    assert snapshot(workspace.model) == before
+
+
+@pytest.mark.long
+def test_layers_kept_in_float_are_left_and_taken_back(dialog, qtbot):
+    measure(dialog, qtbot)
+    names = column(dialog, 0)
+    dialog.layers.table.selectRow(0)
+    dialog.layers.keep_button.click()
+    assert not dialog.ok.isEnabled()  # other choices were measured
+    measure(dialog, qtbot)
+    assert dict(zip(column(dialog, 0), column(dialog, 5), strict=True)) == {names[0]: "you keep it", names[1]: ""}
+    dialog.layers.table.selectRow(column(dialog, 0).index(names[0]))
+    dialog.layers.keep_button.click()
+    assert not dialog.keep.text()
+
+
+@pytest.mark.long
+def test_an_edit_makes_the_measurement_outdated(dialog, qtbot):
+    measure(dialog, qtbot)
+    assert dialog.ok.isEnabled()
+    with dialog.workspace.document.edit("Rename") as edit:
+        rename_node(edit, next(iter(dialog.workspace.graph.nodes)), "renamed")
+    assert not dialog.ok.isEnabled()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"z": np.ones((1, 24), np.float32)}, "has no value for x"),
+        ({"x": np.full((1, 24), np.nan, np.float32)}, "contains infinities or NaN"),
+        ({"x": np.ones((1, 24), np.float32)}, "The data are constant"),
+    ],
+)
+def test_data_that_do_not_fit_are_a_sentence_in_the_dialog(dialog, qtbot, tmp_path, content, said):
+    before = snapshot(dialog.workspace.model)
+    np.savez(tmp_path / "bad.npz", **content)
+    dialog.set_data(tmp_path / "bad.npz")
+    measure(dialog, qtbot)
+    assert said in dialog.error.text()
+    assert not dialog.ok.isEnabled()
+    assert snapshot(dialog.workspace.model) == before
+
+
+def test_types_are_those_of_the_method_and_target(dialog):
+    def types():
+        return [dialog.type.itemText(at) for at in range(dialog.type.count())]
+
+    dialog.preset.setCurrentIndex(dialog.preset.findData("tensorrt"))
+    assert types() == ["int8", "float8e4m3"]
+    assert dialog.symmetric.isChecked()
+    assert not dialog.symmetric.isEnabled()
+    dialog.method.setCurrentIndex(dialog.method.findData("weights"))
+    assert "int4" in types()
+    dialog.type.setCurrentIndex(dialog.type.findText("int4"))
+    assert dialog.block_size.isVisible()
+    assert not dialog.calibration.isVisible()

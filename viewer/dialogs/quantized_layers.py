@@ -1,0 +1,166 @@
+"""Layers of a quantized model with what each costs: as a table, as colours on the graph, and as a plot of ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QPushButton, QSplitter, QVBoxLayout, QWidget
+
+from onnx_workbench.exec.transform.quantization.plan import name_of, tensor_of
+from onnx_workbench.model.ir.graph import Node
+from onnx_workbench.model.text.formatting import bytes_text, display, number_text
+from onnx_workbench.viewer.plots.histogram import Histogram
+from onnx_workbench.viewer.run.workspace import Workspace
+from onnx_workbench.viewer.style.tooltips import wrapped
+from onnx_workbench.viewer.tables.number_table import NumberCell, NumberColumn, NumberRow, NumberTable
+
+if TYPE_CHECKING:
+    from onnx_workbench.exec.transform.quantization.quantize import LayerLoss, QuantizationReport
+    from onnx_workbench.exec.transform.quantization.ranges import Histogram as Distribution
+    from onnx_workbench.exec.transform.quantization.ranges import Scale
+
+_COLUMNS = (
+    NumberColumn("Layer", number=False),
+    NumberColumn("Operator", 14, number=False),
+    NumberColumn("Weights", 9, tip="Bytes of its constants before", amount=True),
+    NumberColumn("Alone (dB)", 13, tip="Signal to noise of the outputs if this layer alone is quantized"),
+    NumberColumn("Layer (dB)", 13, tip="Signal to noise of its output, with the layers before it quantized"),
+    NumberColumn("In float", 18, number=False, tip="Why it stays in float"),
+)
+_ALONE, _ACCUMULATED = 3, 4
+_BARS = 160
+_TITLE = "Error of quantization (%)"
+
+
+def ratio_text(snr: float | None) -> str:
+    """Return a signal-to-noise ratio with its unit."""
+    return "" if snr is None else "equal" if snr == inf else f"{snr:.1f} dB"
+
+
+class QuantizedLayers(QWidget):
+    """What quantization costs, layer by layer, worst first; a click goes to the node."""
+
+    keep_toggled = Signal(object)  # list[str]: names of layers to keep in float, or not to keep any more
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__()
+        self._workspace = workspace
+        self._nodes: dict[str, Node] = {}
+        self._layers: list[LayerLoss] = []
+        self._ranges: Mapping[str, tuple[Distribution, Scale]] = {}
+        self.table = NumberTable("Layers", _COLUMNS)
+        self.table.chosen.connect(self._go)
+        self.table.selectionModel().selectionChanged.connect(self._on_selected)
+        self.plot = Histogram()
+        self.plot.set_logarithmic(on=True)
+        self.caption = QLabel()
+        self.caption.setTextFormat(Qt.TextFormat.PlainText)
+        self.keep_button = QPushButton("Keep in Float")
+        self.keep_button.setToolTip(wrapped("Leave the selected layers in float, or quantize them again"))
+        self.keep_button.clicked.connect(self._toggle)
+        self.colour = QCheckBox("Colour graph")
+        self.colour.setToolTip("Colour the nodes by the error of their outputs")
+        self.colour.setChecked(True)
+        self.colour.toggled.connect(self._colour)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        self._below = QWidget()
+        below = QVBoxLayout(self._below)
+        below.setContentsMargins(0, 4, 0, 0)
+        below.addWidget(self.caption)
+        below.addWidget(self.plot, 1)
+        self._below.hide()
+        parts = QSplitter(Qt.Orientation.Vertical)
+        parts.addWidget(self.table)
+        parts.addWidget(self._below)
+        parts.setStretchFactor(0, 2)
+        parts.setStretchFactor(1, 1)
+        row = QHBoxLayout()
+        row.addWidget(self.keep_button)
+        row.addWidget(self.colour)
+        row.addStretch(1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(parts, 1)
+        layout.addLayout(row)
+        self._on_selected()
+
+    def show_report(self, report: QuantizationReport, ranges: Mapping[str, tuple[Distribution, Scale]]) -> None:
+        """List the layers of a report; `ranges` has the distributions of values by name, and the range chosen."""
+        self._layers, self._ranges = report.layers, ranges
+        self._nodes = {}
+        for graph in self._workspace.model.graphs():
+            for node in graph.nodes:
+                self._nodes.setdefault(name_of(node), node)
+        self.table.set_rows([NumberRow(layer, self._cells(layer)) for layer in report.layers])
+        has_alone = any(layer.alone is not None for layer in report.layers)
+        self.table.show_column(_ALONE, shown=has_alone)
+        self.table.sort_by(_ALONE if has_alone else _ACCUMULATED, descending=False)  # worst first
+        self._colour()
+
+    def _cells(self, layer: LayerLoss) -> tuple[NumberCell, ...]:
+        node = self._nodes.get(layer.name)
+        tensors = [] if node is None else [tensor_of(value) for value in node.inputs]
+        size = sum(tensor.nbytes for tensor in tensors if tensor is not None)
+        return (
+            NumberCell(display(layer.name, 80), tip=display(layer.name, 500)),
+            NumberCell(layer.operator, role="muted"),
+            NumberCell(bytes_text(size) if size else "", size),
+            _ratio(layer.alone),
+            _ratio(layer.accumulated),
+            NumberCell(display(layer.kept, 120), role="muted", tip=display(layer.kept, 500)),
+        )
+
+    def _go(self, layer: LayerLoss) -> None:
+        node = self._nodes.get(layer.name)
+        if node is not None and node.graph is not None:
+            self._workspace.navigation.reveal(node)
+
+    def _toggle(self) -> None:
+        self.keep_toggled.emit([layer.name for layer in self.table.selected()])
+
+    def _on_selected(self, *_: object) -> None:
+        chosen = self.table.selected()
+        self.keep_button.setEnabled(bool(chosen))
+        self._show_range(self._nodes.get(chosen[0].name) if chosen else None)
+
+    def _show_range(self, node: Node | None) -> None:
+        """Plot the distribution of what a layer reads, with the range that is represented."""
+        value = next((v.name for v in (node.inputs if node is not None else ()) if v and v.name in self._ranges), None)
+        counts, edges = ((), ()) if value is None else self._ranges[value][0].coarse(_BARS)
+        self._below.setVisible(bool(counts))
+        if value is None or not counts:
+            return
+        ends = self._ranges[value][1].ends
+        low, high = (number_text(end, 4) for end in ends)
+        self.caption.setText(f"{display(value, 60)}: values in calibration, and the range chosen, {low} to {high}")
+        self.plot.show_range(ends)
+        self.plot.show_counts(counts, edges)
+
+    # -- colours -------------------------------------------------------------------------------------------------
+
+    def _colour(self, *_: object) -> None:
+        errors = {
+            node: 100 * 10 ** (-loss / 20)
+            for layer in self._layers
+            if (loss := layer.accumulated if layer.alone is None else layer.alone) is not None and loss < inf
+            if (node := self._nodes.get(layer.name)) is not None
+        }
+        if errors and self.colour.isChecked():
+            self._workspace.runs.overlays.show(errors, _TITLE)
+        else:
+            self.uncolour()
+
+    def uncolour(self) -> None:
+        """Remove the colours."""
+        overlays = self._workspace.runs.overlays
+        if overlays.kind == "own" and overlays.title == _TITLE:
+            overlays.choose("")
+
+
+def _ratio(snr: float | None) -> NumberCell:
+    return NumberCell("", inf) if snr is None else NumberCell("equal" if snr == inf else f"{snr:.1f}", snr)
