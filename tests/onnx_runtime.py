@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
@@ -37,11 +38,10 @@ def is_loaded(data: bytes) -> bool:
     """Whether ONNX Runtime is installed and loads the model."""
     if find_spec("onnxruntime") is None:
         return False
-    try:
+    with suppress(Exception):  # its exception classes are not public
         make_session(data)
-    except Exception:  # noqa: BLE001 - its exception classes are not public
-        return False
-    return True
+        return True
+    return False
 
 
 def smallest_model_like(model: onnx.ModelProto) -> onnx.ModelProto:

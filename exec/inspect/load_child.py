@@ -6,7 +6,10 @@ import importlib
 import importlib.util
 import json
 import re
+from collections.abc import Callable
 from typing import Any
+
+from onnx_workbench.model.errors import errors_to
 
 ONNX_RUNTIME, ONNX_CHECKER = "ONNX Runtime", "onnx.checker"
 
@@ -24,14 +27,15 @@ def load_file_in_child(path: bytes) -> bytes:
     engines = {ONNX_CHECKER: _check}
     if importlib.util.find_spec("onnxruntime") is not None:
         engines = {ONNX_RUNTIME: _start_session} | engines
-    found = {}
-    for engine, load in engines.items():
-        try:
-            load(model)
-            found[engine] = ""
-        except Exception as error:  # noqa: BLE001 - their exception classes are not public; each one is a refusal
-            found[engine] = _NOISE.sub("", " ".join(str(error).split()))[:_LONGEST] or type(error).__name__
-    return json.dumps(found).encode()
+    return json.dumps({engine: _refusal(load, model) for engine, load in engines.items()}).encode()
+
+
+def _refusal(load: Callable[[str], None], model: str) -> str:
+    """Return why a program does not load a model; empty if it does. Its exception classes are not public."""
+    errors: list[Exception] = []
+    with errors_to(errors.append):
+        load(model)
+    return "".join(_NOISE.sub("", " ".join(str(e).split()))[:_LONGEST] or type(e).__name__ for e in errors)
 
 
 def _check(model: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 from onnx_workbench.model.analysis.constants import Constants
 from onnx_workbench.model.analysis.node_constants import constant_tensor, ints, number
@@ -491,7 +491,7 @@ def _known(facts: Facts, value: Value | None) -> Found:
 def _joined(a: Found, b: Found) -> Found:
     """Return what two values have in common."""
     if not isinstance(a, Sized) or not isinstance(b, Sized):
-        return a if a == b else common(a, b) if _is_type(a) and _is_type(b) else None  # type: ignore[arg-type]
+        return a if a == b else common(a, b) if _is_type(a) and _is_type(b) else None
     kind = a.element_type if a.element_type is b.element_type else None
     if a.dims is None or b.dims is None or len(a.dims) != len(b.dims):
         return Sized(kind, None)
@@ -507,7 +507,7 @@ def _plainer(a: Found, b: Found) -> Found:
     return Sized(b.element_type or a.element_type, tuple(map(merged, b.dims, a.dims)))
 
 
-def _is_type(found: Found) -> bool:
+def _is_type(found: Found) -> TypeGuard[Type]:
     return found is not None and not isinstance(found, (Sized, Sequence))
 
 

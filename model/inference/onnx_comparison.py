@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from onnx_workbench.model.errors import ModelError
@@ -31,11 +32,10 @@ def run(payload: bytes) -> bytes:
     """Infer in the child; empty for a model that onnx refuses."""
     from onnx_workbench.model.schemas.compiled_library import library
 
-    try:
+    with suppress(Exception):  # its own errors and plain RuntimeErrors
         found: bytes = library().shape_inference.infer_shapes(payload, False, False, True)
-    except Exception:  # noqa: BLE001  # its own errors and plain RuntimeErrors
-        return b""
-    return found
+        return found
+    return b""
 
 
 def compare_with_onnx(model: Model, inferred: InferredTypes, progress: Progress = SILENT) -> list[TypeDifference]:

@@ -26,6 +26,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 
+from onnx_workbench.model.errors import errors_to
 from tests.attack.hostile_files import hostile_files
 from tests.attack.mutations import mutated
 from tests.real_models import RealModels
@@ -175,12 +176,10 @@ class Monkey:
         kind = self.rng.choices([do for _, do in kinds], [weight for weight, _ in kinds])[0]
         self.trace.append(kind.__name__)
         faulthandler.dump_traceback_later(_HUNG, exit=True)
-        try:
+        with errors_to(lambda error: self._raised(type(error), error, error.__traceback__)):
             self.trace[-1] = kind()
             if self.log is not None:
                 print(self.steps, self.trace[-1], file=self.log, flush=True)
-        except Exception as error:  # noqa: BLE001 - that is what is looked for
-            self._raised(type(error), error, error.__traceback__)
         self._wait(self.rng.choice([0, 0, 0.01, 0.05, 0.3]))
         faulthandler.cancel_dump_traceback_later()
         self.peak = max(self.peak, held()["memory"])

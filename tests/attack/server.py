@@ -16,6 +16,8 @@ import traceback
 from importlib import import_module
 from typing import Any
 
+from onnx_workbench.model.errors import errors_to
+
 _MEMORY = 3 << 30  # of the address space; helpers have limits of their own
 _TAIL = 3000
 
@@ -76,11 +78,10 @@ def _work(command: Any, words: list[str], folder: str) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     code = 99
     try:
-        code = command(words)
+        with errors_to(traceback.print_exception):
+            code = command(words)
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else 98
-    except BaseException:  # noqa: BLE001 - that is what is looked for
-        traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -28,6 +28,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
+from onnx_workbench.model.errors import errors_to
 from tests.attack.hostile_files import MAKERS, function, ints, model_of, nested_ifs
 
 _QUIET = 0.12  # seconds without tasks and with an idle GUI thread, after which an action is over
@@ -292,10 +293,8 @@ class Session:
         self._steps += 1
         self.heartbeat.reset()
         began = time.monotonic()
-        try:
+        with errors_to(lambda e: print(f"    {title}: {type(e).__name__}: {str(e)[:300]}", flush=True)):
             act()
-        except Exception as error:  # noqa: BLE001 - printed, and the others are still to be measured
-            print(f"    {title}: {type(error).__name__}: {str(error)[:300]}", flush=True)
         self.wait()
         busiest, worst = self.heartbeat.busiest, self.heartbeat.worst
         if max(1000 * busiest.busy, 500 * worst.seconds) >= self._above:

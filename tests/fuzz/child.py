@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from onnx_workbench.model.budget import limit_memory
-from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.errors import ModelError, errors_to
 
 
 class Child:
@@ -64,9 +64,8 @@ def _serve(pipe: Connection, function: Callable[[Any], Any]) -> None:
             question = pipe.recv()
         except EOFError:
             return
-        try:
+        errors: list[Exception] = []  # those of ONNX Runtime are not public, and all are answers
+        with errors_to(errors.append):
             pipe.send((True, function(question)))
-        except ModelError as error:
-            pipe.send((False, error))
-        except Exception as error:  # noqa: BLE001 - those of ONNX Runtime are not public, and all are answers
-            pipe.send((False, ModelError(str(error)[:300] or "refused")))
+        for error in errors:
+            pipe.send((False, error if isinstance(error, ModelError) else ModelError(str(error)[:300] or "refused")))

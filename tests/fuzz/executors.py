@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -160,11 +161,11 @@ def as_reference(case: Case) -> str:
         if _pads_below_0(node):
             return ""
     for feeds, expected in case.runs[:2]:
-        try:
+        found = None
+        with suppress(Exception), np.errstate(all="ignore"):  # it lacks much, and raises whatever numpy does
             evaluator: Any = ReferenceEvaluator(case.proto)
-            with np.errstate(all="ignore"):
-                found = dict(zip(expected, evaluator.run(None, feeds), strict=True))
-        except Exception:  # noqa: BLE001 - it lacks much, and raises whatever numpy does
+            found = dict(zip(expected, evaluator.run(None, feeds), strict=True))
+        if found is None:
             return ""
         for name, value in expected.items():
             if reported := difference(value, found[name]):

@@ -6,11 +6,14 @@ onnx.reference, and with ONNX Runtime where it is installed.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import onnx
 
+from onnx_workbench.model.errors import errors_to
 from tests.fuzz.cases import Case
 from tests.fuzz.executors import as_onnx_runtime, as_reference
 from tests.fuzz.rewriting import (
@@ -49,20 +52,16 @@ ORACLES: dict[str, Oracle] = {
 
 def verdict(name: str, case: Case) -> str:
     """What an oracle finds; an exception is a finding too."""
-    try:
+    errors: list[Exception] = []
+    with errors_to(errors.append):
         return ORACLES[name](case)
-    except Exception as error:  # noqa: BLE001 - a traceback is what is looked for
-        import traceback
-
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        return f"raised {type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno})"
+    last = traceback.extract_tb(errors[0].__traceback__)[-1]
+    return f"raised {type(errors[0]).__name__}: {errors[0]} ({Path(last.filename).name}:{last.lineno})"
 
 
 def shows(name: str, kind: str, proto: onnx.ModelProto, seed: int = 0) -> bool:
     """Whether a smaller model is valid and an oracle finds the same in it."""
     case = Case(proto, seed)
-    try:
-        is_valid = name == "valid" or not case.errors
-    except Exception:  # noqa: BLE001 - then it is not worth looking at
-        return False
-    return is_valid and kind_of(verdict(name, case)) == kind
+    with suppress(Exception):  # then it is not worth looking at
+        return (name == "valid" or not case.errors) and kind_of(verdict(name, case)) == kind
+    return False

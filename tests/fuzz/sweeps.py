@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -282,13 +283,10 @@ def _both_err(proto: onnx.ModelProto, feeds: dict[str, Any]) -> bool:
 
 
 def _reference(proto: onnx.ModelProto, feeds: dict[str, Any]) -> dict[str, Any] | None:
-    try:
+    with suppress(Exception), np.errstate(all="ignore"):  # it lacks much, and raises whatever numpy does
         evaluator: Any = ReferenceEvaluator(proto)
-        with np.errstate(all="ignore"):
-            found = evaluator.run(None, feeds)
-    except Exception:  # noqa: BLE001 - it lacks much, and raises whatever numpy does
-        return None
-    return dict(zip([o.name for o in proto.graph.output], found, strict=True))
+        return dict(zip([o.name for o in proto.graph.output], evaluator.run(None, feeds), strict=True))
+    return None
 
 
 def _differ(ours: dict[str, Any], other: dict[str, Any]) -> str:

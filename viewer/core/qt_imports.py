@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from importlib import import_module
 
-import PySide6.QtCore  # noqa: F401 - brings the modules looked for below with it
-
 _HOOK = "feature_imported"
 
 
 def read_no_sources() -> None:
     """Import modules from now on without PySide reading their source text; no effect where it does not do that."""
+    import_module("PySide6.QtCore")  # brings the modules looked for below with it
     for name in ("shibokensupport.feature", "shibokensupport.signature.loader"):
         try:
             module = import_module(name)

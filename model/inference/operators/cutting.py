@@ -159,9 +159,9 @@ def _range(call: NodeCall) -> Sequence[Found]:
         raise SizeMismatch("delta is 0")
     if start is None or limit is None or step is None:
         return ((None,),)
-    if not any(isinstance(bound, symbolic.Size) for bound in bounds):
-        is_double = call.kind(0) is ElementType.DOUBLE
-        return ((range_count(start, limit, step, is_double=is_double),),)  # type: ignore[arg-type]  # numbers
+    numbers = [bound for bound in bounds if isinstance(bound, (int, float))]
+    if len(numbers) == 3:
+        return ((range_count(*numbers, is_double=call.kind(0) is ElementType.DOUBLE),),)
     if step != 1 or isinstance(start, float) or isinstance(limit, float):
         return ((None,),)
     count = limit - start

@@ -67,10 +67,11 @@ def _split(call: NodeCall) -> Sequence[Found]:
     if call.input(1) is None:
         size = 1
     elif (parts := call.numbers(1)) is not None:
-        is_even = call.facts.rank(call.input(1)) == 0 and isinstance(dims[axis], int) and not dims[axis] % parts[0]  # type: ignore[operator]
-        size = parts[0] if is_even or (len(set(parts)) == 1 and call.facts.rank(call.input(1)) == 1) else None
-    whole = () if call.input(1) is None and not call.integer("keepdims", 1) else (size,)
-    found = tuple(call.facts.unknown_size() if d is None else d for d in replaced(dims, axis, *whole))
+        whole, rank = dims[axis], call.facts.rank(call.input(1))
+        is_even = rank == 0 and isinstance(whole, int) and not whole % parts[0]
+        size = parts[0] if is_even or (len(set(parts)) == 1 and rank == 1) else None
+    kept = () if call.input(1) is None and not call.integer("keepdims", 1) else (size,)
+    found = tuple(call.facts.unknown_size() if d is None else d for d in replaced(dims, axis, *kept))
     return (SequenceType(call.facts.tensor_type(kind, found)),)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from onnx_workbench.model.analysis.output_sizes import (
     common_ratio,
@@ -267,7 +268,7 @@ def _col2im(call: NodeCall) -> Sequence[Found]:
     expect_rank(dims, "The input", 3)
     channels = None
     if block is not None and isinstance(dims[1], int):
-        count = int(product(*block) or 0)  # type: ignore[arg-type]  # numbers
+        count = prod(block)
         if not count or dims[1] % count:
             raise SizeMismatch(f"{dims[1]} is no multiple of the {count} elements of a block")
         channels = dims[1] // count

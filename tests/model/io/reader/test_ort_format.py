@@ -28,7 +28,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onnx_workbench.exec.session import Session
-from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.errors import ModelError, errors_to
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.reader.sniff import FileForm
 from onnx_workbench.model.io.writer.save import save
@@ -125,10 +125,8 @@ def test_real_models_open_in_ort_format(file, tmp_path):
     options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.add_session_config_entry("session.save_model_format", "ORT")
     options.log_severity_level = 4
-    try:
+    with errors_to(lambda error: pytest.skip(f"ONNX Runtime does not load it: {error}")):
         session = runtime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # noqa: BLE001 - its errors have no common base
-        pytest.skip(f"ONNX Runtime does not load it: {error}")
     model = load(tmp_path / "model.ort")
     assert [value.name for value in model.graph.outputs] == [value.name for value in session.get_outputs()]
     assert not model.source.problems
