@@ -12,26 +12,23 @@ with document.edit("Simplify") as edit:         # owner thread, model unchanged 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from itertools import chain
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 from onnx_workbench.model.analysis.node_subset import part_of
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.clone import Cloner
 from onnx_workbench.model.history.document import Document
-from onnx_workbench.model.history.steps import Role, Step, references_of
-from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
+from onnx_workbench.model.history.step_carrier import StepCarrier, used_in
+from onnx_workbench.model.history.steps import Step
 from onnx_workbench.model.ir.graph import (
     Function,
     Graph,
     Model,
     Node,
-    QuantizationAnnotation,
     TrainingInfo,
     Value,
-    Values,
 )
 from onnx_workbench.model.ir.unlink import unlink
 from onnx_workbench.model.progress import SILENT, Progress
@@ -60,6 +57,7 @@ class WorkingCopy:
 
     def __init__(self, model: Model, progress: Progress = SILENT) -> None:
         self._originals: dict[int, Any] = {}  # by id
+        self._carrier = StepCarrier(self._originals)
         self._progress = progress
         self._cloner = Cloner(progress=progress)
         self.document = Document(self._copy(model))
@@ -75,24 +73,32 @@ class WorkingCopy:
 
     def original(self, target: T) -> T:
         """Return the original of a copied object; anything else is returned unchanged."""
-        return cast("T", self._originals.get(getattr(target, "id", 0), target))  # both are of one kind
+        return self._carrier.original(target)
 
     def copy_of(self, thing: T) -> T:
         """Return the copy of an object of the original model; raise ModelError if it had been removed before the copy.
 
         The first call takes time linear in the size of the model.
         """
+        copy: T | None = self.copies_by_id().get(getattr(thing, "id", 0))
+        if copy is None or self.original(copy) is not thing:
+            what = type(thing).__name__.lower()
+            raise ModelError(f"The {what} no longer exists", "An edit removed it in the meantime.")
+        return copy
+
+    def copies_by_id(self) -> dict[int, Any]:
+        """Return the copies of all parts of the original, by its and their id; linear in the size at first."""
         if not self._copies:
             model = self.document.model
             parts: Iterable[Any] = (model, *model.functions, *model.training_info)
             graphs = chain.from_iterable((graph, *graph.nodes) for graph in model.graphs())
             self._copies = {part.id: part for part in chain(parts, graphs)}
             self._copies |= {copy.id: copy for copy in self._cloner.values.values() if copy is not None}
-        copy: T | None = self._copies.get(getattr(thing, "id", 0))
-        if copy is None or self.original(copy) is not thing:
-            what = type(thing).__name__.lower()
-            raise ModelError(f"The {what} no longer exists", "An edit removed it in the meantime.")
-        return copy
+        return self._copies
+
+    def originals_by_id(self) -> dict[int, Any]:
+        """Return what the parts of the copy stand for, by their id."""
+        return self._originals
 
     def of_copies(self, known: Mapping[Value, T]) -> dict[Value, T]:
         """Map facts about values of the real model to their copies."""
@@ -121,7 +127,7 @@ class WorkingCopy:
             carried = []
             for step in entry.steps:
                 # Before it is applied again, while the objects that it adds are as they were when they were added.
-                carried.append(self._carry(step))
+                carried.append(self._carrier.carry(step))
                 if recording is not None:
                     recording.add(step)
                 step.apply()
@@ -150,11 +156,6 @@ class WorkingCopy:
         self._originals[copy.id] = original
         return copy
 
-    def _carried(self, moved: _Part, made: _Part) -> None:
-        """Give an object that will be added to the original model the id of its counterpart in the copy."""
-        moved.id = made.id
-        self._originals[made.id] = moved
-
     def _graph(self, graph: Graph) -> Graph:
         undefined = self._name_undefined(graph)
         copy = self._cloner.graph(graph)
@@ -172,7 +173,7 @@ class WorkingCopy:
     def _name_undefined(self, root: Graph) -> dict[Value, Value]:
         """Copy undefined values used in a graph or its bodies, which a cloner would take as captured from outside."""
         undefined = {}
-        for value in _used_in(root, self._progress):
+        for value in used_in(root, self._progress):
             if not value.is_defined and value not in self._cloner.values:
                 undefined[value] = self._cloner.value(value)
         return undefined
@@ -193,141 +194,3 @@ class WorkingCopy:
         copy.update_binding = training.update_binding
         copy.model, copy._source = model, training._source
         return self._stands_for(copy, training)
-
-    # -- carrying back -------------------------------------------------------------------------------------------
-
-    def _carry(self, step: Step) -> Step:
-        """Return a step on the original model for a step on the copy."""
-        kind: Any = type(step)
-        carried: Step = kind(
-            **{name: self._content_of(role, getattr(step, name)) for name, role, *_ in references_of(kind)}
-        )
-        return carried
-
-    def _content_of(self, role: Role, content: Any) -> Any:
-        """Return the content of a step's field with copies replaced by originals, new objects by counterparts."""
-        match role:
-            case _ if content is None:
-                return None
-            case Role.CHANGED | Role.BESIDE:
-                return self._value(content) if isinstance(content, Value) else self.original(content)
-            case Role.NODE:
-                return self._node(content)
-            case Role.ATTRIBUTE:
-                return self._attribute(content)
-            case Role.USES:
-                return tuple([(self.original(user), index) for user, index in content])
-            case Role.VALUE | Role.VALUES | Role.CONTENT:
-                return self._content(content)
-        return content
-
-    def _values(self, values: Iterable[Value | None]) -> tuple[Value | None, ...]:
-        return tuple(None if v is None else self._value(v) for v in values)
-
-    def _value(self, value: Value) -> Value:
-        """Return the original of a copied value; for a new one, its new counterpart."""
-        if value.id not in self._originals:
-            moved = Value(value.name, value.type)
-            moved._details, moved._source = value.details, value._source
-            self._carried(moved, value)
-        return self.original(value)
-
-    def _content(self, content: Any) -> Any:
-        """Return a field's new content with copies replaced by originals."""
-        if isinstance(content, tuple):
-            return tuple(self._content(part) for part in content)
-        if isinstance(content, QuantizationAnnotation):
-            parameters = tuple((key, self._value(value)) for key, value in content.parameters)
-            return replace(content, value=self._value(content.value), parameters=parameters)
-        if isinstance(content, Function):
-            return self._function_made(content)
-        if isinstance(content, Graph):
-            return self._moved_graph(content)
-        if isinstance(content, Value):
-            return self._value(content)
-        if isinstance(content, TrainingInfo):
-            return self._training_made(content)
-        return content
-
-    def _attribute(self, attribute: Attribute) -> Attribute:
-        if not attribute.graphs:
-            return attribute
-        graphs = tuple(self._moved_graph(g) for g in attribute.graphs)
-        return replace(attribute, value=graphs[0] if attribute.kind is AttributeKind.GRAPH else graphs)
-
-    def _node(self, node: Node) -> Node:
-        """Return the original of a copied node; for a new one, a counterpart wired to values of the original model."""
-        if node.id not in self._originals:
-            moved = Node(
-                node.op_type,
-                self._values(node.inputs),
-                self._values(node.outputs),
-                name=node.name,
-                domain=node.domain,
-                overload=node.overload,
-                attributes={name: self._attribute(a) for name, a in node.attributes.items()},
-            )
-            moved._details, moved._source, moved._decoder = node._details, node._source, node._decoder
-            self._carried(moved, node)
-        return self.original(node)
-
-    def _function_made(self, function: Function) -> Function:
-        if function.id not in self._originals:
-            moved = Function(function.name, function.domain, function.overload, self._moved_graph(function.body))
-            for slot in ("doc_string", "attributes", "attribute_defaults", "opset_imports", "metadata", "_source"):
-                setattr(moved, slot, getattr(function, slot))
-            self._carried(moved, function)
-        return self.original(function)
-
-    def _training_made(self, training: TrainingInfo) -> TrainingInfo:
-        if training.id not in self._originals:
-            graphs = (training.initialization, training.algorithm)
-            moved = TrainingInfo(*(graph and self._moved_graph(graph) for graph in graphs))
-            for slot in ("initialization_binding", "update_binding", "_source"):
-                setattr(moved, slot, getattr(training, slot))
-            self._carried(moved, training)
-        return self.original(training)
-
-    def _moved_graph(self, graph: Graph) -> Graph:
-        """Return the original of a copied graph; for a new one, a copy that captures values of the original model.
-
-        These values do not list its uses until it is added to the model.
-        """
-        if graph.id not in self._originals:
-            captured = {value: Value(value.name) for value in _used_in(graph) if value.id in self._originals}
-            cloner = Cloner(dict(captured))
-            moved = cloner.graph(graph)
-            _exchange(moved, {stand_in: self.original(value) for value, stand_in in captured.items()})
-            for value, copy in cloner.values.items():
-                if copy is not None and value not in captured:
-                    self._carried(copy, value)
-            for made, copied in zip(graph.walk(), moved.walk(), strict=True):
-                self._carried(copied, made)
-                for node, copy_of_node in zip(made.nodes, copied.nodes, strict=True):
-                    self._carried(copy_of_node, node)
-        return self.original(graph)
-
-
-def _used_in(root: Graph, progress: Progress = SILENT) -> Iterator[Value]:
-    """Yield the values used by the nodes of a graph and its bodies, and the outputs of these graphs."""
-    for graph in root.walk(progress):
-        inputs = (node.inputs for node in progress.paced(graph.nodes))
-        for value in chain(graph.outputs, chain.from_iterable(inputs)):
-            if value is not None:
-                yield value
-
-
-def _exchange(root: Graph, values: Mapping[Value, Value]) -> None:
-    """Replace values that a graph outside any model uses, without registering the uses with the new values."""
-    for graph in root.walk():
-        graph.outputs = Values(values.get(value, value) for value in graph.outputs)
-        for node in graph.nodes:
-            node.inputs = tuple(None if value is None else values.get(value, value) for value in node.inputs)
-        graph.quantization_annotations = tuple(
-            replace(
-                annotation,
-                value=values.get(annotation.value, annotation.value),
-                parameters=tuple((key, values.get(value, value)) for key, value in annotation.parameters),
-            )
-            for annotation in graph.quantization_annotations
-        )

@@ -74,6 +74,11 @@ class Pattern:
         """Return the values that may be used outside of an occurrence."""
         return self.function.body.outputs
 
+    @property
+    def is_typed(self) -> bool:
+        """Return whether types are declared, so that those of the model must be known."""
+        return any(value.type is not None for value in self.function.body.values())
+
     def neighbours(self, node: Node) -> Iterator[tuple[Node, Value, Relation]]:
         """Yield the nodes that share a value with a node, and how they are related to it; constants and optional inputs
         do not count.

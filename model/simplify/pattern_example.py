@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.constants import Constants
-from onnx_workbench.model.analysis.scoping import dependencies, unique_name
+from onnx_workbench.model.analysis.scoping import unique_name
 from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.edits.functions import boundary, function_of, in_graph_order, refuse_detour
 from onnx_workbench.model.errors import ModelError
@@ -185,88 +185,3 @@ def text_for(pattern: Function) -> str:
         made, given = (", ".join("" if v is None else v.name for v in ends) for ends in (node.outputs, node.inputs))
         lines.append(f"    # {made} = {node.qualified_op_type} ({given})")
     return "\n".join([*lines, "}"])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Place:
-    """One place of a pattern in a model, as it was: its nodes in the pattern's order with their attributes, its inputs,
-    and where its outputs are used outside.
-    """
-
-    nodes: tuple[Node, ...]
-    attributes: tuple[Mapping[str, Attribute], ...]
-    inputs: tuple[Value, ...]
-    uses: tuple[tuple[Node | Graph, int] | None, ...]
-
-    @classmethod
-    def of(cls, nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value]) -> Place:
-        """Note a place as it is now."""
-        inside = set(nodes)
-        uses = (next((use for use in value.uses if use[0] not in inside), None) for value in outputs)
-        return cls(tuple(nodes), tuple(dict(node.attributes) for node in nodes), tuple(inputs), tuple(uses))
-
-
-def learned(pattern: Function, place: Place) -> Function:
-    """Return the replacement that does what was done to a place since it was noted.
-
-    It holds what computes the values that are used now where the place's outputs were, from the place's inputs.
-    ModelError: an output is used no more, or something else is needed, which other places do not have.
-    """
-    outputs = [_used_at(use) for use in place.uses]
-    known = dict(zip(place.inputs, pattern.body.inputs, strict=True))
-    nodes: dict[Node, None] = {}
-    pending = list(outputs)
-    while pending:
-        value = pending.pop()
-        if value in known or value.initializer is not None:
-            continue
-        if value.producer is None:
-            raise ModelError(
-                f"The place uses {display(value.name, 60)} now",
-                "Other places of the pattern have no such value.",
-                value,
-            )
-        if value.producer not in nodes:
-            nodes[value.producer] = None
-            pending += dependencies(value.producer)
-    graph, ordered = in_graph_order(nodes) if nodes else (outputs[0].graph, [])
-    assert graph is not None
-    weights = [v for v in boundary(ordered)[0] if v not in known]
-    found = function_of(graph, ordered, [*place.inputs, *weights], outputs, (_DOMAIN, "replacement"))
-    for own, actual in list(zip(found.body.inputs[len(place.inputs) :], weights, strict=True)):
-        _fix(found, own, actual.initializer if isinstance(actual.initializer, Tensor) else None)
-    _pass_attributes(pattern, place, found)
-    for mine, theirs in zip(_ends(found), _ends(pattern), strict=True):
-        for own, formal in zip(mine, theirs, strict=True):
-            own.name = formal.name
-    for value in found.body.values():
-        value._type = None
-    return found
-
-
-def _pass_attributes(pattern: Function, place: Place, found: Function) -> None:
-    """Let attributes that are as they were in the place be those of each place, where the pattern captures them."""
-    searched = [node for node in pattern.body.nodes if node.op_type != "Constant" or node.domain]
-    captured = {
-        (name, repr(before[name].value)): attribute.reference
-        for node, before in zip(searched, place.attributes, strict=True)
-        for name, attribute in node.attributes.items()
-        if attribute.reference and name in before
-    }
-    for node in found.body.nodes:
-        for name, attribute in list(node.attributes.items()):
-            reference = captured.get((name, repr(attribute.value)))
-            if reference is not None:
-                SetAttribute(node, name, Attribute(name, attribute.kind, None, reference=reference)).apply()
-    used = (a.reference for node in found.body.nodes for a in node.attributes.values() if a.reference)
-    found.attributes = tuple(dict.fromkeys(used))
-
-
-def _used_at(use: tuple[Node | Graph, int] | None) -> Value:
-    if use is not None:
-        user, index = use
-        values = user.outputs if isinstance(user, Graph) else user.inputs
-        found = values[index] if index < len(values) else None
-        if found is not None and (isinstance(user, Graph) or user.graph is not None):
-            return found
-    raise ModelError("The outputs of the place are used no more", "What uses them must stay for this.")

@@ -22,11 +22,12 @@ from PySide6.QtWidgets import (
 from onnx_workbench.exec.transform.simplify import SimplifyOutcome
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.clone import Cloner
-from onnx_workbench.model.ir.graph import Function, Node, Value
+from onnx_workbench.model.ir.graph import Function, Model, Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.simplify.passes import Pass
-from onnx_workbench.model.simplify.pattern_example import Condition, Example, Place, calling, learned, text_for
+from onnx_workbench.model.simplify.pattern_example import Condition, Example, calling, text_for
 from onnx_workbench.model.simplify.pattern_rules import Rule, function_in
+from onnx_workbench.model.simplify.pattern_transfer import last_edits, learn, transfer
 from onnx_workbench.model.simplify.pipeline import Survey
 from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.dialogs.simplify import SimplifyDialog, Surveyed
@@ -52,9 +53,7 @@ class FindPlacesDialog(SimplifyDialog):
         self._example = Example(workspace.model, nodes, workspace.types.type_of)
         self._equal = {condition for condition in self._example.conditions if condition.is_likely}
         self._rule = self._rule_now()
-        self._places: dict[frozenset[Node], Place] = {}
-        self._changed: dict[frozenset[Node], Place] = {}  # edited since they were found
-        self._revision = -1
+        self._found: list[Node] = []  # of all places
         super().__init__(workspace, parent)
 
     def _arrange(self) -> None:
@@ -79,7 +78,9 @@ class FindPlacesDialog(SimplifyDialog):
         self.operator.setPlaceholderText("Relu or domain::Name")
         self.text = QPlainTextEdit(text_for(self._rule.pattern.function))
         self.text.setMinimumHeight(110)
-        self.advice = QLabel()
+        self.advice = QLabel(
+            "Does what the last edits of the history did to one of these places, before or while this window is open."
+        )
         self.advice.setTextFormat(Qt.TextFormat.PlainText)
         self.advice.setWordWrap(True)
         self.details = QStackedWidget()
@@ -108,10 +109,6 @@ class FindPlacesDialog(SimplifyDialog):
         way = self.way.currentIndex()
         self.details.setCurrentIndex(way)
         self.details.setMaximumHeight(400 if way == _TEXT else 60)
-        self.advice.setText(
-            "Edit one of the places by hand while this window is open; the others then become the same. "
-            f"Changed so far: {plural(len(self._changed), 'place')}."
-        )
 
     # -- searching -----------------------------------------------------------------------------------------------
 
@@ -138,7 +135,6 @@ class FindPlacesDialog(SimplifyDialog):
             return
         if is_untouched:
             self.text.setPlainText(text_for(self._rule.pattern.function))
-        self._places, self._changed = {}, {}
         self.search()
 
     def _list(self, surveyed: Surveyed) -> None:
@@ -146,18 +142,9 @@ class FindPlacesDialog(SimplifyDialog):
         if revision != self.workspace.document.revision:
             return
         original = work.copy.original
-        found: dict[frozenset[Node], Place] = {}
-        inputs = len(self._rule.pattern.inputs)
-        for match in survey.found.get(_RULE, ()):
-            nodes, values = [original(node) for node in match.nodes], [original(value) for value in match.values]
-            found[frozenset(nodes)] = Place.of(nodes, values[:inputs], values[inputs:])
-        if revision != self._revision:
-            gone = {key: place for key, place in self._places.items() if key not in found}
-            self._changed = {key: place for key, place in (self._changed | gone).items() if key not in found}
-        self._places, self._revision = found, revision
+        self._found = [original(node) for match in survey.found.get(_RULE, ()) for node in match.nodes]
         super()._list(surveyed)
         self.passes.expandAll()
-        self._on_way()
 
     def _describe(self, survey: Survey, total: int) -> None:
         counted = Counter(refusal.reason for refusal in survey.refusals)
@@ -167,7 +154,7 @@ class FindPlacesDialog(SimplifyDialog):
 
     def _show_match(self, things: tuple[Node | Value, ...]) -> None:
         super()._show_match(things)
-        self.workspace.highlights.mark("matches", [node for place in self._places.values() for node in place.nodes])
+        self.workspace.highlights.mark("matches", self._found)
 
     def _lock(self, is_working: bool) -> None:
         super()._lock(is_working)
@@ -181,23 +168,27 @@ class FindPlacesDialog(SimplifyDialog):
 
     # -- changing ------------------------------------------------------------------------------------------------
 
+    def _may_differ(self) -> bool:
+        return self.way.currentIndex() == _LEARNED  # as the one place does already
+
     def _entry_title(self) -> str:
         return self.way.currentText()
 
-    def _chosen(self) -> Callable[[Progress], Sequence[Pass]]:
+    def _chosen(self) -> Callable[[Model, Progress], Sequence[Pass]]:
         pattern, model = self._rule.pattern.function, self.workspace.model
         match self.way.currentIndex():
             case way if way == _TEXT:
                 data = self.text.toPlainText().encode()
-                return lambda progress: [Rule.of(_RULE, pattern, function_in(data, progress)).as_pass()]
+                return lambda _, progress: [Rule.of(_RULE, pattern, function_in(data, progress)).as_pass()]
             case way if way == _OPERATOR:
                 domain, _, name = self.operator.text().strip().rpartition("::")
                 rule = Rule.of(_RULE, pattern, calling(pattern, "" if domain == "ai.onnx" else domain, name, model))
             case way if way == _LEARNED:
-                rule = Rule.of(_RULE, pattern, learned(pattern, self._only_changed()))
+                edits, searched = last_edits(self.workspace.document.current), self._rule.pattern
+                return lambda copy, progress: [transfer(_RULE, searched, learn(searched, copy, edits, progress))]
             case _:
                 rule = self._outlined(pattern)
-        return lambda _: [rule.as_pass()]
+        return lambda _, __: [rule.as_pass()]
 
     def _outlined(self, pattern: Function) -> Rule:
         name, model = self.name.text().strip(), self.workspace.model
@@ -206,12 +197,6 @@ class FindPlacesDialog(SimplifyDialog):
         function = Cloner().function(pattern)
         function.name, function.domain = name, "local"
         return Rule.of(_RULE, pattern, calling(pattern, "local", name, model), function)
-
-    def _only_changed(self) -> Place:
-        if len(self._changed) != 1:
-            found = plural(len(self._changed), "place")
-            raise ModelError("Edit exactly one of the places", f"Changed since this window opened: {found}.")
-        return next(iter(self._changed.values()))
 
 
 def _row(condition: Condition) -> QTreeWidgetItem:

@@ -24,7 +24,7 @@ from onnx_workbench.exec.transform.simplify import Simplification, SimplifyOutco
 from onnx_workbench.model.budget import WINDOW_TENSOR
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.working_copy import WorkingCopy
-from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.simplify.pass_list import all_passes
 from onnx_workbench.model.simplify.passes import Pass, SimplifyOptions
@@ -106,13 +106,17 @@ class SimplifyDialog(QDialog):
         """Return the passes whose matches are listed."""
         return all_passes()
 
-    def _chosen(self) -> Callable[[Progress], Sequence[Pass]]:
-        """Return what makes the passes that are run, those with a match that is checked, in a task.
+    def _chosen(self) -> Callable[[Model, Progress], Sequence[Pass]]:
+        """Return what makes the passes that are run on a copy, those with a match that is checked, in a task.
 
         ModelError, now or then, where they cannot be made.
         """
         passes = chosen_passes(self.passes.choice().passes)
-        return lambda _: passes
+        return lambda _, __: passes
+
+    def _may_differ(self) -> bool:
+        """Return whether the model may compute something else afterwards."""
+        return False
 
     def _entry_title(self) -> str:
         """Return the title of the entry in the history; empty for that of the passes."""
@@ -231,7 +235,7 @@ class SimplifyDialog(QDialog):
 
         def run(progress: Progress) -> SimplifyOutcome:
             nonlocal begun
-            passes = chosen(progress)
+            passes = chosen(work.copy.document.model, progress)
             begun = True
             return work.run(passes, options=options, progress=progress, title=title)
 
@@ -252,7 +256,7 @@ class SimplifyDialog(QDialog):
         workspace = self.workspace
         if revision != workspace.document.revision:
             return  # it changed in the meantime, and is being searched again
-        if outcome.agreement.agrees is False:
+        if outcome.agreement.agrees is False and not self._may_differ():
             self._report(outcome)
             return
         self._is_applying = True
@@ -280,7 +284,7 @@ class SimplifyDialog(QDialog):
         self.workspace.highlights.mark("matches", [])
         titles = {p.id: p.title for p in all_passes()}
         agreement = display(str(outcome.agreement), 300)
-        if outcome.agreement.agrees is False:
+        if outcome.agreement.agrees is False and not self._may_differ():
             self.state.setText(f"Nothing was changed, because afterwards {agreement}.")
         elif not outcome.report.applied:
             self.state.setText("Nothing was changed.")

@@ -307,7 +307,7 @@ def find(
 
     patterns = patterns_in(_text_of(pattern), progress)
     read = model_of(model)
-    is_typed = any(value.type is not None for one in patterns.values() for value in one.function.body.values())
+    is_typed = any(one.is_typed for one in patterns.values())
     type_of = infer_types(read, progress=progress).type_of if is_typed else declared_type
     found = {name: search(one, read, type_of, progress=progress) for name, one in patterns.items()}
     return {

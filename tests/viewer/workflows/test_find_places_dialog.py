@@ -11,6 +11,8 @@ from onnx_workbench.exec.session import Session
 from onnx_workbench.model.edits.nodes import change_operator
 from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.steps import SetAttribute, SetField, SetInputs
+from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.viewer.dialogs.find_places import FindPlacesDialog
 from onnx_workbench.viewer.run.workspace import Workspace
 from tests.model import builders
@@ -159,22 +161,89 @@ def test_an_unknown_operator_is_named(opened, qtbot):
     assert "Sofmax" in dialog.state.text()
 
 
+def do_there(dialog, qtbot) -> None:
+    dialog.way.setCurrentIndex(3)
+    qtbot.waitUntil(dialog.ok.isEnabled)
+    dialog.ok.click()
+
+
+def node_named(dialog, name: str):
+    return next(node for node in dialog.workspace.model.graph.nodes if node.name == name)
+
+
 def test_what_was_done_to_one_place_is_done_to_the_others(opened, qtbot):
     dialog = opened("s1", "h1")
     tick(dialog, "Softmax: axis", Qt.CheckState.Unchecked)
     tick(dialog, "half", Qt.CheckState.Unchecked)
     assert len(places(dialog, qtbot)) == 3
-    workspace = dialog.workspace
-    first = next(node for node in workspace.model.graph.nodes if node.name == "h1")
-    with workspace.document.edit("Divide") as edit:
-        change_operator(edit, first, "Div")
-    qtbot.waitUntil(lambda: dialog._work is not None and len(dialog._changed) == 1)
-    dialog.way.setCurrentIndex(3)
-    assert "1 place." in dialog.advice.text()
-    dialog.ok.click()
+    document = dialog.workspace.document
+    with document.edit("Divide") as edit:
+        change_operator(edit, node_named(dialog, "h1"), "Div")
+    with document.edit("Rename") as edit:
+        edit.do(SetField(node_named(dialog, "s1"), "name", "weighted"))
+    before = snapshot(document.model)
+    qtbot.waitUntil(lambda: len(places(dialog, qtbot)) == 2)
+    do_there(dialog, qtbot)
     qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report, timeout=60_000)
-    # the others would compute something else, which the comparison tells
-    assert dialog.state.text().startswith("Nothing was changed")
+    assert dialog.state.text().startswith("Changed; ")  # and that the outputs differ now
+    assert operators(dialog) == ["Mul", "Softmax", "Div"] * 3 + ["Abs"]
+    names = [node.name for node in document.model.graph.nodes if node.op_type == "Softmax"]
+    assert names == ["weighted", "weighted_1", "weighted_2"]
+    assert document.undo_title == "Do Here What I Did There"
+    document.undo()
+    assert snapshot(document.model) == before
+
+
+def test_edits_before_the_window_opened_count_and_others_between_them_do_not(opened, qtbot):
+    dialog = opened("s3")
+    document = dialog.workspace.document
+    last, softmax = (node_named(dialog, name) for name in ("last", "s1"))
+    with document.edit("Axis") as edit:
+        edit.do(SetAttribute(softmax, "axis", make_attribute("axis", 0)))
+    with document.edit("Absolutely") as edit:
+        edit.do(SetField(last, "name", "final"))
+    with document.edit("Insert") as edit:
+        rewriter = GraphRewriter(edit)
+        made = rewriter.add_node(softmax.graph, "Relu", [softmax.inputs[0]], before=softmax)
+        edit.do(SetInputs(softmax, made.outputs))
+    qtbot.waitUntil(lambda: len(places(dialog, qtbot)) == 1)
+    do_there(dialog, qtbot)
+    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report, timeout=60_000)
+    assert operators(dialog) == ["Mul", "Relu", "Softmax", "Mul", "Mul", "Softmax", "Mul", "Mul", "Relu", "Softmax",
+                                 "Mul", "Abs"]  # fmt: skip
+    assert [n.attributes["axis"].value for n in document.model.graph.nodes if n.op_type == "Softmax"] == [0, 0, 0]
+
+
+def test_what_uses_a_place_gets_what_was_put_behind_it(opened, qtbot):
+    dialog = opened("h1")
+    tick(dialog, "half", Qt.CheckState.Checked)
+    assert len(places(dialog, qtbot)) == 2
+    first = node_named(dialog, "h1")
+    with dialog.workspace.document.edit("Insert behind") as edit:
+        rewriter = GraphRewriter(edit)
+        made = rewriter.add_node(first.graph, "Relu", [first.outputs[0]], before=first.next)
+        user = node_named(dialog, "m2")
+        edit.do(SetInputs(user, (made.outputs[0], user.inputs[1])))
+    do_there(dialog, qtbot)
+    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report, timeout=60_000)
+    assert operators(dialog) == ["Mul", "Softmax", "Mul", "Relu"] * 2 + ["Mul", "Softmax", "Mul", "Abs"]
+    assert "agree" in dialog.state.text()
+
+
+def test_what_no_other_place_has_is_named_and_nothing_is_done(opened, qtbot):
+    dialog = opened("s1")
+    tick(dialog, "Softmax: axis", Qt.CheckState.Unchecked)
+    assert len(places(dialog, qtbot)) == 3
+    document = dialog.workspace.document
+    do_there(dialog, qtbot)
+    qtbot.waitUntil(lambda: "No place was edited" in dialog.state.text())
+    second = node_named(dialog, "s2")
+    with document.edit("Shortcut") as edit:
+        edit.do(SetInputs(second, node_named(dialog, "m1").outputs))
+    before = snapshot(document.model)
+    do_there(dialog, qtbot)
+    qtbot.waitUntil(lambda: "uses a now, and other places have no such value" in dialog.state.text())
+    assert snapshot(document.model) == before
 
 
 def test_doing_the_same_keeps_what_differs_from_place_to_place(opened, qtbot):
@@ -184,12 +253,12 @@ def test_doing_the_same_keeps_what_differs_from_place_to_place(opened, qtbot):
     values = computed(dialog)
     workspace = dialog.workspace
     graph = workspace.model.graph
-    softmax = next(node for node in graph.nodes if node.name == "s1")
+    softmax = node_named(dialog, "s1")
     with workspace.document.edit("Exp of LogSoftmax") as edit:
         rewriter = GraphRewriter(edit)
         log = rewriter.add_node(graph, "LogSoftmax", [softmax.inputs[0]], {"axis": 1}, before=softmax).outputs[0]
         rewriter.replace_node(softmax, "Exp", (log,))
-    qtbot.waitUntil(lambda: dialog._work is not None and len(dialog._changed) == 1)
+    qtbot.waitUntil(lambda: len(places(dialog, qtbot)) == 2)
     dialog.way.setCurrentIndex(3)
     apply(dialog, qtbot)
     assert operators(dialog).count("LogSoftmax") == 3
