@@ -18,7 +18,7 @@ from onnx_workbench.exec.inputs.feeds import Feeds, normalise
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import Path, ValueKey
 from onnx_workbench.exec.values.arrays import RuntimeValue
-from onnx_workbench.model.budget import cache_budget, value_limit
+from onnx_workbench.model.budget import cache_budget
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.any_source import as_model
 from onnx_workbench.model.ir.changes import last_change
@@ -74,27 +74,26 @@ class SessionBase:
         ModelError if a value does not have the declared type or belongs to no input. Cost: about 0.6 µs per node after
         an edit, 8 µs the first time (see `prepare`), nothing without an edit.
         """
-        unknown = next((name for name in arguments if name not in RunArguments.__annotations__), "")
-        if unknown:
+        if more := arguments.keys() - RunArguments.__annotations__.keys():
+            unknown = min(more)
             msg = f"a run has no option {unknown!r}; there are {', '.join(RunArguments.__annotations__)}"
             raise TypeError(msg)
-        for name in ("max_tensor", "memory_limit"):
+        for name in arguments.keys() & {"max_tensor", "memory_limit"}:
             require_positive(name, arguments.get(name))
         snapshot = self.prepare()
-        until, max_tensor = arguments.get("until"), arguments.get("max_tensor")
+        until, breakpoints = arguments.get("until"), arguments.get("breakpoints")
         options = RunOptions(
             values=wanted_keys(arguments.get("values", self.keep)),
             until=None if until is None else (arguments.get("path", ()), until.id),
             seed=arguments.get("seed", 0),
-            max_tensor=value_limit() if max_tensor is None else max_tensor,
+            max_tensor=arguments.get("max_tensor"),
             memory_limit=arguments.get("memory_limit") or self.memory_limit,
             time_limit=arguments.get("time_limit"),
-            fresh=arguments.get("fresh", False) or bool(arguments.get("breakpoints")),
-            watched=bool(arguments.get("breakpoints")),
+            fresh=arguments.get("fresh", False) or bool(breakpoints),
+            watched=bool(breakpoints),
         )
-        given = feeds_by_id(self.graph, feeds or {})
-        conditions = tuple(compile_breakpoint(b, self.model) for b in arguments.get("breakpoints", ()))
-        return Request(snapshot, given, options, conditions)
+        conditions = tuple([compile_breakpoint(b, self.model) for b in breakpoints]) if breakpoints else ()
+        return Request(snapshot, feeds_by_id(self.graph, feeds or {}), options, conditions)
 
     @property
     def _version(self) -> int:
@@ -110,9 +109,9 @@ class SessionBase:
         """Take a snapshot of the model for later requests, checking `progress` every few nodes."""
         document = self._document
         with self._preparing:
-            if self._taken is not None and self.is_prepared:
-                return self._taken[1]
             version = self._version
+            if self._taken is not None and self._taken[0] == version:
+                return self._taken[1]
             snapshot = self.snapshots.take(state=0 if document is None else document.current.id, progress=progress)
             self._taken = version, snapshot
             return snapshot
@@ -219,7 +218,7 @@ def feeds_by_id(graph: Graph, feeds: Mapping[Any, Any]) -> Feeds:
     given: Feeds = {}
     for key, content in feeds.items():
         value = key if isinstance(key, Value) else by_name.get(key)
-        if value is None or (value not in graph.inputs and value.initializer is None):
+        if value is None or (value is key and value.initializer is None and value not in graph.inputs):
             names = ", ".join(repr(v.name) for v in graph.inputs)
             raise ModelError("No such input", f"the graph has no input {key!r}; it has {names or 'none'}")
         declared = value.type

@@ -17,7 +17,7 @@ from onnx_workbench.exec.inputs.feeds import normalise
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.exec.values.arrays import RuntimeValue
-from onnx_workbench.model.budget import cache_budget, value_limit
+from onnx_workbench.model.budget import cache_budget
 from onnx_workbench.model.edits.initializers import set_tensor
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document, Transaction
@@ -143,7 +143,7 @@ class Trainer:
     ) -> RunResult:
         given = {v.id: value for v, value in self._normalised_feeds(feeds)}
         bound = {self._initializers[n].id: v for n, v in self.parameters.items()}
-        options = RunOptions(seed=seed, max_tensor=value_limit())
+        options = RunOptions(seed=seed)
         stepper = self._engine.start(Request(snapshot, bound | given, options), progress=progress)
         stepper.resume()
         result = stepper.result()

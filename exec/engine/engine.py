@@ -119,18 +119,18 @@ class Engine:
         if feeds is not request.feeds:
             request = replace(request, feeds=feeds)
         begun = time.perf_counter()
-        limits = _limits(options, memory, progress)
+        deadline = None if options.time_limit is None else time.monotonic() + options.time_limit
+        limits = Limits(options.max_tensor or value_limit(), deadline, progress, memory)
         self.cache.run += 1
         fed = frozenset([value for value, _ in snapshot.graph.initializers if value in feeds])
         state = self._plan_within(limits, snapshot, options.seed, fed)
         if isinstance(state, str):
             return self._unplanned(request, state, begun)
         targets = _targets(state.plan, options)
-        slots, kinds, changed = self._assign_feeds(state, feeds, fresh=options.fresh)
+        slots, kinds, changed, absent = self._assign_feeds(state, feeds, fresh=options.fresh)
         program = state.programs.get(targets)
         if self.cache.outlines or (self.cache.entries and targets is not None):
             program = None  # values that are not kept need not be computed for those that are
-        absent = _absent_inputs(state.plan, slots)
         run = Executor(state, slots, limits=limits, ceiling=max(self.budget, 1), observer=observer)
         if program is None:
             needed, kept = self._needed(state, targets, absent, slots)
@@ -145,7 +145,7 @@ class Engine:
             with no_collection():
                 stepper.prepare(needed, targets)
             self._count_memory(run, input_bytes)
-        run.main.checks_types = not state.accepts(kinds)
+        run.main.checks_types = kinds != state.accepted
         if options.watched:
             stepper.reopen_constants()
         self._last = run
@@ -200,13 +200,13 @@ class Engine:
 
     def _assign_feeds(
         self, state: PlanState, feeds: Mapping[int, RuntimeValue], *, fresh: bool
-    ) -> tuple[list[RuntimeValue], Kinds, int]:
-        """Return the slots filled with feeds and constants, the kind of each feed, and the inputs that differ.
+    ) -> tuple[list[RuntimeValue], Kinds, int, int]:
+        """Return the slots with feeds and constants, the kind of each feed, and the inputs that differ and are absent.
 
         Values that depend on inputs which differ from those of earlier runs (all, if `fresh`) are released.
         """
-        slots, of_values = state.template.copy(), state.plan.slots
-        kinds, changed = [], AROUND
+        slots, of_values, bits = state.template.copy(), state.plan.slots, state.plan.input_bits
+        kinds, changed, absent = [], AROUND, sum(bits.values())
         for value, feed in feeds.items():
             slot = of_values.get(((), value))
             if slot is None:
@@ -215,7 +215,8 @@ class Engine:
             if not (known is feed or same_value(known, feed)):
                 is_fixed = isinstance(feed, np.ndarray) and feed.flags.owndata and not feed.flags.writeable
                 known = self._feeds[value] = feed if is_fixed else copy_value(feed)  # callers may change it
-                changed |= self.library.input_bit(value)
+                changed |= bits[slot]
+            absent &= ~bits[slot]
             slots[slot] = self._feeds[value]
             kinds.append((value, kind_of(feed)))
         if fresh:
@@ -223,7 +224,7 @@ class Engine:
             self._last = None
         else:
             self._store_last_run(changed)
-        return slots, tuple(kinds), changed
+        return slots, tuple(kinds), changed, absent
 
     def _store_last_run(self, changed: int) -> None:
         """Put the values of the last run into the cache, and release those that depend on changed inputs."""
@@ -318,21 +319,6 @@ class Engine:
                 if producer is not None:
                     wanted[producer] = 1
         return needed[::-1], kept
-
-
-def _limits(options: RunOptions, memory: int, progress: Progress) -> Limits:
-    """Return the limits of a run that begins now."""
-    deadline = None if options.time_limit is None else time.monotonic() + options.time_limit
-    return Limits(value_limit() if options.max_tensor is None else options.max_tensor, deadline, progress, memory)
-
-
-def _absent_inputs(plan: Plan, slots: list[RuntimeValue]) -> int:
-    """Return the mask of the inputs of the main graph that are not given."""
-    absent = 0
-    for slot in plan.inputs:
-        if slots[slot] is MISSING:
-            absent |= plan.input_bits.get(slot, 0)
-    return absent
 
 
 def _needed_steps(plan: Plan, targets: frozenset[int] | None) -> bytearray:

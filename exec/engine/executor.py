@@ -444,7 +444,7 @@ class Executor:
         kinds = tuple([kind_of(slots[slot]) for slot in plan.varying])
         watch = self.subgraphs.watch
         code = state.code if watch is None else self.subgraphs.steps(state, slots, watch)
-        results = self._run_inner(state, slots, code, checks_types=not state.accepts(kinds))
+        results = self._run_inner(state, slots, code, checks_types=kinds != state.accepted)
         state.accept(kinds)
         return results
 

@@ -220,7 +220,7 @@ class Compiler:
             slots={(s.path, value): slot for s in self.scopes for value, slot in s.slots.items() if value != ABSENT},
             producers={slot: step.index for step in steps for slot in step.outs if slot},
             bodied=tuple(self.bodied),
-            input_bits={slot: self.varying[slot] for slot in inputs if slot in self.varying},
+            input_bits={s: self.varying[s] for s in (*inputs, *map(scope.slots.get, fed)) if s in self.varying},
             varying=(*inputs, *changing), names=self.names, notes=tuple(dict.fromkeys(self.notes)),
         )  # fmt: skip
 

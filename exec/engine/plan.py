@@ -83,7 +83,7 @@ class Plan:
     slots: Mapping[ValueKey, int]
     producers: Mapping[int, int]  # slot → index of a step
     bodied: tuple[int, ...]  # indices of steps with inner plans
-    input_bits: Mapping[int, int]  # slot of an input of the main graph → its bit in PlanStep.inputs
+    input_bits: Mapping[int, int]  # slot of an input of the main graph, or a fed initializer → bit in PlanStep.inputs
     varying: tuple[int, ...]  # of a body: inputs and captured slots that are not constant
     names: Mapping[int, str]  # of values, by number; a live view of the model
     notes: tuple[str, ...]  # for the user, also about its bodies

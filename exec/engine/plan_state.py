@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Kinds of the inputs of a plan: see PlanState.accepts.
+#: Kinds of the inputs of a plan: see PlanState.accepted.
 Kinds = tuple[Kind | tuple[int, Kind], ...]
 
 #: Number of choices of values for which a plan keeps a program.
@@ -109,9 +109,9 @@ class PlanState:
         self.code: list[Code] | None = None  # of a body or an expansion, once it has run
         self._calls: list[KernelFunction | None] = [None] * len(plan.steps)
         self._codes: list[Code | None] = [None] * len(plan.steps)
-        self._accepted: Kinds | None = None
-        self._layout: SlotMap | None = None
-        self._weight_bytes: int | None = None
+        #: Kinds of the inputs of a run that has succeeded. Those of all other values follow from them, so that a run
+        #: with the same ones checks no types.
+        self.accepted: Kinds | None = None
 
     def remember(self, targets: frozenset[int] | None, program: Program) -> None:
         """Keep a program for later runs; not of each value that is computed again."""
@@ -119,25 +119,21 @@ class PlanState:
         while len(self.programs) > _MOST_PROGRAMS:
             del self.programs[next(iter(self.programs))]
 
-    @property
+    @cached_property
     def layout(self) -> SlotMap:
         """The slots and steps of the plan, for results."""
-        if self._layout is None:
-            self._layout = self.plan.layout()
-        return self._layout
+        return self.plan.layout()
 
-    @property
+    @cached_property
     def weight_bytes(self) -> int:
         """Bytes of all tensors that the plan and the plans of its bodies use, whether or not they have been read."""
-        if self._weight_bytes is None:
-            found: set[int] = set()
-            pending = [self.plan]
-            while pending:
-                plan = pending.pop()
-                found.update(plan.constants.values())
-                pending += [body.plan for index in plan.bodied for body in plan.steps[index].bodies]
-            self._weight_bytes = self.library.tensor_bytes(found)
-        return self._weight_bytes
+        found: set[int] = set()
+        pending = [self.plan]
+        while pending:
+            plan = pending.pop()
+            found.update(plan.constants.values())
+            pending += [body.plan for index in plan.bodied for body in plan.steps[index].bodies]
+        return self.library.tensor_bytes(found)
 
     # -- calls and code --------------------------------------------------------------------------------------
 
@@ -209,17 +205,10 @@ class PlanState:
             self._codes[step.index] = code
         return code
 
-    def accepts(self, kinds: Kinds) -> bool:
-        """Return whether a run with inputs of these kinds has succeeded, so that type checks are not needed.
-
-        The types of all values follow from those of the inputs.
-        """
-        return kinds == self._accepted
-
     def accept(self, kinds: Kinds) -> None:
         """Record that a run with inputs of these kinds succeeded; not with bodies, whose results may differ in type."""
-        if kinds != self._accepted and not any(self.plan.steps[index].bodies for index in self.plan.bodied):
-            self._accepted = kinds
+        if kinds != self.accepted and not any(self.plan.steps[index].bodies for index in self.plan.bodied):
+            self.accepted = kinds
 
     # -- values ----------------------------------------------------------------------------------------------
 
