@@ -1,6 +1,7 @@
 """Names of boxes at small scales, where they have no headers: whole, inside the box, on several lines, or beside it.
 
-A row of boxes has all of its names or none, so that a missing one says nothing about the box.
+The groups of a row have all of their names or none, and so have its other boxes, so that a missing one says nothing
+about the box.
 """
 
 from __future__ import annotations
@@ -106,12 +107,13 @@ class FarNames:
         return max(FAR_NAME * ratio / (self._fonts.size * scale), 1.0)
 
     def _rows(self) -> Ids:
-        """[N] the row of each box: one rank of one container, at one height."""
+        """[N] the row of each box: the groups, or the others, of one rank of one container at one height."""
         if self._row_of is None:
             scene = self._scene
             along = 1 if scene.drawing.options.direction == "down" else 0
             middles = np.round(scene.rects[:, along] + scene.rects[:, along + 2] / 2)
-            self._row_of, count = dense(scene.drawing.parents, scene.layout.ranks, middles)
+            is_group = scene.kinds == Kind.GROUP
+            self._row_of, count = dense(scene.drawing.parents, scene.layout.ranks, middles, is_group)
             self._by_row, self._starts = np.argsort(self._row_of, kind="stable"), offsets(self._row_of, count)
         return self._row_of
 

@@ -151,6 +151,23 @@ def test_the_name_of_a_group_takes_several_lines_where_one_has_no_room(show, qtb
             assert top - height / 4 <= y <= y + height <= top + high + height / 4
 
 
+def test_a_group_has_its_name_where_the_nodes_beside_it_have_no_room_for_theirs(show, qtbot):
+    g = Graphs()
+    g.input("x", 1)
+    for branch in range(3):
+        g.node("LeakyRelu", ["x"], [f"a{branch}"])
+    g.node("Relu", ["x"], ["b0"], name="/head/n0")
+    g.node("Relu", ["b0"], ["b1"], name="/head/n1")
+    g.node("Sum", ["a0", "a1", "a2", "b1"], ["y"])
+    g.outputs("y")
+    view = show(g.model())
+    view.expansion.collapse_all()
+    wait(qtbot, view)
+    found = {view.scene.boxes[box].title for box in texts(view, 0.3)}
+    assert "head" in found
+    assert "LeakyRelu" not in found
+
+
 def test_a_name_without_room_in_its_box_stands_beside_it(show, small):
     view = show(small.model())
     scale = 0.28
