@@ -1,8 +1,10 @@
 """Quantize a model to integers or float8: weights alone, or activations too, with ranges from typical inputs.
 
-The loss is printed for the outputs and for each layer, as signal-to-noise ratios in decibels on inputs that are kept
-aside from calibration: 20 dB are an error of a tenth, 40 dB of a hundredth. Layers that stay in float are listed with
-the reason. When the result does not run or load, nothing is written and the exit status is 1.
+The loss is printed as signal-to-noise ratios in decibels on inputs that are kept aside from calibration: 20 dB are an
+error of a tenth, 40 dB of a hundredth. It is that of the outputs, and for each layer that of the outputs where it is
+quantized alone, that of its own output on inputs in float (local) and on quantized ones (accumulated). Layers that
+stay in float are listed with the reason. When the result does not run or load, nothing is written and the exit status
+is 1.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--calibration", choices=tuple(CALIBRATIONS), default="minmax", help="how ranges are chosen (minmax)"
     )
-    parser.add_argument("--percentile", type=float, default=99.99, metavar="P", help="with that calibration (99.99)")
+    parser.add_argument("--percentile", type=float, default=99.999, metavar="P", help="with that calibration (99.999)")
     parser.add_argument(
         "--per-channel", action=argparse.BooleanOptionalAction, default=True, help="a scale per output channel (yes)"
     )
@@ -73,6 +75,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--reach", type=float, metavar="DB", help="keep the fewest layers in float with which outputs reach this ratio"
+    )
+    parser.add_argument(
+        "--alone", action="store_true", help="also measure what each layer costs alone, and sizes against loss"
     )
     parser.add_argument("--report", type=Path, metavar="FILE", help="also write the result as JSON")
     add_picture_arguments(parser)
@@ -87,6 +92,7 @@ def run(options: argparse.Namespace) -> int:
             model, method=options.method, type=options.type, inputs=options.inputs, calibration=options.calibration,
             percentile=options.percentile, per_channel=options.per_channel, symmetric=options.symmetric,
             block_size=options.block_size, keep=options.keep, preset=options.preset, reach=options.reach,
+            alone=options.alone,
             image=picture_options(options), progress=running,
         )  # fmt: skip
     if not report.refused:
@@ -119,14 +125,17 @@ def _finite(content: Any) -> Any:
 
 
 def _print(report: QuantizationReport) -> None:
-    rows = [("layer", "operator", "alone", "accumulated")]
+    rows = [("layer", "operator", "alone", "local", "accumulated")]
     by_loss = sorted(report.quantized, key=lambda one: math.inf if one.accumulated is None else one.accumulated)
-    rows += [(display(one.name, 60), one.operator, _ratio(one.alone), _ratio(one.accumulated)) for one in by_loss]
+    rows += [
+        (display(one.name, 60), one.operator, _ratio(one.alone), _ratio(one.local), _ratio(one.accumulated))
+        for one in by_loss
+    ]
     print_table(rows)
     for (operator, reason), count in Counter((one.operator, one.kept) for one in report.layers if one.kept).items():
         print(shorten(f"kept in float: {operator}: {reason}" + (f" ({count} times)" if count > 1 else ""), 300))
     for count, size, snr in report.curve:
-        print(f"tried: {count} more kept in float: {bytes_text(size)}, {_ratio(snr)}")
+        print(f"{count} more layers kept in float: {bytes_text(size)}, {_ratio(snr)}")
     print(f"\nconstant data: {bytes_text(report.before)} before, {bytes_text(report.after)} after")
     for name, snr in report.outputs.items():
         print(f"output {display(name, 60)}: {_ratio(snr)} (on {report.checked} inputs)")

@@ -69,7 +69,7 @@ class QuantizeOptions:
     method: str = "static"
     type: str | None = None
     calibration: str = "minmax"
-    percentile: float = 99.99
+    percentile: float = 99.999
     per_channel: bool = True
     symmetric: bool | None = None
     block_size: int = 32
@@ -97,7 +97,8 @@ class QuantizeOptions:
             raise ModelError(f"{self.percentile:g} is no percentile", "Expected a number above 50, up to 100.")
         if self.block_size < 16 or self.block_size & (self.block_size - 1):
             raise ModelError(f"{self.block_size} is no size of blocks", "Expected a power of two from 16 on.")
-        symmetric = preset.symmetric if self.symmetric is None else self.symmetric or preset.symmetric
+        is_usual = preset.symmetric or self.method == "weights"
+        symmetric = is_usual if self.symmetric is None else self.symmetric or preset.symmetric
         return QuantizeOptions(
             method=self.method, type=kind, calibration=self.calibration, percentile=self.percentile,
             per_channel=self.per_channel, symmetric=symmetric, block_size=self.block_size, keep=self.keep,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ _BINS = 4096
 _LARGEST_FLOAT8 = 448.0  # of float8e4m3fn
 _SHRINKS = tuple(np.linspace(1.0, 0.2, 81))  # parts of the whole range that mse tries
 _WEIGHT_SHRINKS = (1.0, 0.96, 0.92, 0.88, 0.84, 0.8)
+_LEAST_PART = 1e-6  # of a distribution, where logarithms are taken
 _LEAST_SCALE = float(np.finfo(np.float32).tiny)
 
 #: Element types of quantized numbers by the names that options have.
@@ -145,9 +146,16 @@ def _percentile(histogram: Histogram, _kind: ElementType, _symmetric: bool, perc
     return max(histogram.low, float(low)), min(histogram.high, float(high))
 
 
-def _candidates(histogram: Histogram) -> Iterator[tuple[float, float]]:
-    for part in _SHRINKS:
-        yield histogram.low * part, histogram.high * part
+def _best(histogram: Histogram, symmetric: bool, error: Callable[[tuple[float, float]], float]) -> tuple[float, float]:
+    """Return the best of narrower and narrower ranges: around zero, or with ends that narrow together and alone."""
+    low, high = histogram.low, histogram.high
+    if symmetric:
+        peak = max(-low, high)
+        return min(((-peak * part, peak * part) for part in _SHRINKS), key=error)
+    both = min(((low * part, high * part) for part in _SHRINKS), key=error)
+    right = min(((low, high * part) for part in _SHRINKS), key=error)
+    left = min(((low * part, right[1]) for part in _SHRINKS), key=error)
+    return min(both, left, key=error)
 
 
 def _mse(histogram: Histogram, kind: ElementType, symmetric: bool, _percentile: float) -> tuple[float, float]:
@@ -158,13 +166,45 @@ def _mse(histogram: Histogram, kind: ElementType, symmetric: bool, _percentile: 
     def error(ends: tuple[float, float]) -> float:
         return float((weights * (points - _simulated(points, scale_of(*ends, kind, symmetric=symmetric))) ** 2).sum())
 
-    return min(_candidates(histogram), key=error)
+    return _best(histogram, symmetric, error)
+
+
+def _entropy(histogram: Histogram, kind: ElementType, symmetric: bool, _percentile: float) -> tuple[float, float]:
+    """Return the range with the least relative entropy (Kullback-Leibler divergence) of the values and their rounded
+    ones.
+    """
+    points, counts = histogram.centers, histogram.counts.astype(np.float64)
+
+    def divergence(ends: tuple[float, float]) -> float:
+        low, high = min(ends[0], 0.0), max(ends[1], 0.0)
+        inside = (points >= low) & (points <= high)
+        if not counts[inside].any():
+            return math.inf
+        scale = scale_of(low, high, kind, symmetric=symmetric)
+        exact = counts[inside]
+        _, groups = np.unique(_simulated(points[inside], scale), return_inverse=True)
+        used = exact > 0
+        merged = used * (np.bincount(groups, exact) / np.maximum(1, np.bincount(groups, used)))[groups]
+        exact[0] += counts[points < low].sum()
+        exact[-1] += counts[points > high].sum()
+        p, q = _smoothed(exact), _smoothed(merged)
+        return float((p * np.log(p / q)).sum())
+
+    return _best(histogram, symmetric, divergence)
+
+
+def _smoothed(counts: Array) -> Array:
+    """Return a distribution without zeros, which have no logarithm."""
+    part: Array = np.maximum(counts / counts.sum(), _LEAST_PART)
+    part /= part.sum()
+    return part
 
 
 #: Ways to choose a range, by the names that options have.
 CALIBRATIONS: Final[dict[str, Callable[[Histogram, ElementType, bool, float], tuple[float, float]]]] = {
     "minmax": _minmax,
     "percentile": _percentile,
+    "entropy": _entropy,
     "mse": _mse,
 }
 
@@ -172,12 +212,12 @@ _FINE = 8  # bits up to which narrower ranges are tried: a bin of the histogram 
 
 
 def chosen_range(
-    histogram: Histogram, way: str, kind: ElementType, *, symmetric: bool, percentile: float = 99.99
+    histogram: Histogram, way: str, kind: ElementType, *, symmetric: bool, percentile: float = 99.999
 ) -> tuple[float, float]:
-    """Return the range for a distribution. mse takes the whole range for types of more than 8 bits."""
+    """Return the range for a distribution. mse and entropy take the whole one for types of more than 8 bits."""
     if not histogram.counts.any():
         return 0.0, 0.0
-    way = "minmax" if way == "mse" and kind.bits > _FINE else way
+    way = "minmax" if way in ("mse", "entropy") and kind.bits > _FINE else way
     return CALIBRATIONS[way](histogram, kind, symmetric, percentile)
 
 
@@ -186,54 +226,77 @@ def chosen_range(
 
 @dataclass(frozen=True, slots=True)
 class QuantizedWeight:
-    """Numbers of a weight around zero, and float32 scales: one, one per channel, or one per block of an axis."""
+    """Numbers of a weight, with float32 scales and zero points: one, one per channel, or one per block of an axis."""
 
     numbers: Array
     scales: NDArray[np.float32]
+    zeros: Array
 
 
-def quantize_weight(array: Array, kind: ElementType, *, axis: int | None = None, block: int = 0) -> QuantizedWeight:
-    """Quantize symmetrically, with the scales of least square error: per tensor, per index of `axis`, or per `block`
-    elements along `axis`. ModelError if an element is not finite.
+def quantize_weight(
+    array: Array, kind: ElementType, *, axis: int | None = None, block: int = 0, symmetric: bool = True
+) -> QuantizedWeight:
+    """Quantize with the scales of least square error: per tensor, per index of `axis`, or per `block` elements along
+    `axis`. Zero points are 0 if `symmetric`. ModelError if an element is not finite.
     """
     if not np.isfinite(array).all():
         raise ModelError("Weights cannot be quantized", "they contain infinities or NaN")
     array = array.astype(np.float32, copy=False)
     if axis is None:
-        numbers, scales = _rows(array.reshape(1, -1), kind)
-        return QuantizedWeight(numbers.reshape(array.shape), scales.reshape(()))
+        rows = array.reshape(1, -1)
+        scales, zeros = row_scales(rows, kind, symmetric=symmetric)
+        numbers = rounded(rows, scales[:, None], zeros[:, None], kind).reshape(array.shape)
+        return QuantizedWeight(numbers, scales.reshape(()), zeros.reshape(()))
     if not block:
         moved = np.moveaxis(array, axis, 0)
-        numbers, scales = _rows(moved.reshape(len(moved), -1), kind)
-        return QuantizedWeight(np.ascontiguousarray(np.moveaxis(numbers.reshape(moved.shape), 0, axis)), scales)
+        rows = moved.reshape(len(moved), -1)
+        scales, zeros = row_scales(rows, kind, symmetric=symmetric)
+        numbers = rounded(rows, scales[:, None], zeros[:, None], kind).reshape(moved.shape)
+        return QuantizedWeight(np.ascontiguousarray(np.moveaxis(numbers, 0, axis)), scales, zeros)
     moved = np.moveaxis(array, axis, -1)
     size = moved.shape[-1]
     count = -(-size // block)
     padded = np.zeros((*moved.shape[:-1], count * block), np.float32)
     padded[..., :size] = moved
-    numbers, scales = _rows(padded.reshape(-1, block), kind)
-    whole = numbers.reshape(padded.shape)[..., :size]
-    per_block = scales.reshape(*moved.shape[:-1], count)
+    rows = padded.reshape(-1, block)
+    scales, zeros = row_scales(rows, kind, symmetric=symmetric)
+    whole = rounded(rows, scales[:, None], zeros[:, None], kind).reshape(padded.shape)[..., :size]
+    per_block = [np.moveaxis(part.reshape(*moved.shape[:-1], count), -1, axis) for part in (scales, zeros)]
     return QuantizedWeight(
-        np.ascontiguousarray(np.moveaxis(whole, -1, axis)), np.ascontiguousarray(np.moveaxis(per_block, -1, axis))
+        np.ascontiguousarray(np.moveaxis(whole, -1, axis)), *(np.ascontiguousarray(part) for part in per_block)
     )
 
 
-def _rows(rows: Array, kind: ElementType) -> tuple[Array, NDArray[np.float32]]:
-    """Quantize each row with a scale of its own."""
+def rounded(array: Array, scales: Array, zeros: Array, kind: ElementType) -> Array:
+    """Return the numbers of an array under scales and zero points of its shape."""
+    if kind is ElementType.FLOAT8E4M3FN:
+        return np.asarray((array / scales).astype(kind.numpy_dtype))
+    least, most = limits(kind, symmetric=kind.bits >= _FINE)
+    return np.asarray(np.clip(np.rint(array / scales) + zeros.astype(np.float32), least, most).astype(kind.numpy_dtype))
+
+
+def row_scales(rows: Array, kind: ElementType, *, symmetric: bool) -> tuple[NDArray[np.float32], Array]:
+    """Return a scale and a zero point for each row."""
     peak = np.abs(rows).max(axis=1, initial=0)
+    best, zeros = np.ones(len(rows), np.float32), np.zeros(len(rows), np.float32)
     if kind is ElementType.FLOAT8E4M3FN:
         scales = np.where(peak > 0, np.maximum(peak / _LARGEST_FLOAT8, _LEAST_SCALE), 1).astype(np.float32)
-        return (rows / scales[:, None]).astype(kind.numpy_dtype), scales
+        return scales, zeros.astype(kind.numpy_dtype)
     least, most = limits(kind, symmetric=kind.bits >= _FINE)
-    ends = [peak / most]
+    ends = [(peak / most, zeros)]
     if least < -most:  # the larger end of a row at the least number, which has no counterpart
         extreme = np.take_along_axis(rows, np.abs(rows).argmax(axis=1)[:, None], 1)[:, 0]
-        ends.append(extreme / least)
-    best, error = np.ones(len(rows), np.float32), np.full(len(rows), np.inf)
-    for scale in (end * shrink for end in ends for shrink in _WEIGHT_SHRINKS):
+        ends.append((extreme / least, zeros))
+    if not symmetric:
+        low, high = rows.min(axis=1, initial=0), rows.max(axis=1, initial=0)
+        step = np.where(high > low, (high - low) / (most - least), 1)
+        ends.append((step, np.clip(np.rint(least - low / step), least, most)))
+    error = np.full(len(rows), np.inf)
+    for scale, zero in ((end * shrink, zero) for end, zero in ends for shrink in _WEIGHT_SHRINKS):
         tried = np.where(np.abs(scale) > _LEAST_SCALE, scale, 1).astype(np.float32)
-        numbers = np.clip(np.rint(rows / tried[:, None]), least, most)
-        found = ((numbers * tried[:, None] - rows) ** 2).sum(axis=1)
-        best, error = np.where(found < error, tried, best), np.minimum(error, found)
-    return np.clip(np.rint(rows / best[:, None]), least, most).astype(kind.numpy_dtype), best
+        numbers = np.clip(np.rint(rows / tried[:, None]) + zero[:, None], least, most)
+        found = (((numbers - zero[:, None]) * tried[:, None] - rows) ** 2).sum(axis=1)
+        is_better = found < error
+        best, zeros = np.where(is_better, tried, best), np.where(is_better, zero, zeros)
+        error = np.minimum(error, found)
+    return best, zeros.astype(kind.numpy_dtype)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onnx_workbench.exec.transform.quantization.plan import (
     FIXED_RANGES,
@@ -159,7 +160,8 @@ class Quantizer:
         if value not in self._rounded:
             scale = self._scales[value]
             following = value.producer.next if value.producer is not None else graph.nodes.first
-            numbers = self._parameters(graph, value.name, np.float32(scale.scale), scale.zero, scale.kind, following)
+            zero = np.array(scale.zero).astype(scale.kind.numpy_dtype)
+            numbers = self._parameters(graph, value.name, np.float32(scale.scale), zero, scale.kind, following)
             integers = self._node(graph, "QuantizeLinear", [value, *numbers], following, f"{value.name}_quantized")
             self._rounded[value] = self._node(
                 graph, "DequantizeLinear", [integers, *numbers], following, f"{value.name}_dequantized"
@@ -167,13 +169,11 @@ class Quantizer:
         return self._rounded[value]
 
     def _parameters(
-        self, graph: Graph, name: str, scale: Any, zero: int, kind: ElementType, before: Node | None
+        self, graph: Graph, name: str, scales: Any, zeros: Array, kind: ElementType, before: Node | None
     ) -> list[Value]:
-        scales = np.asarray(scale, np.float32)
-        zeros = ArrayTensor(np.full(scales.shape, zero).astype(kind.numpy_dtype), kind)
         return [
-            self._rewriter.constant(graph, scales, f"{name}_scale", before),
-            self._rewriter.constant(graph, zeros, f"{name}_zero_point", before),
+            self._rewriter.constant(graph, np.asarray(scales, np.float32), f"{name}_scale", before),
+            self._rewriter.constant(graph, ArrayTensor(zeros, kind), f"{name}_zero_point", before),
         ]
 
     def _node(
@@ -206,11 +206,17 @@ class Quantizer:
             return None
         graph = _graph(node)
         integers = self._rewriter.constant(graph, numbers.astype(np.int32), f"{bias.name}_quantized", node)
-        parameters = self._parameters(graph, bias.name, scales, 0, ElementType.INT32, node)
+        zeros = np.zeros(scales.shape, np.int32)
+        parameters = self._parameters(graph, bias.name, scales, zeros, ElementType.INT32, node)
         attributes = {"axis": 0} if scales.ndim else None
         return self._node(
             graph, "DequantizeLinear", [integers, *parameters], node, f"{bias.name}_dequantized", attributes
         )
+
+    @property
+    def _is_symmetric(self) -> bool:
+        """Whether zero points of weights are 0: those of products of integers always are."""
+        return self._options.method != "weights" or bool(self._options.symmetric)
 
     # -- weights -------------------------------------------------------------------------------------------------
 
@@ -227,7 +233,7 @@ class Quantizer:
             axis = _reduced_axis(node, len(tensor.shape))
         key = value, (axis, block, kind)
         if key not in self._floats:
-            weight = quantize_weight(tensor.numpy(), kind, axis=axis, block=block)
+            weight = quantize_weight(tensor.numpy(), kind, axis=axis, block=block, symmetric=self._is_symmetric)
             home = value.graph or _graph(node)
             before = value.producer.next if value.producer is not None else home.nodes.first
             attributes = {} if axis is None else {"axis": axis}
@@ -235,7 +241,7 @@ class Quantizer:
                 attributes["block_size"] = block
             numbers = ArrayTensor(weight.numbers, kind)
             integers = self._rewriter.constant(home, numbers, f"{value.name}_quantized", before)
-            parameters = self._parameters(home, value.name, weight.scales, 0, kind, before)
+            parameters = self._parameters(home, value.name, weight.scales, weight.zeros, kind, before)
             made = self._node(
                 home, "DequantizeLinear", [integers, *parameters], before, f"{value.name}_dequantized", attributes
             )
@@ -258,21 +264,18 @@ class Quantizer:
     def _matmul_nbits(self, node: Node, array: Array, kind: ElementType) -> None:
         """Replace MatMul by MatMulNBits, whose weights are packed in bytes, the lowest bits first."""
         graph, block, bits = _graph(node), self._options.block_size, kind.bits
-        weight = quantize_weight(array, kind, axis=0, block=block)
+        weight = quantize_weight(array, kind, axis=0, block=block, symmetric=self._is_symmetric)
         rows, columns = array.shape
         count = -(-rows // block)
         middle = 1 << bits - 1
         codes = np.full((columns, count * block), middle, np.uint8)
         codes[:, :rows] = weight.numbers.T.astype(np.int16) + middle
-        parts = codes.reshape(columns, count, -1, 8 // bits).astype(np.uint8)
-        packed = np.zeros(parts.shape[:-1], np.uint8)
-        for place in range(8 // bits):
-            packed |= parts[..., place] << np.uint8(place * bits)
+        packed = _packed(codes, bits).reshape(columns, count, -1)
         name = node.inputs[1].name if node.inputs[1] is not None else "weight"
-        constants = [
-            self._rewriter.constant(graph, packed, f"{name}_quantized", node),
-            self._rewriter.constant(graph, np.ascontiguousarray(weight.scales.T), f"{name}_scale", node),
-        ]
+        contents: dict[str, Array] = {"quantized": packed, "scale": np.ascontiguousarray(weight.scales.T)}
+        if not self._is_symmetric:
+            contents["zero_point"] = _packed(weight.zeros.T.astype(np.int16) + middle, bits)
+        constants = [self._rewriter.constant(graph, array, f"{name}_{what}", node) for what, array in contents.items()]
         sizes = {"K": rows, "N": columns, "bits": bits, "block_size": block}
         output = node.outputs[0]
         assert output is not None
@@ -368,6 +371,19 @@ class Quantizer:
             return
         scaled = self._rewriter.add_like(node, "Mul", [floats, product])
         self._rewriter.replace_node(node, "Add", [scaled, bias])
+
+
+def _packed(codes: Array, bits: int) -> NDArray[np.uint8]:
+    """Pack each row of numbers into bytes, the lowest bits first; the last byte is filled up with zeros."""
+    each = 8 // bits
+    rows, size = codes.shape
+    padded = np.zeros((rows, -(-size // each) * each), np.uint8)
+    padded[:, :size] = codes
+    parts = padded.reshape(rows, -1, each)
+    packed = np.zeros(parts.shape[:-1], np.uint8)
+    for place in range(each):
+        packed |= parts[..., place] << np.uint8(place * bits)
+    return packed
 
 
 def _graph(node: Node) -> Graph:

@@ -463,14 +463,15 @@ def quantize(
     method: Literal["static", "dynamic", "weights"] = "static",
     type: str | None = None,
     inputs: StrPath | Sequence[Mapping[str, RuntimeValue]] | None = None,
-    calibration: Literal["minmax", "percentile", "mse"] = "minmax",
-    percentile: float = 99.99,
+    calibration: Literal["minmax", "percentile", "entropy", "mse"] = "minmax",
+    percentile: float = 99.999,
     per_channel: bool = True,
     symmetric: bool | None = None,
     block_size: int = 32,
     keep: Sequence[str] = (),
     preset: Literal["any", "onnxruntime", "tensorrt", "qnn"] = "any",
     reach: float | None = None,
+    alone: bool = False,
     image: ImageOptions | None = None,
     progress: Progress = SILENT,
 ) -> QuantizationReport:
@@ -484,14 +485,15 @@ def quantize(
       arrays by name for each run. Static needs them; for others the loss is measured on random inputs without them.
       One of four is kept aside to measure the loss.
     - `calibration`: how a range is chosen from the values that occur; `percentile` of them for that. `per_channel`: a
-      scale for each output channel of weights; `symmetric`: zero points are 0, None is what the preset prefers.
+      scale for each output channel of weights; `symmetric`: zero points are 0, of weights for the method "weights",
+      else of activations; None is what the preset prefers.
     - `keep`: operators or patterns of node names that stay in float; `reach`: keep as few more as it takes for all
-      outputs to have this signal-to-noise ratio in decibels.
+      outputs to have this signal-to-noise ratio in decibels; `alone`: measure what each layer costs alone.
 
     The model stays as it was where `refused` of the result says why it cannot be used. Layers of the result that are
     `kept` say why. Uses ONNX Runtime where it is installed, in a process of its own. Cost: several runs of the model,
-    and with `reach` one for each layer. ModelError: inputs are missing, empty, constant, not finite or do not fit; an
-    option does not exist; nothing can be quantized.
+    and with `reach` or `alone` some for each layer. ModelError: inputs are missing, empty, constant, not finite
+    or do not fit; an option does not exist; nothing can be quantized.
 
     >>> import onnx_workbench as ow
     >>> report = ow.quantize(ow.load(sample), method="weights")
@@ -514,7 +516,7 @@ def quantize(
     work = Quantization(
         WorkingCopy(document.model, progress), options, split(samples_of(source, document.model.graph, image))
     )
-    report = work.run(reach=reach, progress=progress)
+    report = work.run(reach=reach, alone=alone, progress=progress)
     if not report.refused:
         with document.edit("Quantize") as edit:
             edit.repeat(work.copy.steps())

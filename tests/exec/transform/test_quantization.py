@@ -289,3 +289,53 @@ def test_the_loss_is_not_above_that_of_onnx_runtimes_quantizer(tmp_path: Path, s
     assert report.snr >= 10 * np.log10(signal / noise) - 0.5
     ow.save(model, tmp_path / "ours.onnx")
     assert (tmp_path / "ours.onnx").stat().st_size <= (tmp_path / "theirs.onnx").stat().st_size
+
+
+def test_narrower_ranges_are_chosen_by_relative_entropy():
+    generator = np.random.default_rng(2)
+    histogram = Histogram()
+    histogram.add(np.concatenate([generator.normal(0, 1, 200_000), [40.0]]))
+    for kind, symmetric in ((ElementType.INT8, True), (ElementType.UINT8, False)):
+        low, high = chosen_range(histogram, "entropy", kind, symmetric=symmetric)
+        assert 2 < high < 20
+        assert low < -1
+    assert chosen_range(histogram, "entropy", ElementType.INT16, symmetric=True) == (histogram.low, 40)
+
+
+@pytest.mark.parametrize("kind", [ElementType.INT8, ElementType.INT4, ElementType.INT2])
+def test_zero_points_of_weights_help_where_they_are_not_around_zero(kind):
+    array = np.random.default_rng(3).uniform(-0.2, 1, (70, 9)).astype(np.float32)
+    errors = []
+    for symmetric in (True, False):
+        found = quantize_weight(array, kind, axis=0, block=32, symmetric=symmetric)
+        scales, zeros = (np.repeat(p.astype(np.float32), 32, axis=0)[:70] for p in (found.scales, found.zeros))
+        errors.append(np.square((found.numbers.astype(np.float32) - zeros) * scales - array).sum())
+    assert errors[1] < 0.9 * errors[0]
+
+
+@pytest.mark.parametrize(("preset", "operator"), [("any", "DequantizeLinear"), ("onnxruntime", "MatMulNBits")])
+def test_blocks_have_zero_points(preset, operator):
+    model = words()
+    report = ow.quantize(model, method="weights", type="int4", preset=preset, symmetric=False)
+    assert not report.refused
+    assert report.snr > 18
+    node = next(node for node in model.graph.nodes if node.op_type == operator)
+    assert node.inputs[-1].name.endswith("zero_point")
+
+
+def test_losses_of_layers_on_inputs_in_float_alone_and_of_sizes():
+    report = ow.quantize(network(), inputs=images(), alone=True)
+    first, *others = report.quantized
+    assert first.local == pytest.approx(first.accumulated, abs=0.01)  # nothing before it is quantized
+    assert all(one.local >= one.accumulated - 0.5 for one in others)
+    assert all(one.alone is not None for one in report.quantized)
+    assert [count for count, *_ in report.curve] == [0, 1, 2]
+    assert report.curve[0][1:] == (report.after, report.snr)
+    assert sorted(report.curve, key=lambda point: point[1]) == report.curve
+
+
+def test_weights_that_constants_make_are_folded_first():
+    model = model_of(DENSE.replace("x, w%s", "x, v").replace("{ y", "{ v = Mul (w, s) y") % 0, w=(40, 40), s=(1,))
+    report = ow.quantize(model, method="weights")
+    assert (report.refused, len(report.quantized)) == ("", 1)
+    assert "Mul" not in operators(model)
