@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QDialog,
     QDialogButtonBox,
     QFormLayout,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QListWidget,
     QListWidgetItem,
@@ -29,23 +27,20 @@ from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.symbolic import is_name
 from onnx_workbench.model.checks.models import NEWEST_IR_VERSION
 from onnx_workbench.model.convert import OF_THE_MODEL, PARTS, PRECISIONS, inputs_of, symbols, symbols_of
-from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import display, plural
-from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
+from onnx_workbench.viewer.dialogs.preview import PreviewDialog
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.labels import without_mnemonic
 from onnx_workbench.viewer.style.tooltips import plain_tip, wrapped
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 from onnx_workbench.viewer.widgets.scope_box import ScopeBox
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
-from onnx_workbench.viewer.workflows.apply_edits import apply_edits
 from onnx_workbench.viewer.workflows.working_copies import copy_model
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.inspect.equivalence import Equivalence
-    from onnx_workbench.viewer.core.tasks import Task
 
 _DELAY_MS = 400
 OLDEST_OPSET = 7
@@ -67,7 +62,7 @@ _STRIPPED = {
 _PlaceRole = Qt.ItemDataRole.UserRole
 
 
-class ConvertDialog(QDialog):
+class ConvertDialog(PreviewDialog):
     """Converts a working copy and lists the changes; Convert compares outputs and makes it one edit of the document.
 
     Where the result cannot change, the dialog closes with the edit; else it stays to show the comparison. `opset` is
@@ -80,32 +75,22 @@ class ConvertDialog(QDialog):
     def __init__(
         self, workspace: Workspace, parent: QWidget | None = None, *, opset: int | None = None, purpose: str = ""
     ) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Convert")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__(workspace, "Convert", parent)
         self.resize(560, 620)
-        self.workspace = workspace
         self._purpose = purpose
         self._trial: Trial | None = None
-        self._revision = -1
-        self._is_done = False
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.preview)
-        self._task: Task[Any] | None = None
         layout = QVBoxLayout(self)
-        self.form = QWidget()
         self._make_form(self.form)
         layout.addWidget(self.form)
-        self.state = QLabel("Choose what to convert.")
-        self.state.setTextFormat(Qt.TextFormat.PlainText)
-        self.state.setWordWrap(True)
+        self.state.setText("Choose what to convert.")
         self.list = QListWidget()
         self.list.setItemDelegate(WholeTextDelegate(self.list))
         self.list.setAccessibleName("Changes")
         self.list.setUniformItemSizes(True)
         self.list.itemActivated.connect(self._go)
         self.list.itemClicked.connect(self._go)
-        self.error = ErrorLabel()
         layout.addWidget(self.state)
         layout.addWidget(self.list, 1)
         layout.addWidget(self.error)
@@ -124,16 +109,12 @@ class ConvertDialog(QDialog):
         self._on_choice()
 
     def _make_buttons(self) -> None:
-        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
-        self.ok = self.buttons.button(QDialogButtonBox.StandardButton.Ok)
-        self.cancel = self.buttons.button(QDialogButtonBox.StandardButton.Cancel)
         self.ok.setText(f"Convert and {self._purpose}".replace("&", "&&") if self._purpose else "Convert")
         self.ok.setEnabled(False)
         self.weights = self.buttons.addButton("&Weights…", QDialogButtonBox.ButtonRole.ActionRole)
         self.weights.setToolTip("Save with weights in data files or in the model")
         self.weights.clicked.connect(lambda: self.workspace.trigger("file.save_options"))
         without_icons(self.buttons.buttons())
-        self.buttons.accepted.connect(self.apply)
         self.buttons.rejected.connect(self.reject)
 
     def _make_fields(self) -> None:
@@ -354,8 +335,7 @@ class ConvertDialog(QDialog):
 
     def _failed(self, error: BaseException) -> None:
         self.state.setText("Cannot be converted.")
-        if isinstance(error, ModelError):
-            self.error.show_error(error)
+        super()._failed(error)
 
     def _go(self, item: QListWidgetItem) -> None:
         place = item.data(_PlaceRole)
@@ -374,7 +354,7 @@ class ConvertDialog(QDialog):
         elif trial is None or self.workspace.document.revision != self._revision:
             self.preview()
         elif trial.before is None:
-            self._change(trial, self._close_converted)
+            self._change(self.title(), trial.steps, trial.recording, self._close_converted)
         else:
             self._lock(True)
             self.state.setText("Comparing outputs…")
@@ -397,7 +377,7 @@ class ConvertDialog(QDialog):
             self.form.setEnabled(True)
             self.state.setText(f"Nothing was changed, because after the conversion {text}.")
             return
-        self._change(trial, lambda: self._show_agreement(text))
+        self._change(self.title(), trial.steps, trial.recording, lambda: self._show_agreement(text))
 
     def _close_converted(self) -> None:
         self.accept()
@@ -408,44 +388,7 @@ class ConvertDialog(QDialog):
             self.workspace.messages.show("info", self.title().replace("Convert", "Converted", 1), f"{text}.")
             self._close_converted()
             return
-        self.state.setText(f"Converted; {text}.")
-        self.ok.setText("Close")
-        self.ok.setEnabled(True)
-        self.cancel.setVisible(False)
-
-    def _change(self, trial: Trial, then: Callable[[], object]) -> None:
-        workspace, revision, title = self.workspace, self._revision, self.title()
-
-        def applied(is_applied: bool) -> None:
-            if not isValid(self):
-                return
-            if is_applied:
-                then()
-            else:  # the model was changed in the meantime
-                self._is_done = False
-                self.preview()
-
-        self._is_done = True
-        self._lock(True)
-        self.state.setText(f"Changing the model: {plural(len(trial.steps), 'step')}…")
-        self._task = workspace.tasks.start(
-            title,
-            lambda progress: apply_edits(workspace, [(title, trial.steps)], revision, trial.recording, progress),
-            done=applied,
-            failed=self._failed,
-            finished=self._stopped,
-            makes="edit",
-        )
-
-    def _lock(self, is_working: bool) -> None:
-        self.form.setEnabled(not is_working)
-        self.ok.setEnabled(not is_working)
-
-    def done(self, result: int) -> None:
-        """Cancel the preview, and an edit that is not applied yet."""
-        if self._task is not None:
-            self._task.cancel()
-        super().done(result)
+        self._show_done(f"Converted; {text}.")
 
     def title(self) -> str:
         """Return the title of the edit in the history."""

@@ -2,127 +2,85 @@
 
 from __future__ import annotations
 
-import glob
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QDialog,
     QDialogButtonBox,
     QFormLayout,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QProgressBar,
     QPushButton,
     QVBoxLayout,
     QWidget,
 )
-from shiboken6 import isValid
 
-from onnx_workbench.exec.inputs.sources import File
-from onnx_workbench.exec.transform.quantization.calibration import samples_of, split
 from onnx_workbench.exec.transform.quantization.plan import METHODS, PRESETS, QuantizeOptions
-from onnx_workbench.exec.transform.quantization.quantize import Quantization, QuantizationReport
+from onnx_workbench.exec.transform.quantization.quantize import QuantizationReport
 from onnx_workbench.exec.transform.quantization.ranges import CALIBRATIONS
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.history.steps import Step
-from onnx_workbench.model.progress import Progress
-from onnx_workbench.model.recovery.write_ahead import Recording, recording_of
 from onnx_workbench.model.text.formatting import bytes_text, display, plural
+from onnx_workbench.viewer.core.tasks import Task
+from onnx_workbench.viewer.dialogs.preview import PreviewDialog
 from onnx_workbench.viewer.dialogs.quantized_layers import QuantizedLayers, ratio_text
-from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.popups.file_dialogs import ask_file, ask_folder
+from onnx_workbench.viewer.run.quantization import Request, Trial, attempt
 from onnx_workbench.viewer.run.workspace import Workspace
+from onnx_workbench.viewer.style.choices import choice_title
 from onnx_workbench.viewer.style.labels import without_mnemonic
 from onnx_workbench.viewer.style.tooltips import wrapped
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 from onnx_workbench.viewer.widgets.number_edit import NumberEdit
-from onnx_workbench.viewer.workflows.apply_edits import apply_edits
-from onnx_workbench.viewer.workflows.working_copies import copy_model
 
-if TYPE_CHECKING:
-    from onnx_workbench.exec.inputs.images import ImageOptions
-    from onnx_workbench.exec.values.arrays import RuntimeValue
-    from onnx_workbench.viewer.core.tasks import Task
-
-_KEY = "quantize"
-_RANDOM, _LAST_RUN, _FILE, _FOLDER = "random", "run", "file", "folder"
+_RUN_PANEL, _FILE, _FOLDER = "run", "file", "folder"
 _INVITATION = "Choose a method and typical inputs. Measure tries it on a copy; the model stays as it is."
 _MOST_LINES = 8  # of remarks
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """A quantized copy of the model of a revision, and what that costs."""
-
-    report: QuantizationReport
-    work: Quantization
-    steps: list[Step]
-    recording: Recording | None
-    revision: int
-
-
-class QuantizeDialog(QDialog):
+class QuantizeDialog(PreviewDialog):
     """Modeless dialog: Measure quantizes a copy and lists what each layer costs, Quantize makes that one edit."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Quantize")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__(workspace, "Quantize", parent)
         self.resize(680, 640)
-        self.workspace = workspace
-        self._measured: _Measured | None = None
-        self._task: Task[Any] | None = None
+        self._trial: Trial | None = None
         self._path: Path | None = None  # of the data
-        self._asked: tuple[object, ...] = ()  # the choices that were measured
-        self._is_applying = False
-        self.form = QWidget()
+        self._asked: Request | None = None  # that was measured
         self._make_fields()
         self._make_form()
-        self.state = QLabel(_INVITATION)
-        self.state.setTextFormat(Qt.TextFormat.PlainText)
-        self.state.setWordWrap(True)
+        self.state.setText(_INVITATION)
         self.state.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.error = ErrorLabel()
         self.bar = QProgressBar()
         self.bar.setTextVisible(False)
         self.bar.setFixedHeight(6)
         self.bar.hide()
         self.layers = QuantizedLayers(workspace)
-        self.layers.keep_toggled.connect(self._toggle_kept)
         self._make_buttons()
         layout = QVBoxLayout(self)
-        layout.addWidget(self.form)
-        for part in (self.state, self.error):
+        for part in (self.form, self.state, self.error, self.layers, self.bar, self.buttons):
             layout.addWidget(part)
-        layout.addWidget(self.layers, 1)
-        layout.addWidget(self.bar)
-        layout.addWidget(self.buttons)
+        layout.setStretchFactor(self.layers, 1)
+        self.layers.kept_changed.connect(self._enable)
         workspace.changes.changed.connect(self._on_change)
-        self._enable()
+        workspace.runs.inputs.changed.connect(self._enable)
+        workspace.tasks.progressed.connect(self._show_progress)
+        self._on_choice()
 
     # -- choices -------------------------------------------------------------------------------------------------
 
     def _make_fields(self) -> None:
         self.method = QComboBox()
-        for name, title in (
-            ("static", "static: activations with ranges from calibration"),
-            ("dynamic", "dynamic: activations with ranges found when it runs"),
-            ("weights", "weights alone"),
-        ):
-            self.method.addItem(title, name)
+        for name in METHODS:
+            self.method.addItem(choice_title(name), name)
         self.preset = QComboBox()
         for name, preset in PRESETS.items():
             self.preset.addItem(f"{name}: {preset.doc}", name)
         self.type, self.calibration = QComboBox(), QComboBox()
-        self.calibration.addItems([*CALIBRATIONS])
+        for name in CALIBRATIONS:
+            self.calibration.addItem(choice_title(name), name)
         self.percentile = NumberEdit("Percentile", "99.99")
         self.block_size = NumberEdit("Block size", "32", count=True)
         self.per_channel = QCheckBox("Scale per channel")
@@ -172,26 +130,21 @@ class QuantizeDialog(QDialog):
         for combo in (self.method, self.preset):
             combo.currentIndexChanged.connect(self._on_choice)
         for combo in (self.type, self.calibration):
-            combo.currentIndexChanged.connect(self._outdate)
-        self.calibration.currentIndexChanged.connect(lambda _: self._show_rows())
+            combo.currentIndexChanged.connect(self._show_rows)
         self.data.activated.connect(self._on_data)
         for line in (self.keep, self.percentile, self.block_size, self.reach):
-            line.textEdited.connect(self._outdate)
+            line.textEdited.connect(self._enable)
         for box in (self.per_channel, self.symmetric, self.alone):
-            box.toggled.connect(self._outdate)
-        self._on_choice()
+            box.toggled.connect(self._enable)
 
     def _make_buttons(self) -> None:
-        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
-        self.ok = self.buttons.button(QDialogButtonBox.StandardButton.Ok)
         self.ok.setText("Quantize")
         self.measure_button = QPushButton("Measure")
         self.measure_button.setToolTip("Quantize a copy and compare it with float")
         self.buttons.addButton(self.measure_button, QDialogButtonBox.ButtonRole.ActionRole)
         without_icons(self.buttons.buttons())
-        self.measure_button.clicked.connect(self.measure)
-        self.buttons.accepted.connect(self.apply)
-        self.buttons.rejected.connect(self.reject)
+        self.measure_button.clicked.connect(self.preview)
+        self.buttons.rejected.connect(self._cancel)
 
     def _fill_data(self) -> None:
         """List the sources of inputs; a chosen path keeps its entry."""
@@ -199,9 +152,7 @@ class QuantizeDialog(QDialog):
         self.data.clear()
         if self._path is not None:
             self.data.addItem(display(str(self._path), 60), self._path)
-        if self.workspace.results.current is not None:
-            self.data.addItem("inputs of the last run", _LAST_RUN)
-        self.data.addItem("random", _RANDOM)
+        self.data.addItem("inputs of the Run panel", _RUN_PANEL)
         self.data.addItem("File…", _FILE)
         self.data.addItem("Folder…", _FOLDER)
         kept = next((at for at in range(self.data.count()) if self.data.itemData(at) == chosen), 0)
@@ -218,14 +169,14 @@ class QuantizeDialog(QDialog):
                 else ask_file(self, settings, "Inputs for calibration", filters)
             )
             self.set_data(path or self._path)
-        self._outdate()
+        self._enable()
 
     def set_data(self, path: Path | None) -> None:
         """Choose a file or folder of inputs; None: not one."""
         self._path = path
         self.data.setCurrentIndex(-1)
         self._fill_data()
-        self._outdate()
+        self._enable()
 
     def _on_choice(self, *_: object) -> None:
         """Offer the types of the method and target, and the fields that mean something for them."""
@@ -238,16 +189,16 @@ class QuantizeDialog(QDialog):
         self.type.setCurrentIndex(max(self.type.findText(chosen), 0))
         self.type.blockSignals(False)
         self._show_rows()
-        self._outdate()
 
-    def _show_rows(self) -> None:
+    def _show_rows(self, *_: object) -> None:
         is_static = self.method.currentData() == "static"
         self._form.setRowVisible(self.calibration, is_static)
-        self._form.setRowVisible(self.percentile, is_static and self.calibration.currentText() == "percentile")
+        self._form.setRowVisible(self.percentile, is_static and self.calibration.currentData() == "percentile")
         self._form.setRowVisible(self.block_size, self.type.currentText() in ("int4", "int2"))
         always = PRESETS[self.preset.currentData()].symmetric
         self.symmetric.setEnabled(not always)
         self.symmetric.setChecked(always or self.symmetric.isChecked())
+        self._enable()
 
     def options(self) -> QuantizeOptions:
         """Return what was chosen."""
@@ -255,187 +206,142 @@ class QuantizeDialog(QDialog):
         return QuantizeOptions(
             method=self.method.currentData(),
             type=self.type.currentText(),
-            calibration=self.calibration.currentText(),
+            calibration=self.calibration.currentData(),
             percentile=99.99 if percentile is None else percentile,
             per_channel=self.per_channel.isChecked(),
             symmetric=self.symmetric.isChecked(),
             block_size=32 if block is None else int(block),
-            keep=self._kept(),
+            keep=tuple(part.strip() for part in self.keep.text().split(",") if part.strip()),
             preset=self.preset.currentData(),
         )
 
-    def _kept(self) -> list[str]:
-        return [part.strip() for part in self.keep.text().split(",") if part.strip()]
-
-    def _toggle_kept(self, names: list[str]) -> None:
-        """Keep layers in float that are not kept yet, and quantize those again that are."""
-        kept = self._kept()
-        for name in names:
-            pattern = glob.escape(name).replace(",", "?")  # a comma is between two patterns
-            if pattern in kept:
-                kept.remove(pattern)
-            else:
-                kept.append(pattern)
-        self.keep.setText(", ".join(kept))
-        self._outdate()
-
     # -- measuring -----------------------------------------------------------------------------------------------
 
-    def _outdate(self, *_: object) -> None:
-        """A result of other choices, or of another model, must not be applied; it stays to be looked at."""
-        self._show_rows()
-        self._enable()
+    def _request(self) -> Request:
+        inputs = self.workspace.runs.inputs.recipe()
+        path = self._path if self.data.currentData() == self._path else None
+        return Request(
+            self.options(),
+            inputs,
+            path,
+            self.reach.number(),
+            self.alone.isChecked(),
+            frozenset(self.layers.kept),
+            inputs.signature if path is None else None,
+        )
+
+    def _is_current(self) -> bool:
+        """Return whether what was measured is of these choices and this model."""
+        trial = self._trial
+        is_known = trial is not None and not trial.report.refused and self._asked == self._request()
+        return is_known and self._revision == self.workspace.document.revision
+
+    def _enable(self, *_: object) -> None:
+        """What was measured for other choices must not be applied; it stays to be looked at."""
+        is_busy = self._task is not None and not self._task.finished
+        self.ok.setEnabled(not is_busy and self._is_current())
+        self.measure_button.setEnabled(not is_busy)
+        self.form.setEnabled(not is_busy)
+        self.layers.setEnabled(not is_busy)
+        self.cancel.setText("Stop" if is_busy else "Cancel")
 
     def _on_change(self, *_: object) -> None:
-        if not self._is_applying:
+        if not self._is_done:
             if self._task is not None:
                 self._task.cancel()
             self._enable()
 
-    def _is_current(self) -> bool:
-        """Return whether what was measured is of these choices and this model."""
-        found = self._measured
-        return (
-            found is not None
-            and not found.report.refused
-            and found.revision == self.workspace.document.revision
-            and self._asked == self._choices()
-        )
-
-    def _choices(self) -> tuple[object, ...]:
-        options = self.options()
-        return options, self.data.currentData(), self.reach.number(), self.alone.isChecked()
-
-    def _enable(self) -> None:
-        if hasattr(self, "buttons"):  # not while the form is made
-            is_busy = self._task is not None and not self._task.finished
-            self.ok.setEnabled(not is_busy and self._is_current())
-            self.measure_button.setEnabled(not is_busy)
-            self.form.setEnabled(not is_busy)
-
-    def measure(self) -> None:
+    def preview(self) -> None:
         """Quantize a copy in the background and measure the loss."""
         self.error.show_error(None)
+        request, workspace = self._request(), self.workspace
         try:
-            self._begin()
+            request.options.checked()
         except ModelError as error:
-            self.error.show_error(error)
-
-    def _begin(self) -> None:
-        workspace, self._asked = self.workspace, self._choices()
-        options, reach, alone = self.options(), self.reach.number(), self.alone.isChecked()
-        options.checked()
-        source, image = self._source(), self._image()
-
-        def work(progress: Progress) -> _Measured:
-            copy, revision = copy_model(workspace, progress)
-            given = source() if callable(source) else source
-            samples = split(samples_of(given, copy.document.model.graph, image))
-            quantization = Quantization(copy, options, samples)
-            report = quantization.run(reach=reach, alone=alone, progress=progress)
-            return _Measured(report, quantization, copy.steps(), recording_of(copy), revision)
-
-        self._start("Quantizing a copy and comparing outputs…")
+            self._failed(error)
+            return
+        self._asked = request
+        self.state.setText("Quantizing a copy and comparing outputs…")
+        self.bar.setRange(0, 0)
+        self.bar.show()
         self._task = workspace.tasks.start(
             "Quantizing a copy",
-            work,
-            done=lambda measured: self._show(measured) if isValid(self) else None,
+            lambda progress: attempt(workspace, request, progress),
+            done=self._show,
             failed=self._failed,
-            finished=self._ended,
-            supersede=_KEY,
+            finished=self._stopped,
+            supersede="quantize",
         )
         self._enable()
 
-    def _source(self) -> Path | Callable[[], list[Mapping[str, RuntimeValue]]] | None:
-        """Return a path, None for random inputs, or a function that reads those of the last run."""
-        chosen = self.data.currentData()
-        if isinstance(chosen, Path):
-            return chosen
-        if chosen == _RANDOM:
-            return None
-        record = self.workspace.results.current
-        if record is None or not self.workspace.results.is_current:
-            raise ModelError("The model was not run", "Run it first, or choose other inputs.")
-        names = [value.name for value in self.workspace.model.graph.required_inputs]
-        return lambda: [{name: record.result.value(name) for name in names}]
-
-    def _image(self) -> ImageOptions | None:
-        """Return how the Run panel reads the picture of its input, if it does."""
-        sources = self.workspace.runs.inputs.sources.values()
-        return next((one.image for one in sources if isinstance(one, File) and one.image is not None), None)
-
-    def _start(self, text: str) -> None:
-        self.state.setText(text)
-        self.bar.setRange(0, 0)
-        self.bar.show()
+    def _show_progress(self, task: Task[object]) -> None:
+        if task is self._task and task.text:
+            self.bar.setRange(0, int(task.total))
+            self.bar.setValue(int(task.done))
+            self.state.setText(f"{task.text}…")
 
     def _failed(self, error: BaseException) -> None:
+        self._is_done = False
         self.state.setText("Nothing was changed.")
-        if isinstance(error, ModelError):
-            self.error.show_error(error)
+        super()._failed(error)
 
-    def _ended(self) -> None:
+    def _stopped(self) -> None:
         if self._task is not None and self._task.finished:
             self.bar.hide()
             if self._task.cancelled:
+                self._is_done = False
                 self.state.setText("Stopped. Nothing was changed.")
             self._enable()
 
-    def _show(self, measured: _Measured) -> None:
-        self._measured, report = measured, measured.report
-        self.layers.show_report(report, measured.work.ranges)
-        outputs = [f"{display(name, 40)} {ratio_text(snr)}" for name, snr in report.outputs.items()]
-        if len(outputs) > _MOST_LINES:
-            outputs = [f"the worst of {plural(len(outputs), 'output')} {ratio_text(report.snr)}"]
-        size = f"{bytes_text(report.before)} of weights become {bytes_text(report.after)}"
-        lines = [
-            f"{plural(len(report.quantized), 'layer')} quantized; {size}.",
-            f"Signal to noise on {plural(report.checked, 'input')}: {'; '.join(outputs)}." if outputs else "",
-            *(display(f"{remark[:1].upper()}{remark[1:]}.", 300) for remark in report.remarks[:_MOST_LINES]),
-            f"It cannot be used: {report.refused}." if report.refused else "",
-        ]
-        self.state.setText("\n".join(filter(None, lines)))
+    def _show(self, trial: Trial) -> None:
+        self._trial, self._revision = trial, trial.revision
+        self.layers.show_trial(trial)
+        self.state.setText(report_text(trial.report))
 
     # -- doing it ------------------------------------------------------------------------------------------------
 
     def apply(self) -> None:
         """Make what was measured one edit of the document, and close."""
-        measured, workspace = self._measured, self.workspace
-        if measured is None or not self._is_current():
-            self._enable()
-            return
-        title = f"Quantize: {self.method.currentData()} {self.type.currentText()}"
-        self._is_applying = True
-        self._start(f"Changing the model: {plural(len(measured.steps), 'step')}…")
-        edits = [(title, measured.steps)]
-        self._task = workspace.tasks.start(
-            "Quantizing",
-            lambda progress: apply_edits(workspace, edits, measured.revision, measured.recording, progress),
-            done=lambda is_applied: self._applied(is_applied) if isValid(self) else None,
-            failed=self._failed,
-            finished=self._ended,
-            makes="edit",
-        )
-        self._enable()
+        if self._trial is not None and self._is_current():
+            title = f"Quantize: {self.method.currentData()} {self.type.currentText()}"
+            self._change(title, self._trial.steps, self._trial.recording, self._applied)
 
-    def _applied(self, is_applied: bool) -> None:
-        self._is_applying = False
-        if is_applied:
-            text = f"Quantized; {self.state.text().splitlines()[0]}"
-            self._measured = None
-            self.accept()
-            self.workspace.messages.show("info", text)
-        else:  # the model was changed meanwhile
-            self.state.setText("The model was changed. Measure again.")
+    def _applied(self) -> None:
+        assert self._trial is not None
+        self.accept()
+        self.workspace.messages.show("info", f"Quantized; {size_text(self._trial.report)}")
+
+    def _cancel(self) -> None:
+        """Stop measuring; close where nothing runs."""
+        if self._task is not None and not self._task.finished:
+            self._task.cancel()
+        else:
+            self.reject()
 
     def done(self, result: int) -> None:
-        """Cancel running work, and an edit that is not applied yet."""
-        if self._task is not None:
-            self._task.cancel()
-        with suppress(RuntimeError):  # closed twice
-            self.workspace.changes.changed.disconnect(self._on_change)
+        """Remove the colours from the graph, too."""
         self.layers.uncolour()
         super().done(result)
+
+
+def size_text(report: QuantizationReport) -> str:
+    """Return how many layers are quantized, and the bytes of constants before and after."""
+    size = f"{bytes_text(report.before)} of weights become {bytes_text(report.after)}"
+    return f"{plural(len(report.quantized), 'layer')} quantized; {size}."
+
+
+def report_text(report: QuantizationReport) -> str:
+    """Describe what a quantization costs, or why it cannot be used."""
+    outputs = [f"{display(name, 40)} {ratio_text(snr)}" for name, snr in report.outputs.items()]
+    if len(outputs) > _MOST_LINES:
+        outputs = [f"the worst of {plural(len(outputs), 'output')} {ratio_text(report.snr)}"]
+    lines = [
+        size_text(report),
+        f"Signal to noise on {plural(report.checked, 'input')}: {'; '.join(outputs)}." if outputs else "",
+        *(display(f"{remark[:1].upper()}{remark[1:]}.", 300) for remark in report.remarks[:_MOST_LINES]),
+        f"It cannot be used: {report.refused}." if report.refused else "",
+    ]
+    return "\n".join(filter(None, lines))
 
 
 def _in_a_row(*widgets: QWidget) -> QWidget:

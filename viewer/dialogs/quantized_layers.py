@@ -7,23 +7,23 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QPushButton, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QLabel, QSplitter, QVBoxLayout, QWidget
 
-from onnx_workbench.exec.transform.quantization.plan import name_of, tensor_of
+from onnx_workbench.exec.transform.quantization.plan import tensor_of
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.text.formatting import bytes_text, display, number_text
 from onnx_workbench.viewer.plots.histogram import Histogram
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.tooltips import wrapped
 from onnx_workbench.viewer.tables.number_table import NumberCell, NumberColumn, NumberRow, NumberTable
 
 if TYPE_CHECKING:
-    from onnx_workbench.exec.transform.quantization.quantize import LayerLoss, QuantizationReport
+    from onnx_workbench.exec.transform.quantization.quantize import LayerLoss
     from onnx_workbench.exec.transform.quantization.ranges import Histogram as Distribution
     from onnx_workbench.exec.transform.quantization.ranges import Scale
+    from onnx_workbench.viewer.run.quantization import Trial
 
 _COLUMNS = (
-    NumberColumn("Layer", number=False),
+    NumberColumn("Keep in float", number=False, tip="Ticked layers stay in float when it is measured again"),
     NumberColumn("Operator", 14, number=False),
     NumberColumn("Weights", 9, tip="Bytes of its constants before", amount=True),
     NumberColumn("Alone (dB)", 13, tip="Signal to noise of the outputs if this layer alone is quantized"),
@@ -43,24 +43,25 @@ def ratio_text(snr: float | None) -> str:
 class QuantizedLayers(QWidget):
     """What quantization costs, layer by layer, worst first; a click goes to the node."""
 
-    keep_toggled = Signal(object)  # list[str]: names of layers to keep in float, or not to keep any more
+    kept_changed = Signal()
 
     def __init__(self, workspace: Workspace) -> None:
         super().__init__()
         self._workspace = workspace
-        self._nodes: dict[str, Node] = {}
+        self.kept: set[str] = set()  #: names of layers that the user keeps in float
+        self._choosable: set[str] = set()  # names of layers that are quantized, or kept by the user
+        self._nodes: Mapping[str, Node] = {}
         self._layers: list[LayerLoss] = []
         self._ranges: Mapping[str, tuple[Distribution, Scale]] = {}
         self.table = NumberTable("Layers", _COLUMNS)
+        self.table.source.tick_of = self._is_kept
+        self.table.source.ticked.connect(self._keep)
         self.table.chosen.connect(self._go)
         self.table.selectionModel().selectionChanged.connect(self._on_selected)
         self.plot = Histogram()
         self.plot.set_logarithmic(on=True)
         self.caption = QLabel()
         self.caption.setTextFormat(Qt.TextFormat.PlainText)
-        self.keep_button = QPushButton("Keep in Float")
-        self.keep_button.setToolTip(wrapped("Leave the selected layers in float, or quantize them again"))
-        self.keep_button.clicked.connect(self._toggle)
         self.colour = QCheckBox("Colour graph")
         self.colour.setToolTip("Colour the nodes by the error of their outputs")
         self.colour.setChecked(True)
@@ -79,23 +80,17 @@ class QuantizedLayers(QWidget):
         parts.addWidget(self._below)
         parts.setStretchFactor(0, 2)
         parts.setStretchFactor(1, 1)
-        row = QHBoxLayout()
-        row.addWidget(self.keep_button)
-        row.addWidget(self.colour)
-        row.addStretch(1)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(parts, 1)
-        layout.addLayout(row)
+        layout.addWidget(self.colour)
         self._on_selected()
 
-    def show_report(self, report: QuantizationReport, ranges: Mapping[str, tuple[Distribution, Scale]]) -> None:
-        """List the layers of a report; `ranges` has the distributions of values by name, and the range chosen."""
-        self._layers, self._ranges = report.layers, ranges
-        self._nodes = {}
-        for graph in self._workspace.model.graphs():
-            for node in graph.nodes:
-                self._nodes.setdefault(name_of(node), node)
+    def show_trial(self, trial: Trial) -> None:
+        """List the layers of a quantization."""
+        report, self._nodes, self._ranges = trial.report, trial.nodes, trial.ranges
+        self._layers = report.layers
+        self._choosable = {layer.name for layer in report.layers if not layer.kept or layer.name in self.kept}
         self.table.set_rows([NumberRow(layer, self._cells(layer)) for layer in report.layers])
         has_alone = any(layer.alone is not None for layer in report.layers)
         self.table.show_column(_ALONE, shown=has_alone)
@@ -120,12 +115,16 @@ class QuantizedLayers(QWidget):
         if node is not None and node.graph is not None:
             self._workspace.navigation.reveal(node)
 
-    def _toggle(self) -> None:
-        self.keep_toggled.emit([layer.name for layer in self.table.selected()])
+    def _is_kept(self, layer: LayerLoss) -> bool | None:
+        """Return whether the user keeps a layer in float; None where it cannot be quantized."""
+        return layer.name in self.kept if layer.name in self._choosable else None
+
+    def _keep(self, layer: LayerLoss, is_kept: bool) -> None:
+        (self.kept.add if is_kept else self.kept.discard)(layer.name)
+        self.kept_changed.emit()
 
     def _on_selected(self, *_: object) -> None:
         chosen = self.table.selected()
-        self.keep_button.setEnabled(bool(chosen))
         self._show_range(self._nodes.get(chosen[0].name) if chosen else None)
 
     def _show_range(self, node: Node | None) -> None:

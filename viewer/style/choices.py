@@ -49,6 +49,12 @@ _TITLES = {
     "info": "note",
     "rows": "rows",
     "columns": "columns",
+    "static": "Activations and weights, ranges from data",
+    "dynamic": "Activations and weights, ranges at run time",
+    "weights": "Weights alone",
+    "minmax": "From least to greatest",
+    "percentile": "Without outliers",
+    "mse": "With the least square error",
     "initialization": "Initialization",
     "algorithm": "Algorithm",
 }

@@ -124,12 +124,15 @@ def key_of(cell: NumberCell) -> Key:
 
 
 class NumberModel(SortedRowModel[NumberRow, NumberColumn]):
-    """The rows of a NumberTable."""
+    """The rows of a NumberTable. `ticked(object, bool)`: the user ticks the box of a row, whose owner keeps that."""
+
+    ticked = Signal(object, bool)
 
     def __init__(self, columns: Sequence[NumberColumn], parent: QObject | None = None) -> None:
         super().__init__(columns, parent)
         self._made: dict[int, NumberRow] = {}  # cache of the rows last shown, by index
         self._fixed = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+        self.tick_of: Callable[[Any], bool | None] = lambda _target: None  # of the box of a row; None: it has none
 
     def sort_key(self, rows: Sequence[NumberRow], _column: NumberColumn, section: int) -> Callable[[int], Key]:
         if isinstance(rows, MadeRows):
@@ -172,6 +175,20 @@ class NumberModel(SortedRowModel[NumberRow, NumberColumn]):
                     return Qt.SortOrder.DescendingOrder
         return super().headerData(section, orientation, role)
 
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        flags = super().flags(index)
+        return flags if self._tick(index) is None else flags | Qt.ItemFlag.ItemIsUserCheckable
+
+    def _tick(self, index: Index) -> bool | None:
+        return None if index.column() else self.tick_of(self.target(index.row()))
+
+    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
+        if role != Qt.ItemDataRole.CheckStateRole or self._tick(index) is None:
+            return False
+        self.ticked.emit(self.target(index.row()), Qt.CheckState(value) == Qt.CheckState.Checked)
+        self.dataChanged.emit(index, index)
+        return True
+
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         cell = self.row(index.row()).cells[index.column()]
         column = self.columns[index.column()]
@@ -184,6 +201,9 @@ class NumberModel(SortedRowModel[NumberRow, NumberColumn]):
                 return plain_tip(cell.tip or cell.text)
             case Qt.ItemDataRole.TextAlignmentRole:
                 return _alignment(column)
+            case Qt.ItemDataRole.CheckStateRole:
+                tick = self._tick(index)
+                return None if tick is None else Qt.CheckState.Checked if tick else Qt.CheckState.Unchecked
             case Qt.ItemDataRole.FontRole if column.number:
                 return QFont(self._fixed)
             case Qt.ItemDataRole.ForegroundRole if cell.role:

@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from PySide6.QtCore import Qt
 from shiboken6 import isValid
 
 import onnx_workbench
@@ -75,25 +76,55 @@ def test_what_was_measured_becomes_one_edit(dialog, qtbot):
     assert dialog.layers.plot.isVisible()
     dialog.ok.click()
     qtbot.waitUntil(lambda: workspace.document.undo_title == "Quantize: static int8")
-    assert workspace.highlights.overlay[0] is None
+    qtbot.waitUntil(lambda: workspace.highlights.overlay[0] is None)
     found = Session(workspace.model).run(feeds).values["y"]
     assert 0 < np.abs(found - expected).max() < 0.1 * np.abs(expected).max()
     workspace.document.undo()
     assert snapshot(workspace.model) == before
 
 
+def tick(dialog, name, state):
+    model = dialog.layers.table.model()
+    index = model.index(column(dialog, 0).index(name), 0)
+    assert index.flags() & Qt.ItemFlag.ItemIsUserCheckable
+    model.setData(index, state, Qt.ItemDataRole.CheckStateRole)
+    return index
+
+
 @pytest.mark.long
-def test_layers_kept_in_float_are_left_and_taken_back(dialog, qtbot):
+def test_layers_that_are_ticked_stay_in_float_and_are_taken_back(dialog, qtbot):
     measure(dialog, qtbot)
     names = column(dialog, 0)
-    dialog.layers.table.selectRow(0)
-    dialog.layers.keep_button.click()
+    tick(dialog, names[0], Qt.CheckState.Checked)
     assert not dialog.ok.isEnabled()  # other choices were measured
     measure(dialog, qtbot)
     assert dict(zip(column(dialog, 0), column(dialog, 5), strict=True)) == {names[0]: "you keep it", names[1]: ""}
-    dialog.layers.table.selectRow(column(dialog, 0).index(names[0]))
-    dialog.layers.keep_button.click()
-    assert not dialog.keep.text()
+    index = tick(dialog, names[0], Qt.CheckState.Unchecked)
+    assert not dialog.ok.isEnabled()
+    tick(dialog, names[0], Qt.CheckState.Checked)
+    assert index.data(Qt.ItemDataRole.CheckStateRole) == Qt.CheckState.Checked
+    assert dialog.ok.isEnabled()  # this was measured
+
+
+@pytest.mark.long
+def test_the_inputs_of_the_run_panel_are_measured_on_several_seeds(dialog, qtbot):
+    dialog.set_data(None)
+    measure(dialog, qtbot)
+    assert "The inputs are random" in dialog.state.text()
+    assert dialog._trial.report.samples == 3
+    assert dialog.ok.isEnabled()
+    dialog.workspace.runs.inputs.set_seed(5)
+    assert not dialog.ok.isEnabled()
+
+
+@pytest.mark.long
+def test_stop_ends_measuring_and_the_dialog_stays(dialog, qtbot):
+    dialog.measure_button.click()
+    assert dialog.cancel.text() == "Stop"
+    dialog.cancel.click()
+    qtbot.waitUntil(dialog.form.isEnabled)
+    assert dialog.state.text() == "Stopped. Nothing was changed."
+    assert dialog.isVisible()
 
 
 @pytest.mark.long
