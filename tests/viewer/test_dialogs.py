@@ -193,7 +193,7 @@ def test_an_uncaught_error_is_logged_and_shown_with_a_copy_button(reporting, sta
 def test_more_errors_join_the_dialog_that_is_open(reporting):
     for text in ("first", "second"):
         crash_report.handle(ValueError, ValueError(text), None)
-    shown = CrashDialog.current.details.toPlainText()
+    shown = CrashDialog.current.text.toPlainText()
     assert "ValueError: first" in shown
     assert "ValueError: second" in shown
     close(CrashDialog.current)
@@ -208,7 +208,7 @@ def test_an_error_in_a_thread_of_ones_own_is_reported_too(reporting, qtbot):
 
     threading.Thread(target=fail).start()
     qtbot.waitUntil(lambda: CrashDialog.current is not None)
-    assert "in a thread" in CrashDialog.current.details.toPlainText()
+    assert "in a thread" in CrashDialog.current.text.toPlainText()
     tasks.close()
 
 

@@ -7,8 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
+from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.model.text.formatting import plural
+from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.actions.action import (
     Action,
     Menu,
@@ -20,11 +21,13 @@ from onnx_workbench.viewer.actions.action import (
 from onnx_workbench.viewer.actions.targets import has_results
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.core.settings import EDGE_NOTES, NAN_ALONE
-from onnx_workbench.viewer.popups.file_dialogs import ask_file, ask_save
+from onnx_workbench.viewer.popups.file_dialogs import ask_file, ask_files, ask_save
 
 if TYPE_CHECKING:
+    from onnx_workbench.exec.inspect.node_data import Matched
     from onnx_workbench.exec.transform.reduce import Reduction
     from onnx_workbench.viewer.files.document_tab import DocumentTab
+    from onnx_workbench.viewer.run.overlays import Overlays
 
 
 def _can_stop(context: MenuContext) -> bool:
@@ -173,9 +176,81 @@ def _colour_none(context: MenuContext) -> None:
 )
 def _overlay_file(context: MenuContext) -> None:
     filters = ("Node data (*.json *.csv *.tsv *.txt)", "All files (*)")
-    path = ask_file(context.window, context.settings, "Open Node Data", filters)
-    if path is not None:
-        context.opened.runs.overlays.load(path)
+    paths = ask_files(context.window, context.settings, "Open Node Data", filters)
+    if len(paths) > 2:
+        detail = "Choose one file, or two, to show the numbers of the second minus those of the first."
+        context.opened.messages.report(ModelError(f"{len(paths)} files of node data were chosen", detail))
+    elif paths:
+        context.opened.runs.overlays.load(*paths)
+
+
+def _data(context: MenuContext) -> Matched | None:
+    workspace = context.workspace
+    return workspace.runs.overlays.data if workspace is not None and workspace.has_runs else None
+
+
+def _can_subtract(context: MenuContext) -> bool:
+    workspace = context.workspace
+    return workspace is not None and workspace.has_runs and workspace.runs.overlays.can_subtract
+
+
+def _has_data(context: MenuContext) -> bool:
+    return _data(context) is not None
+
+
+def _has_columns(context: MenuContext) -> bool:
+    data = _data(context)
+    return data is not None and bool(data.more)
+
+
+@action(
+    "run.data_column",
+    "Colour by Column of Node Data…",
+    Submenu.COLOURS,
+    when=_has_columns,
+    words="overlay execution provider",
+)
+def _choose_column(context: MenuContext) -> None:
+    from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
+
+    data, overlays = _data(context), context.opened.runs.overlays
+    assert data is not None
+    popup = ChoicePopup(context.window, "Columns", context.opened.messages.report)
+    choices = [Choice(display(one.title, 60), partial(_show_column, overlays, one.title)) for one in data.columns]
+    popup.open(choices, caption="Colour nodes by a column of the node data")
+
+
+def _show_column(overlays: Overlays, title: str, _shift: bool) -> None:
+    if overlays.data is not None:
+        overlays.show_data(overlays.data.column(title))
+
+
+@action(
+    "run.data_difference",
+    "Difference of the Last Two Node Data",
+    Submenu.COLOURS,
+    when=_can_subtract,
+    tip="Colour nodes by the numbers of the node data opened last minus those opened before.",
+    words="overlay subtract compare profile",
+)
+def _subtract_data(context: MenuContext) -> None:
+    context.opened.runs.overlays.subtract()
+
+
+@action(
+    "run.data_names",
+    "Names in the Node Data…",
+    Submenu.COLOURS,
+    when=_has_data,
+    tip="List the names of the node data that are in the model, and those that are not.",
+    words="overlay match unknown",
+)
+def _list_names(context: MenuContext) -> None:
+    from onnx_workbench.viewer.dialogs.text_dialog import show_list
+
+    data = _data(context)
+    assert data is not None
+    show_list(context.window, "Names in the Node Data", data.summary(), context.opened.runs.overlays.data_text())
 
 
 @action(

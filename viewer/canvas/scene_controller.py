@@ -76,6 +76,7 @@ class SceneController(QObject):
         self._loader.state_changed.connect(surface.update)
         self._updater = SceneUpdater(self, self._loader, surface, context)
         context.settings.changed.connect(self._on_setting)
+        context.highlights.overlay_changed.connect(self._on_overlay)
 
     # -- the graph and its options ---------------------------------------------------------------------------
 
@@ -100,6 +101,7 @@ class SceneController(QObject):
             groups=self.state.groups if self.state.groups is not None else _GROUPS[get(GROUPS)],
             direction=direction,
             columns=_COLUMNS if get(COLUMNS) else inf,
+            data=self._context.highlights.data,
         )
 
     @property
@@ -110,8 +112,7 @@ class SceneController(QObject):
     def fold_kinds(self, kinds: Iterable[str]) -> None:
         """Fold the nodes of some kinds, and no others but those that the settings fold."""
         self._kinds = frozenset(kinds)
-        self._pending.whole = self._pending.whole or self._surface.is_fitted
-        self._updater.request_redraw()
+        self._redraw()
 
     @property
     def state(self) -> GraphViewState:
@@ -145,10 +146,20 @@ class SceneController(QObject):
             if was_untouched:
                 self._shown_first = self._surface.viewport.position
 
+    def _on_overlay(self) -> None:
+        """Write other node data into the boxes."""
+        scene = self._surface.scene
+        if scene is not None and scene.drawing.options.data is not self._context.highlights.data:
+            self._redraw()
+
     def _on_setting(self, key: str) -> None:
         if key in _DRAWN:
-            self._pending.whole = self._pending.whole or self._surface.is_fitted
-            self._updater.request_redraw()
+            self._redraw()
+
+    def _redraw(self) -> None:
+        """Draw everything again with other options; the whole stays in view."""
+        self._pending.whole = self._pending.whole or self._surface.is_fitted
+        self._updater.request_redraw()
 
     # -- loading ---------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from onnx_workbench.model.analysis.folded_nodes import Purpose
@@ -54,9 +54,9 @@ def tip_of(scene: Scene, hit: Hit, type_of: TypeOf) -> str:
         case Node() as node:
             name = f"\n{display(node.name, _LIMIT)}" if node.name else ""
             domain = f"{display(node.domain, 80)}." if node.domain else ""
-            return f"{domain}{display(node.op_type, 80)}{name}"
+            return "\n".join((f"{domain}{display(node.op_type, 80)}{name}", *_data_lines(scene, (node,))))
         case Scope() as scope:
-            return _scope_tip(scope)
+            return "\n".join((_scope_tip(scope), *_data_lines(scene, tuple(scope.all_nodes()))))
         case Graph() as graph:
             return f"{name_of(graph)}\n{plural(len(graph.nodes), 'node')}"
     return ""
@@ -70,6 +70,13 @@ def _scope_tip(scope: Scope) -> str:
     operators = ", ".join(f"{display(op, 40)} {count}" for op, count in scope.operators()[:8])
     lines = [display("/".join(reversed(names)), _LIMIT), f"{plural(scope.count, 'node')}: {operators}"]
     return "\n".join((*lines, *(differences(scope)[:_MOST_DIFFERENCES] if scope.is_stack else ())))
+
+
+def _data_lines(scene: Scene, nodes: Sequence[Node]) -> list[str]:
+    """Return a line for each column of the node data."""
+    data = scene.drawing.options.data
+    found = [column.of(nodes) for column in data.columns] if data is not None else []
+    return [f"{title}: {text}" for title, text in filter(None, found)]
 
 
 def _tag_tip(scene: Scene, box: int, tag: FoldTag) -> str:

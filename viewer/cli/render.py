@@ -51,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='colour nodes by numbers or texts by node or value name: .csv, .json such as {"conv1": 3.5}, a profile '
         "of ONNX Runtime or TensorRT, or node data of Model Explorer; given twice: the second minus the first",
     )  # fmt: skip
+    parser.add_argument("--data-column", metavar="TITLE", help="another column of the data than the first")
     parser.add_argument("--diff", metavar="OTHER", help="mark what differs from this older model")
 
 
@@ -64,9 +65,9 @@ def run(options: argparse.Namespace) -> int:
         written = pictures.render(
             model, options.output, graph=options.graph, direction=options.direction, theme=options.theme,
             groups=_GROUPS[options.groups], unfold=options.unfold, values=options.values, other=other, data=data,
-            progress=drawing,
+            column=options.data_column, progress=drawing,
         )  # fmt: skip
-    found = None if data is None else pictures.matched_data(model, data)
+    found = None if data is None else pictures.matched_data(model, data, column=options.data_column)
     if options.json:
         size = {"width": written.width, "height": written.height, "scale": written.scale}
         graph = graph_named(model, options.graph)
@@ -85,4 +86,4 @@ def _data_facts(found: Matched | None) -> dict[str, Any]:
     if found is None:
         return {}
     values = [{"node": node.name or name_of(node), "data": value} for node, value in found.values.items()]
-    return {"data": {"title": found.title, "names": found.count, "unknown": list(found.unknown), "nodes": values}}
+    return {"data": {"title": found.title, "names": len(found.names), "unknown": list(found.unknown), "nodes": values}}

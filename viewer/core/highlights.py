@@ -11,7 +11,7 @@ from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.viewer.core.edge_notes import NoteOf, no_note
 
 if TYPE_CHECKING:
-    from onnx_workbench.exec.inspect.node_data import NodeValues
+    from onnx_workbench.exec.inspect.node_data import Matched, NodeValues
 
 
 class Highlights(QObject):
@@ -27,6 +27,7 @@ class Highlights(QObject):
         super().__init__(parent)
         self.marks: dict[str, list[object]] = {}  # marked objects by kind; without kinds from which some were unmarked
         self.overlay: tuple[NodeValues | None, str] = (None, "")  # numbers and title, see `set_overlay`
+        self.data: Matched | None = None  # node data, which stand in the boxes and in the node table
         self.note_of: NoteOf = no_note  # returns the note beside the edges of a value; set by runs
 
     def mark(self, kind: str, items: Iterable[object]) -> None:
@@ -40,8 +41,12 @@ class Highlights(QObject):
         self.marks.pop(kind, None)
         self.unmarked.emit(kind, list(nodes))
 
-    def set_overlay(self, numbers: NodeValues | None, title: str = "") -> None:
-        """Colour the nodes of the graph by numbers or texts, with a legend; None removes the colours."""
+    def set_overlay(self, numbers: NodeValues | None, title: str = "", data: Matched | None = None) -> None:
+        """Colour the nodes of the graph by numbers or texts, with a legend; None removes the colours.
+
+        `data` has these numbers or texts if they are to be shown in the boxes too, with further columns.
+        """
+        self.data = data
         self.overlay = numbers, title
         self.overlay_changed.emit(numbers, title)
 

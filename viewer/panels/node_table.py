@@ -49,7 +49,7 @@ class NodeTablePanel(Panel):
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
-        self.model = NodeTableModel(workspace.document, self)
+        self.model = NodeTableModel(workspace.document, workspace.grouping, self)
         self.operator = QComboBox(self)
         self.operator.setAccessibleName("Operator")
         self.operator.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
@@ -134,6 +134,7 @@ class NodeTablePanel(Panel):
         self.model.modelAboutToBeReset.connect(self._on_listing)
         self.model.modelReset.connect(self._on_listed)
         self.table.selectionModel().selectionChanged.connect(self._on_selection)
+        self.workspace.highlights.overlay_changed.connect(self._on_node_data)
         changes = self.workspace.changes
         changes.nodes_changed.connect(self._on_nodes)
         changes.structure_changed.connect(self._on_structure)
@@ -178,6 +179,7 @@ class NodeTablePanel(Panel):
             self.error.show_error(error)
             return
         self._found = []
+        self.model.node_data = self.workspace.highlights.data
         self._search.start(self._matching(query))
         self._search.next_chunk()
 
@@ -215,7 +217,15 @@ class NodeTablePanel(Panel):
         else:
             self._show_selection()
         self._chosen = set()
-        self.status.setText(plural(len(self.model.rows), "node"))
+        self._show_count()
+
+    def _show_count(self) -> None:
+        """Say how many nodes are listed, or selected, and the sum of their node data."""
+        chosen = self._selected_nodes()
+        text = plural(len(self.model.rows), "node") if len(chosen) < 2 else f"{len(chosen):,} selected"
+        data = self.model.node_data
+        found = None if data is None else data.of(chosen if len(chosen) > 1 else self.model.rows)
+        self.status.setText(text if found is None else f"{text} · {found[0]}: {found[1]}")
 
     def _select(self, nodes: set[Node]) -> None:
         rows = [row for row, node in enumerate(self.model.rows) if node in nodes] if nodes else []
@@ -230,6 +240,15 @@ class NodeTablePanel(Panel):
             least = self.fontMetrics().horizontalAdvance(f"{column.title}00000")
             width = self.table.sizeHintForColumn(section) + 16 if len(self.model.rows) < 2000 else 0
             self.table.setColumnWidth(section, min(max(least, width), 320))
+
+    def _on_node_data(self) -> None:
+        """Show other node data, in columns that stand where others stood."""
+        if self.model.node_data is self.workspace.highlights.data:
+            return
+        self.table.horizontalHeader().setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
+        self._stale = True
+        if self.isVisible():
+            self.refresh()
 
     def _on_nodes(self, nodes: set[Node]) -> None:
         self.model.touch(nodes)
@@ -253,6 +272,8 @@ class NodeTablePanel(Panel):
         cells = sum(part.height() * part.width() for part in self.table.selectionModel().selection().toList())
         self.set_button.setEnabled(cells > 0)
         self.set_button.setText(f"Set {plural(cells, 'cell')}" if cells else "Set")
+        if self.model.node_data is not None:
+            self._show_count()
         if self.table.hasFocus() and cells:
             self.workspace.navigation.reveal_all(self._selected_nodes())
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from PySide6.QtCore import QObject, Qt, Signal
 
+from onnx_workbench.exec.inspect.node_data import Matched
+from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.analysis.signatures import operator_for, signature_of
 from onnx_workbench.model.edits.attributes import expected_kind, remove_attribute, set_attribute
 from onnx_workbench.model.edits.function_attributes import refer_as_written
@@ -20,8 +22,9 @@ from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.schemas import AttributeSchema
 from onnx_workbench.model.text.attributes import attribute_source, has_text, parse_any, parse_attribute
-from onnx_workbench.model.text.formatting import display, plural
+from onnx_workbench.model.text.formatting import display, number_text, plural
 from onnx_workbench.viewer.canvas.scene.node_text import attribute_text
+from onnx_workbench.viewer.core.grouping import Grouping
 from onnx_workbench.viewer.property_tree.rows import LONGEST_TEXT
 from onnx_workbench.viewer.style.labels import first_output, trail
 from onnx_workbench.viewer.style.theme import theme
@@ -29,7 +32,7 @@ from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.tables.row_model import Column, Index, SortedRowModel
 from onnx_workbench.viewer.tables.sorting import Key
 
-NAME, OPERATOR, GRAPH = "Name", "Operator", "Graph"
+NAME, OPERATOR, GRAPH, GROUP = "Name", "Operator", "Graph", "Group"
 _LOOKED_AT = 2000  # nodes whose attributes determine the columns
 _SHOWN = 32  # elements of a list
 _MOST_TEXT = 4096  # elements of a list that are offered for editing
@@ -41,9 +44,10 @@ _EDITABLE = _READ_ONLY | Qt.ItemFlag.ItemIsEditable
 
 @dataclass(frozen=True)
 class AttributeColumn(Column):
-    """A column: the name, the operator, the graph, or (`attribute`) an attribute."""
+    """A column: the name, the operator, the graph, (`attribute`) an attribute, or (`values`) data from elsewhere."""
 
     attribute: str = ""
+    values: Mapping[Node, float] | Mapping[Node, str] | None = field(default=None, compare=False)
 
 
 #: A node, a column, and the text to write there.
@@ -57,9 +61,11 @@ class NodeTableModel(SortedRowModel[Node, AttributeColumn]):
 
     finds_columns = True
 
-    def __init__(self, document: Document, parent: QObject | None = None) -> None:
+    def __init__(self, document: Document, grouping: Grouping, parent: QObject | None = None) -> None:
         super().__init__([AttributeColumn(NAME)], parent)
         self._document = document
+        self._grouping = grouping
+        self.node_data: Matched | None = None  # shown in columns of their own for the rows that are set next
         self._row_of: dict[Node, int] = {}  # of shown nodes; filled on first use
         self._refusal = ""
 
@@ -67,7 +73,9 @@ class NodeTableModel(SortedRowModel[Node, AttributeColumn]):
         return lambda graph_column: _key(rows[graph_column], column)
 
     def find_columns(self, rows: Sequence[Node], progress: Progress) -> Sequence[AttributeColumn]:
-        return _columns(rows, progress)
+        columns = _columns(rows, progress)
+        data = [] if self.node_data is None else _data_columns(self.node_data, rows, self._grouping, progress)
+        return [columns[0], *data, *columns[1:]]
 
     def on_order(self) -> None:
         self._row_of.clear()
@@ -85,7 +93,7 @@ class NodeTableModel(SortedRowModel[Node, AttributeColumn]):
 
     def _is_editable(self, index: Index) -> bool:
         column = self.columns[index.column()]
-        if column.title == GRAPH and not column.attribute:
+        if column.values is not None or (column.title == GRAPH and not column.attribute):
             return False
         if not column.attribute:
             return True
@@ -155,6 +163,9 @@ class NodeTableModel(SortedRowModel[Node, AttributeColumn]):
 
 
 def _text(node: Node, column: AttributeColumn, limit: int | None) -> str:
+    if column.values is not None:
+        value = column.values.get(node, "")
+        return value if isinstance(value, str) else number_text(value, 6 if limit else 17)
     if column.attribute:
         attribute = node.attributes.get(column.attribute)
         if attribute is None:
@@ -170,6 +181,8 @@ def _text(node: Node, column: AttributeColumn, limit: int | None) -> str:
 
 def _key(node: Node, column: AttributeColumn) -> Key:
     """Return a sort key: numbers as numbers, texts as texts."""
+    if column.values is not None:
+        return column.values.get(node, "")
     text = _text(node, column, _SHOWN)
     try:
         return float(text)
@@ -204,6 +217,8 @@ def write_cells(edit: Transaction, cells: Sequence[Cell], progress: Progress = S
 
 
 def _write(edit: Transaction, node: Node, column: AttributeColumn, text: str) -> None:
+    if column.values is not None:
+        raise ModelError("Node data cannot be edited", "They are from a file, and no part of the model.", node)
     if not column.attribute:
         if column.title == NAME:
             rename_node(edit, node, text)
@@ -234,6 +249,34 @@ def _written(attribute: Attribute, limit: int | None) -> str:
 def _formal(node: Node, name: str) -> AttributeSchema | None:
     schema = signature_of(node)
     return None if schema is None else schema.attributes.get(name)
+
+
+def _data_columns(
+    data: Matched, nodes: Sequence[Node], grouping: Grouping, progress: Progress
+) -> list[AttributeColumn]:
+    """Return the columns of node data, then each node's group and the sum over the nodes of that."""
+    columns = [AttributeColumn(display(one.title, 60), values=one.values) for one in data.columns]
+    numbers = {node: value for node, value in data.values.items() if not isinstance(value, str)}
+    groups: dict[Node, Scope] = {}
+    for graph in {node.graph for node in nodes}:
+        if graph is not None:
+            groups |= grouping.tree(graph, progress).of
+    names = {node: display("/".join(scope.path), 400) for node, scope in groups.items() if scope.path}
+    if not numbers or not names:
+        return columns
+    sums: dict[Scope, float] = {}
+    for node, number in numbers.items():
+        if node in names:
+            sums[groups[node]] = sums.get(groups[node], 0.0) + number
+    return [
+        *columns,
+        AttributeColumn(GROUP, tip="The innermost group of the node", values=names),
+        AttributeColumn(
+            f"{columns[0].title}, sum of the group",
+            tip="The sum over all nodes directly in the group of the node",
+            values={node: sums[groups[node]] for node in names if groups[node] in sums},
+        ),
+    ]
 
 
 def _columns(nodes: Sequence[Node], progress: Progress) -> list[AttributeColumn]:

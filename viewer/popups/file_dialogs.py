@@ -26,11 +26,7 @@ def _open_filters() -> tuple[str, ...]:
 
 def ask_open(window: QWidget, settings: Settings) -> list[Path]:
     """Ask for files to open; empty if cancelled. The format is detected by content."""
-    names, _ = QFileDialog.getOpenFileNames(window, "Open", settings.get(LAST_FOLDER), ";;".join(_open_filters()))
-    paths = [Path(name) for name in names]
-    if paths:
-        settings.set(LAST_FOLDER, str(paths[0].parent))
-    return paths
+    return ask_files(window, settings, "Open", _open_filters())
 
 
 def ask_another(window: QWidget, settings: Settings, title: str) -> Path | None:
@@ -45,6 +41,14 @@ def ask_file(window: QWidget, settings: Settings, title: str, filters: tuple[str
         return None
     settings.set(LAST_FOLDER, str(Path(name).parent))
     return Path(name)
+
+
+def ask_files(window: QWidget, settings: Settings, title: str, filters: tuple[str, ...]) -> list[Path]:
+    """Ask for files to read, starting in the last folder; empty if cancelled."""
+    names, _ = QFileDialog.getOpenFileNames(window, title, settings.get(LAST_FOLDER), ";;".join(filters))
+    if names:
+        settings.set(LAST_FOLDER, str(Path(names[0]).parent))
+    return [Path(name) for name in names]
 
 
 def ask_folder(window: QWidget, settings: Settings, title: str) -> Path | None:

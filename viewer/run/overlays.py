@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
 
-from onnx_workbench.exec.inspect.node_data import Matched, NodeData, NodeValues, listed, match, read_node_data
+from onnx_workbench.exec.inspect.node_data import Matched, NodeData, NodeValues, difference, listed, matched
+from onnx_workbench.exec.inspect.node_data_files import read_node_data
 from onnx_workbench.exec.inspect.overview import ValueMeasure, measure_values
 from onnx_workbench.exec.results.node_table import State
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.model.analysis import macs
+from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.run.results import Results, RunRecord
+from onnx_workbench.viewer.style.labels import name_of
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.workspace import Workspace
@@ -43,7 +47,16 @@ MEASURED = {
 TITLES = PLAIN | MEASURED
 #: Topic of messages about node data.
 _FILE = "overlay file"
-_LISTED = 3  # names in a message
+_MOST_LISTED = 10_000  # names of each kind
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedData:
+    """A file of node data, what it has, and what of it the model has."""
+
+    path: Path
+    read: NodeData
+    matched: Matched
 
 
 class Overlays(QObject):
@@ -57,6 +70,8 @@ class Overlays(QObject):
         self.kind = ""  # one of TITLES, "own" for numbers from elsewhere, or empty
         self.title = ""
         self.numbers: NodeValues = {}
+        self.data: Matched | None = None  # node data shown last
+        self._opened: list[OpenedData] = []  # the last two files
         self._measured: tuple[RunRecord, dict[ValueKey, ValueMeasure]] | None = None
         self._working = ModelReader(self)
         workspace.results.changed.connect(self._on_results)
@@ -73,52 +88,114 @@ class Overlays(QObject):
         self.kind = "own"
         self._show(numbers, title)
 
-    def load(self, path: Path) -> None:
-        """Colour by the node data of a JSON or CSV file, in the background; show a message if no node matches."""
+    def load(self, *paths: Path) -> None:
+        """Colour by the node data of a file, or by the difference of two, in the background.
+
+        Boxes and node table have them too. A message if no node matches.
+        """
         self._workspace.tasks.start(
             "Reading node data",
-            lambda _progress: read_node_data(path),
-            done=lambda data: self.set_data(path, data),
+            lambda _progress: [(path, read_node_data(path)) for path in paths],
+            done=lambda read: self.set_data(*read),
             supersede=_FILE,
         )
 
-    def set_data(self, path: Path, data: NodeData) -> None:
-        """Colour by data by name, in the background for a large graph; unchanged if no name matches."""
-        model, before = self._workspace.model, self.kind
-        self.kind = "own"  # so that the end of a run does not change the colours
+    def set_data(self, *files: tuple[Path, NodeData]) -> None:
+        """Colour by data by name, or the second minus the first; unchanged if no name matches."""
+        model = self._workspace.model
 
-        def show(found: Matched) -> None:
-            if found.values:
-                self.show(found.values, display(data.title or path.stem, 60))
-                self._show_left_out(path, data, found)
-                return
-            detail = f"0 of {plural(found.count, 'name')} in {path.name} match, such as {listed(found.unknown)}"
-            self._workspace.messages.show("error", "No node has data in this file", detail)
+        def find(progress: Progress) -> list[OpenedData]:
+            return [
+                OpenedData(path, read, matched(model, read, display(path.name, 60), progress, path.stem))
+                for path, read in files
+            ]
+
+        def show(opened: list[OpenedData]) -> None:
+            self._opened = (self._opened + opened)[-2:]
+            if len(opened) == 2:
+                self.subtract()
+            else:
+                self.show_data(opened[0].matched)
+                self._describe(opened[0])
+
+        self._find_data(find, show)
+
+    def _find_data(self, find: Callable[[Progress], Any], show: Callable[[Any], object]) -> None:
+        """Find node data in the background; the colours stay if there are none."""
+        before, self.kind = self.kind, "own"  # so that the end of a run does not change the colours
+
+        def failed(error: BaseException) -> None:
+            if not isinstance(error, ModelError):
+                raise error
+            self._workspace.messages.report(error, _FILE)
             self.kind = before
             self._refresh()
 
         self._workspace.messages.withdraw(_FILE)
-        self._working.start(lambda progress: match(model, data, progress), show)
+        self._working.start(find, show, failed=failed)
 
-    def _show_left_out(self, path: Path, read: NodeData, found: Matched) -> None:
-        """Report entries of a file that are not shown: unknown names, invalid numbers, all but the last of several."""
-        file, others, unknown = display(path.name, 60), len(read.others), found.unknown
-        titles, details = [], []
+    @property
+    def can_subtract(self) -> bool:
+        """Whether two files of node data were opened, so that their difference can be shown."""
+        return len(self._opened) == 2
+
+    def subtract(self) -> None:
+        """Show the difference of the last two files of node data."""
+        old, new = self._opened
+        names = f"{display(new.path.name, 40)} minus {display(old.path.name, 40)}"
+
+        def show(found: Matched) -> None:
+            self.show_data(found)
+            self._workspace.messages.show("info", names, found.summary(), topic=_FILE)
+
+        self._find_data(lambda _progress: difference(new.matched, old.matched), show)
+
+    def show_data(self, found: Matched) -> None:
+        """Colour by node data, and write them into boxes and node table."""
+        self.data = found
+        self.kind = "own"
+        self._working.stop()
+        self._show(found.values, display(found.title, 60), found)
+
+    def data_text(self) -> str:
+        """Return all names of the node data, those that are not in the model first."""
+        data = self.data
+        if data is None:
+            return ""
+        unknown = set(data.unknown)
+        others = [f"{name}: {value}" for opened in self._opened[-1:] for name, value in opened.read.others]
+        parts = (
+            ("Not in the model", data.unknown),
+            ("In only one of the two", [name_of(node) for node in data.alone]),
+            ("No finite number", others),
+            ("Matched", [name for name in data.names if name not in unknown]),
+        )
+        return "\n\n".join(_listing(title, names) for title, names in parts if names)
+
+    def _describe(self, opened: OpenedData) -> None:
+        """Say how many names of a file match, what is not shown, and offer what else it has."""
+        read, found, file = opened.read, opened.matched, display(opened.path.name, 60)
+        unknown, count = found.unknown, len(found.names)
+        titles, details = [f"{count - len(unknown):,} of {plural(count, 'name')} in {file} match"], []
         if unknown:
-            titles.append(f"{len(unknown):,} of {plural(found.count, 'name')} in {file} match no node")
-            details.append(listed(unknown))
-        if others:
-            where = "" if titles else f" in {file}"
-            are_none = "is not a number" if others == 1 else "are not numbers"
-            titles.append(f"{plural(others, 'entry', 'entries')}{where} {are_none}")
-            details.append(listed([f"{name}: {value}" for name, value in read.others[: _LISTED + 1]]))
+            details.append(f"Not in the model: {listed(unknown)}")
+        if read.others:
+            are_none = "is not a finite number" if len(read.others) == 1 else "are not finite numbers"
+            titles.append(f"{plural(len(read.others), 'entry', 'entries')} {are_none}")
+            details.append(listed([f"{name}: {value}" for name, value in read.others]))
         if read.repeated:
-            where = "" if titles else f" in {file}"
             have = "has" if len(read.repeated) == 1 else "have"
-            titles.append(f"{plural(len(read.repeated), 'name')}{where} {have} several numbers: the last one counts")
+            titles.append(f"{plural(len(read.repeated), 'name')} {have} several numbers: the last one counts")
             details.append(listed(read.repeated))
-        if titles:
-            self._workspace.messages.show("info", "; ".join(titles), "; ".join(details), topic=_FILE)
+        ask = self._workspace.action_requested.emit
+        choices: list[tuple[str, Callable[[], object]]] = []
+        if titles[1:] or unknown:
+            choices.append(("List Names", lambda: ask("run.data_names")))
+        if found.more:
+            choices.append(("Choose Column", lambda: ask("run.data_column")))
+        if self.can_subtract:
+            choices.append((f"Subtract {display(self._opened[0].path.name, 40)}", self.subtract))
+        self._workspace.messages.show("info", "; ".join(titles), "; ".join(details), None, tuple(choices), _FILE)
 
     def _on_results(self, values: object) -> None:
         if values is None and self.kind in TITLES:
@@ -173,11 +250,17 @@ class Overlays(QObject):
 
         self._working.start(work, lambda numbers: self._show(numbers, MEASURED[kind]))
 
-    def _show(self, numbers: NodeValues | None, title: str) -> None:
+    def _show(self, numbers: NodeValues | None, title: str, data: Matched | None = None) -> None:
         self.numbers = numbers or {}
         self.title = title
-        self._workspace.highlights.set_overlay(numbers, title)
+        self._workspace.highlights.set_overlay(numbers, title, data)
         self.changed.emit()
+
+
+def _listing(title: str, names: Sequence[str]) -> str:
+    shown = [display(name, 400) for name in names[:_MOST_LISTED]]
+    left = [f"… and {len(names) - _MOST_LISTED:,} more"] if len(names) > _MOST_LISTED else []
+    return "\n".join((f"{title}: {len(names):,}", *shown, *left))
 
 
 def measured(result: RunResult) -> dict[ValueKey, ValueMeasure]:

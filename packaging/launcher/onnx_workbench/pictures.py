@@ -36,6 +36,7 @@ def render(
     values: StrPath | Mapping[str, RuntimeValue] | None = None,
     other: Model | Document | None = None,
     data: DataSource | None = None,
+    column: str | None = None,
     progress: Progress = SILENT,
 ) -> Exported:
     """Draw a model into an SVG, PNG or PDF file, or as a web page, by the extension. Needs Qt, but no display.
@@ -46,8 +47,9 @@ def render(
     file or arrays by name as `values` of a run, puts their ranges beside the edges, and `other`, an older model, marks
     what differs from it; with it, the main graph is drawn. `data` colours nodes by numbers or texts, by names of nodes
     or values: ``{"conv1": 3.5}``, or a file, such as a profile of ONNX Runtime (see `render --help`); of two, by
-    numbers of the second minus those of the first. A web page (.html) is one file that asks the network for
-    nothing: groups open in it, and it shows facts of nodes and values. About a second for 1,000 nodes.
+    numbers of the second minus those of the first; `column` is the title of another column than the first. A web page
+    (.html) is one file that asks the network for nothing: groups open in it, and it shows facts of nodes and values.
+    About a second for 1,000 nodes.
 
     Returns the size of the drawing, and in `loss` what does not fit into it. ModelError: another extension, no such
     graph, data of another model, or a file cannot be read or written.
@@ -67,7 +69,7 @@ def render(
     is_page = target.lower().endswith(".html")
     compared = [] if other is None else [model_of(other)]
     check_target(Path(target), "page" if is_page else "picture", others=[model, *compared])
-    root, notes = _drawn_graph(model, graph, values, other, data, progress)
+    root, notes = _drawn_graph(model, graph, values, other, data, column, progress)
     from onnx_workbench.viewer.canvas.paint.export import render_graph
     from onnx_workbench.viewer.canvas.paint.web_page import web_page
     from onnx_workbench.viewer.files.picture_notes import coloring_of
@@ -78,7 +80,7 @@ def render(
         return page.save(target)
     return render_graph(
         root, target, direction=direction, theme=theme, groups=groups, unfold=unfold, note_of=notes.note_of,
-        coloring_of=coloring_of(notes), progress=progress,
+        coloring_of=coloring_of(notes), data=notes.data, progress=progress,
     )  # fmt: skip
 
 
@@ -91,14 +93,15 @@ def show(
     values: StrPath | Mapping[str, RuntimeValue] | None = None,
     other: Model | Document | None = None,
     data: DataSource | None = None,
+    column: str | None = None,
     progress: Progress = SILENT,
 ) -> WebPage:
     """Draw a model as a web page that a notebook shows: the graph can be moved, zoomed and searched, groups open.
 
     The rest is as for `render`: `graph` is another graph by its name, `direction` is which way it runs, `groups` says
     whether it is drawn as its groups, `values`, an .npz file or `values` of a run, puts ranges beside the edges, and
-    `other`, an older model, marks what differs from it; `data` colours nodes by numbers or texts.
-    What the model says cannot run as a script. About a second for
+    `other`, an older model, marks what differs from it; `data` colours nodes by numbers or texts,
+    `column` is which of their columns. What the model says cannot run as a script. About a second for
     1,000 nodes.
 
     In a notebook, let it be the last line of a cell. Elsewhere `save` it to a file for the browser. ModelError as for
@@ -113,7 +116,7 @@ def show(
     'model.html'
     """
     model = model_of(model)
-    root, notes = _drawn_graph(model, graph, values, other, data, progress)
+    root, notes = _drawn_graph(model, graph, values, other, data, column, progress)
     from onnx_workbench.viewer.canvas.paint.web_page import web_page
 
     title = _title(model, other)
@@ -126,6 +129,7 @@ def _drawn_graph(
     values: StrPath | Mapping[str, RuntimeValue] | None,
     other: Model | Document | None,
     data: DataSource | None,
+    column: str | None,
     progress: Progress,
 ) -> tuple[Graph, PageNotes]:
     """The graph to draw, and what a run or another model adds to it. Sets Qt up to work without a display."""
@@ -149,23 +153,30 @@ def _drawn_graph(
         union, notes = union_notes(model_of(other), model, notes, progress)
         root = union.graph
     if data is not None:
-        notes.data = matched_data(root.model or model, data, progress)
+        notes.data = matched_data(root.model or model, data, progress, column)
     return root, notes
 
 
-def matched_data(model: Model, data: DataSource, progress: Progress = SILENT) -> Matched:
-    """Numbers or texts of the nodes of a model, from names or files; ModelError if no name is one of the model's."""
-    from onnx_workbench.exec.inspect.node_data import NodeData, difference, matched, node_data, read_node_data
+def matched_data(model: Model, data: DataSource, progress: Progress = SILENT, column: str | None = None) -> Matched:
+    """Numbers or texts of the nodes of a model, from names or files; `column` is the title of another than the first.
 
-    def read(source: StrPath | Mapping[str, float | str]) -> NodeData:
-        return node_data(source) if isinstance(source, Mapping) else read_node_data(Path(os.fspath(source)))
+    ModelError if no name is one of the model's, or there is no such column.
+    """
+    from onnx_workbench.exec.inspect.node_data import difference, matched, node_data
+    from onnx_workbench.exec.inspect.node_data_files import read_node_data
+
+    def find(source: StrPath | Mapping[str, float | str]) -> Matched:
+        read = node_data(source) if isinstance(source, Mapping) else read_node_data(Path(os.fspath(source)))
+        return matched(model, read, _name_of_data(source), progress)
 
     if isinstance(data, (str, os.PathLike, Mapping)):
-        return matched(model, read(data), _name_of_data(data), progress)
-    if len(data) != 2:
+        found = find(data)
+    elif len(data) == 2:
+        old, new = map(find, data)
+        found = difference(new, old)
+    else:
         raise ModelError(f"{len(data)} node data were given", "Expected one, or two whose numbers are subtracted.")
-    old, new = data
-    return matched(model, difference(read(new), read(old)), _name_of_data(new), progress)
+    return found if column is None else found.column(column)
 
 
 def _name_of_data(source: StrPath | Mapping[str, float | str]) -> str:

@@ -9,7 +9,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import onnx_workbench as ow
-from onnx_workbench.exec.inspect.node_data import difference, match, matched, node_data, read_node_data
+from onnx_workbench.exec.inspect.node_data import difference, match, matched, node_data
+from onnx_workbench.exec.inspect.node_data_files import read_node_data
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.viewer.cli.main import main
 
@@ -151,15 +152,62 @@ def test_node_data_of_model_explorer(tmp_path, wrap):
     assert by_operator(found) == {"Conv": 2.5, "Add": 1.0}
 
 
-def test_the_time_of_layers_that_tensorrt_fused_is_that_of_the_node_that_writes_their_result(tmp_path):
+def test_node_data_of_model_explorer_have_the_name_that_they_say(tmp_path):
+    data = {"main_graph": {"name": "Latency", "results": {"conv1": {"value": 2.5}, "y": {"value": -1}}}}
+    assert match(ow.load(sample()), read_json(tmp_path, data)).title == "Latency"
+    texts = {"results": {"conv1": {"value": "int8"}, "y": {"value": "float"}}}
+    assert by_operator(match(ow.load(sample()), read_json(tmp_path, texts))) == {"Conv": "int8", "Add": "float"}
+
+
+@pytest.mark.parametrize(
+    ("layer", "operator"),
+    [
+        ("conv1 + relu1", "Relu"),
+        ("w + conv1 + PWN(relu1)", "Relu"),
+        ("PWN(s, add1)", "Add"),
+        ("{ForeignNode[conv1...add1]}", "Add"),
+        ("Reformatting CopyNode for Input Tensor 0 to w + conv1 + relu1", "Relu"),
+        ("Reformatting CopyNode for Output Tensor 0 to add1", "Add"),
+        ("relu1_clone_1", "Relu"),
+        ("add1_r_clone_0 copy", "Add"),
+        ("PWN(PWN((Unnamed Layer* 112) [ElementWise], relu1), (Unnamed Layer* 113) [Unary])", "Relu"),
+        ("Reformatting CopyNode for Output Tensor 0 to nothing", None),
+        ("(Unnamed Layer* 714) [Constant]", None),
+        ("[trainStation1]", None),
+        ("__myl_FcAddRel_myl0_1", None),
+    ],
+)
+def test_the_time_of_a_layer_of_tensorrt_is_that_of_the_node_that_writes_its_result(tmp_path, layer, operator):
     layers = [
-        {"count": 10},
-        {"name": "conv1 + relu1", "timeMs": 20.0, "averageMs": 2.0, "percentage": 80.0},
-        {"name": "PWN(s, add1)", "timeMs": 5.0, "averageMs": 0.5, "percentage": 20.0},
-        {"name": "Reformatting CopyNode for Output Tensor 0 to nothing", "timeMs": 1.0, "averageMs": 0.1},
+        {"count": 11},
+        {"name": "x", "timeMs": 0, "averageMs": 0, "medianMs": 0, "percentage": 0},
+        {"name": layer, "timeMs": 22.0, "averageMs": 2.0, "medianMs": 1.9, "percentage": 100.0},
     ]
     found = match(ow.load(sample()), read_json(tmp_path, layers))
-    assert (by_operator(found), found.title, len(found.unknown)) == ({"Relu": 2.0, "Add": 0.5}, "Time (ms)", 1)
+    assert (by_operator(found), found.title) == ({operator: 2.0} if operator else {}, "Time (ms)")
+
+
+def test_times_of_several_layers_of_one_node_are_added(tmp_path):
+    names = ["Reformatting CopyNode for Input Tensor 0 to conv1", "conv1"]
+    layers = [{"count": 1}, *({"name": name, "averageMs": 2.0} for name in names)]
+    assert by_operator(match(ow.load(sample()), read_json(tmp_path, layers))) == {"Conv": 4.0}
+
+
+def test_layer_information_of_tensorrt_says_what_each_node_became(tmp_path):
+    layer = {
+        "Name": "__myl_ConvRelu_myl0_0",
+        "LayerType": "CaskConvolution",
+        "Outputs": [{"Name": "r", "Dimensions": [1, 8, 6, 6], "Format/Datatype": "Half NC/8HW8"}],
+        "Metadata": "[ONNX Layer: conv1]\x1f[ONNX Layer: relu1 | call (block)]",
+    }
+    plain = {"Name": "PWN(s, add1)", "LayerType": "PointWise", "Outputs": []}
+    found = match(ow.load(sample()), read_json(tmp_path, {"Layers": [layer, plain], "Bindings": ["x", "y"]}))
+    assert [(one.title, by_operator(one)) for one in found.columns] == [
+        ("Layer type", {"Conv": "CaskConvolution", "Relu": "CaskConvolution", "Add": "PointWise"}),
+        ("Output format", {"Conv": "Half NC/8HW8", "Relu": "Half NC/8HW8"}),
+    ]
+    with pytest.raises(ModelError, match="profilingVerbosity=detailed"):
+        read_json(tmp_path, {"Layers": ["conv1 + relu1"], "Bindings": []})
 
 
 def test_a_profile_of_onnxruntime_is_in_milliseconds_per_run_and_fused_nodes_are_known_by_what_they_write(tmp_path):
@@ -176,13 +224,71 @@ def test_a_profile_of_onnxruntime_is_in_milliseconds_per_run_and_fused_nodes_are
     times = by_operator(match(ow.load(sample()), data))
     assert {"Sigmoid", "Add"} <= set(times)
     assert {"Conv", "Relu"} & set(times)
+    (providers,) = match(ow.load(sample()), data).more
+    assert (providers.title, set(by_operator(providers).values())) == ("Execution provider", {"CPU"})
 
 
-def test_the_difference_of_two_is_that_of_the_names_both_have():
-    old, new = node_data({"conv1": 1.0, "relu1": 2.0}), node_data({"conv1": 4.0, "add1": 2.0})
-    assert difference(new, old).numbers == {"conv1": 3.0}
-    with pytest.raises(ModelError, match="no number of the same name"):
-        difference(new, node_data({"relu1": 1.0}))
+def test_the_difference_of_two_is_that_of_the_nodes_both_have_by_whatever_name():
+    model = ow.load(sample())
+    old = match(model, node_data({"conv1": 1.0, "relu1": 2.0}))
+    new = match(model, node_data({"c": 4.0, "add1": 2.0}))
+    found = difference(new, old)
+    assert by_operator(found) == {"Conv": 3.0}
+    assert found.summary() == "4 of 4 names match; 2 nodes in only one of the two"
+    with pytest.raises(ModelError, match="no data of the same kind for the same node"):
+        difference(new, match(model, node_data({"relu1": 1.0})))
+    with pytest.raises(ModelError, match="no data of the same kind"):
+        difference(new, match(model, node_data({"add1": "CPU"})))
+    huge = [match(model, node_data({"conv1": sign * 1e308, "add1": 1.0})) for sign in (1, -1)]
+    assert by_operator(difference(*huge)) == {"Add": 0.0}, "what is not finite is no number"
+
+
+def test_the_difference_of_texts_says_what_changed():
+    model = ow.load(sample())
+    old, new = (match(model, node_data({"conv1": "CPU", "add1": device})) for device in ("CPU", "GPU"))
+    assert by_operator(difference(new, old)) == {"Conv": "CPU", "Add": "CPU → GPU"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "title"),
+    [
+        ("conv1,GPU\nrelu1,CPU\n", {"Conv": "GPU", "Relu": "CPU"}, "Data"),
+        ("node,device\nconv1,GPU\nrelu1,CPU\n", {"Conv": "GPU", "Relu": "CPU"}, "device"),
+        (",device\nconv1,GPU\n", {"Conv": "GPU"}, "device"),
+        (",ms\nconv1,2\n", {"Conv": 2.0}, "ms"),
+        ("conv1,failed\nrelu1,2\n", {"Relu": 2.0}, "Data"),
+    ],
+)
+def test_the_first_line_is_a_heading_unless_the_model_has_a_node_of_its_name(tmp_path, text, expected, title):
+    path = tmp_path / "data.csv"
+    path.write_text(text)
+    found = match(ow.load(sample()), read_node_data(path))
+    assert (by_operator(found), found.title, found.unknown) == (expected, title, [])
+
+
+def test_a_table_may_have_several_columns_numbers_first(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("node,device,ms,MB\nconv1,GPU,2,8\ns,CPU,1,\n")
+    found = match(ow.load(sample()), read_node_data(path))
+    assert [(one.title, by_operator(one)) for one in found.columns] == [
+        ("ms", {"Conv": 2.0, "Sigmoid": 1.0}),
+        ("MB", {"Conv": 8.0}),
+        ("device", {"Conv": "GPU", "Sigmoid": "CPU"}),
+    ]
+    chosen = found.column("device")
+    assert [one.title for one in chosen.columns] == ["device", "ms", "MB"]
+    with pytest.raises(ModelError, match="no column watts"):
+        found.column("watts")
+    path.write_text("conv1,GPU,2\ns,CPU,1\n")
+    assert [len(one.values) for one in match(ow.load(sample()), read_node_data(path)).columns] == [2, 2]
+
+
+def test_a_name_of_a_further_output_is_in_the_model_too():
+    node = helper.make_node("Split", ["x"], ["a", "b"], num_outputs=2)
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "xab"]
+    graph = helper.make_graph([node], "g", ends[:1], ends[1:])
+    found = match(ow.load(helper.make_model(graph)), node_data({"a": 1.0, "b": 2.0}))
+    assert (by_operator(found), found.unknown) == ({"Split": 1.0}, [])
 
 
 def test_data_of_another_model_are_refused_with_the_count():

@@ -10,7 +10,8 @@ import pytest
 
 from onnx_workbench.exec.inspect.compare import ComparedValue as ComparedRow
 from onnx_workbench.exec.inspect.compare import compare_values
-from onnx_workbench.exec.inspect.node_data import NodeData, read_node_data
+from onnx_workbench.exec.inspect.node_data import NodeData
+from onnx_workbench.exec.inspect.node_data_files import read_node_data
 from onnx_workbench.model.analysis import topology
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.model.history.steps import SetInput
@@ -90,7 +91,7 @@ def numbers_matching(workspace, path):
     """Begin to match a number for each node with the nodes; the file of numbers has been read."""
     path.write_text(json.dumps({f"v{number}": number for number in range(COUNT)} | {"other": 0.5}))
     overlays = workspace.runs.overlays
-    overlays.set_data(path, read_node_data(path))
+    overlays.set_data((path, read_node_data(path)))
     assert not overlays.numbers, "the window does not wait for it"
     return overlays
 
@@ -141,7 +142,7 @@ def test_a_file_without_a_name_of_a_node_leaves_the_colours(qtbot, ran, tmp_path
     overlays = ran.runs.overlays
     overlays.choose("size")
     qtbot.waitUntil(lambda: bool(overlays.numbers))
-    overlays.set_data(tmp_path / "none.json", NodeData({"nobody": 1.0}))
+    overlays.set_data((tmp_path / "none.json", NodeData({"nobody": 1.0})))
     qtbot.waitUntil(lambda: overlays.kind == "size")
     qtbot.waitUntil(lambda: overlays.title == TITLES["size"])
     assert len(overlays.numbers) == COUNT

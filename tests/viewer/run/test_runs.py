@@ -530,18 +530,20 @@ def test_overlays_follow_the_run_and_come_from_files(window, qtbot, net, tmp_pat
     overlays.load(tmp_path / "n.csv")
     idle(qtbot, workspace)
     assert overlays.numbers == {node(workspace, "conv"): 3, node(workspace, "relu"): 4}
-    assert report == [("info", "1 of 3 names in n.csv match no node", "other")]
+    assert report == [("info", "2 of 3 names in n.csv match", "Not in the model: other")]
     assert overlays.title == "number"
     (tmp_path / "n.csv").write_text("conv,3\nr,four\n")
     overlays.load(tmp_path / "n.csv")
     idle(qtbot, workspace)
-    assert report[1:] == [("info", "1 entry in n.csv is not a number", "r: four")]
+    assert report[1:] == [("info", "1 of 1 name in n.csv match; 1 entry is not a finite number", "r: four")]
     assert overlays.title == "n"
     (tmp_path / "n.csv").write_text("conv,3\nr,4\nconv,5\n")
     overlays.load(tmp_path / "n.csv")
     idle(qtbot, workspace)
     assert overlays.numbers[node(workspace, "conv")] == 5
-    assert report[2:] == [("info", "1 name in n.csv has several numbers: the last one counts", "conv")]
+    assert report[2:] == [
+        ("info", "2 of 2 names in n.csv match; 1 name has several numbers: the last one counts", "conv")
+    ]
     workspace.trigger("run.colour_none")
     assert overlays.numbers == {}
 

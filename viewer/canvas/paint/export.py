@@ -17,6 +17,7 @@ import numpy as np
 from PySide6.QtCore import QMarginsF, QRectF, QSaveFile, QSizeF
 from PySide6.QtGui import QGuiApplication, QImage, QPageLayout, QPageSize, QPainter, QPdfWriter
 
+from onnx_workbench.exec.inspect.node_data import Matched
 from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.groups import groups_of
 from onnx_workbench.model.analysis.name_scopes import Scope, ScopeTree
@@ -93,16 +94,19 @@ def render_graph(
     unfold: bool = False,
     note_of: NoteOf = no_note,
     coloring_of: Callable[[Scene, Theme], Coloring] = by_category,
+    data: Matched | None = None,
     progress: Progress = SILENT,
 ) -> Exported:
     """Draw a graph, lay it out and write it, without a window; creates a QGuiApplication if there is none.
 
     It is drawn as initially in a window: with groups if it is large (`groups` None) or always (True); `unfold`: also
-    draw the nodes folded into tags.
+    draw the nodes folded into tags. `data` stands in the boxes of nodes and groups.
     """
     application = QGuiApplication.instance() or QGuiApplication(["onnx-workbench"])
     schemas.preload()
-    options = DrawingOptions(direction=direction, groups=groups, many=_MANY, fold_nodes=not unfold, columns=_COLUMNS)
+    options = DrawingOptions(
+        direction=direction, groups=groups, many=_MANY, fold_nodes=not unfold, columns=_COLUMNS, data=data
+    )
     expanded: set[Hashable] = set()
     tree = ScopeTree(Scope((), ""), {})
     if options.are_grouped(graph):

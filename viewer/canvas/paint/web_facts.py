@@ -7,7 +7,6 @@ index, so that each is written once.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -199,17 +198,8 @@ class Facts:
 
     def _data(self, nodes: Sequence[Node]) -> list[Fact]:
         """Return the number or text of nodes: of several the sum, or how many have which text."""
-        found = self._notes.data
-        values = [] if found is None else [found.values[node] for node in nodes if node in found.values]
-        if found is None or not values:
-            return []
-        texts = Counter(value for value in values if isinstance(value, str))
-        if texts:
-            listed = ", ".join(text if len(nodes) == 1 else f"{text}: {n}" for text, n in texts.most_common(_FEW))
-            return [[display(found.title, _NAME), display(listed, _NAME)]]
-        total = math.fsum(value for value in values if not isinstance(value, str))
-        title = found.title if len(nodes) == 1 else f"{found.title}, sum of {len(values):,}"
-        return [[display(title, _NAME), number_text(total)]]
+        columns = () if self._notes.data is None else self._notes.data.columns
+        return [list(found) for found in (column.of(nodes) for column in columns) if found is not None]
 
     def _differences(self, item: object) -> list[str]:
         return [display(line, 400, elide="end") for line in self._notes.differences.get(item, ())[:_MOST_LISTED]]

@@ -143,7 +143,9 @@ def web_page(
     schemas.preload()
     notes = notes or PageNotes()
     fonts = Fonts()  # not the shared ones: exports run in threads
-    options = DrawingOptions(direction=direction, groups=groups, fold_nodes=False)  # no tag opens in a page
+    options = DrawingOptions(
+        direction=direction, groups=groups, fold_nodes=False, data=notes.data
+    )  # no tag opens in a page
     found = _make_scenes(graph, options, fonts, type_of, progress)
     if not found.scenes[0].boxes:
         raise ModelError("There is nothing to draw", "The graph has no nodes, inputs or outputs.")

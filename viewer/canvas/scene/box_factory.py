@@ -72,7 +72,7 @@ class BoxFactory:
                 known.width, known.height, known.names_width, tags,
             )  # fmt: skip
         title, note = self._header(node)
-        rows = (*self._rows(node), *map(node_text.tag_row, tags))
+        rows = (*self._data_rows((node,)), *self._rows(node), *map(node_text.tag_row, tags))
         box = self._sized(Kind.NODE, node, key, title, note, rows, _category(node, buttons), buttons, parent)
         box.tags = tags
         self._nodes[node] = box
@@ -105,6 +105,7 @@ class BoxFactory:
         if scope.is_stack:
             rows[0] = NodeRow("", f"{len(scope.children)} × {plural(scope.children[0].count, 'node')}", None)
             rows.append(NodeRow("", _differences(scope), None))
+        rows += [NodeRow("", f"{row.name}: {row.text}", row.subject) for row in self._data_rows(scope.all_nodes())]
         category = operator_category("", operators[0][0]) if operators else "custom"
         title = display(scope.name, _TITLE_LIMIT)
         box = self._sized(Kind.GROUP, scope, key, title, "", tuple(rows), category, ("+",), parent)
@@ -130,8 +131,9 @@ class BoxFactory:
         elif isinstance(subject, Scope):
             title = display(subject.name, _TITLE_LIMIT)
             note = plural(subject.count, "node")
+            note = " · ".join((note, *(f"{row.name}: {row.text}" for row in self._data_rows(subject.all_nodes()))))
         title = measure.elided(title, Style.HEADER, _WIDEST_TITLE, middle=True)
-        note = measure.elided(note, Style.ROW, 160.0, middle=True)
+        note = measure.elided(note, Style.ROW, _WIDEST_TITLE, middle=True)
         width = SIDE * 2 + measure.width(title, Style.HEADER) + len(buttons) * BUTTON
         if note:
             width += _GAP + measure.width(note, Style.ROW)
@@ -150,6 +152,12 @@ class BoxFactory:
         if key not in self._schemas:
             self._schemas[key] = find(node.op_type, key[2], node.domain)
         return self._schemas[key]
+
+    def _data_rows(self, nodes: Iterable[Node]) -> list[NodeRow]:
+        """Return the row with the data of a node, or with those of several."""
+        data = self._options.data
+        found = None if data is None else data.of(nodes)
+        return [] if found is None else [NodeRow(*found, data)]
 
     def _rows(self, node: Node) -> tuple[NodeRow, ...]:
         options = self._options

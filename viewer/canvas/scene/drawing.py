@@ -16,6 +16,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from onnx_workbench.exec.inspect.node_data import Matched
 from onnx_workbench.model.analysis.folded_nodes import NOTHING_FOLDED, FoldedNodes
 from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.ir.graph import Graph, Node, Value
@@ -108,6 +109,7 @@ class DrawingOptions:
     many: int = 100
     direction: Direction = "down"
     columns: float = inf  # px of length from which graphs much longer than wide are folded into columns
+    data: Matched | None = None  # numbers or texts in the boxes of nodes, with their sum or counts in groups
 
     @property
     def folds(self) -> bool:

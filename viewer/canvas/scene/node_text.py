@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import NamedTuple
 
+from onnx_workbench.exec.inspect.node_data import Matched
 from onnx_workbench.model.analysis.call_graph import called_by
 from onnx_workbench.model.analysis.folded_nodes import Purpose
 from onnx_workbench.model.errors import ModelError
@@ -43,11 +44,11 @@ class FoldTag(NamedTuple):
 
 
 class NodeRow(NamedTuple):
-    """One row of a node: `subject` is its attribute, value or tag, None for "3 more"."""
+    """One row of a node: `subject` is its attribute, value or tag, or the node data; None for "3 more"."""
 
     name: str
     text: str
-    subject: Attribute | Value | FoldTag | None
+    subject: Attribute | Value | FoldTag | Matched | None
 
     @property
     def is_constant(self) -> bool:
