@@ -11,7 +11,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 
@@ -25,16 +25,19 @@ from onnx_workbench.exec.kernels.threads import allowed_cores
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.exec.session import Session
+from onnx_workbench.exec.transform.anonymize import with_neutral_names, with_small_weights
 from onnx_workbench.exec.values.arrays import RuntimeValue
 from onnx_workbench.exec.values.npz_files import write_npz
 from onnx_workbench.model.budget import value_limit
 from onnx_workbench.model.edits.declare_types import is_shapeless
 from onnx_workbench.model.edits.extract import cut_out, cut_selection
+from onnx_workbench.model.edits.functions import inline_all
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import save, to_bytes
 from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
-from onnx_workbench.model.ir.graph import Model, Node, Value
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.types import ElementType, TensorType, Type
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.sandbox import make_own_folder, run_isolated
@@ -50,7 +53,10 @@ _SECONDS = 24 * 3600  # of all trials in a child process; they are stopped by th
 
 @dataclass(frozen=True)
 class Reduction:
-    """The smallest part that fails, its inputs by name, how it fails, its nodes and those before, and the trials."""
+    """The smallest part that fails, its inputs by name, how it fails, its nodes and those before, and the trials.
+
+    `small_weights` of its weights became one number in each element, `large_weights` did not.
+    """
 
     model: Model
     inputs: Feeds
@@ -58,9 +64,30 @@ class Reduction:
     nodes: int
     before: int
     trials: int
+    small_weights: int = 0
+    large_weights: int = 0
 
 
-def failing(until: str, *, seed: int = 0, time_limit: float | None = None) -> Failing:
+@dataclass(frozen=True)
+class ReduceOptions:
+    """How a model is reduced.
+
+    seed            of random operators
+    time_limit      seconds of each trial
+    rtol, atol      tolerance of a difference from ONNX Runtime; both None: that of the element type
+    small_weights   weights become constants of one number where the part still fails in the same way
+    neutral_names   nodes, values and sizes are numbered, texts and metadata left out, if the part still fails then
+    """
+
+    seed: int = 0
+    time_limit: float | None = None
+    rtol: float | None = None
+    atol: float | None = None
+    small_weights: bool = False
+    neutral_names: bool = False
+
+
+def failing(until: str, options: ReduceOptions) -> Failing:
     """Return the test of a kind in KINDS, or of a command with ``{}`` in place of the model's file.
 
     A command is run without a shell; its inputs are in inputs.npz beside the file. An exit status other than 0 is a
@@ -68,13 +95,13 @@ def failing(until: str, *, seed: int = 0, time_limit: float | None = None) -> Fa
     """
     match until:
         case "nonfinite":
-            return partial(_begins_non_finite, seed=seed, time_limit=time_limit)
+            return partial(_begins_non_finite, options)
         case "fails":
-            return partial(_fails, seed=seed, time_limit=time_limit)
+            return partial(_fails, options)
         case "differs-from-ort":
             if not available():
                 raise ModelError("ONNX Runtime is not installed", "pip install onnxruntime")
-            return partial(_differs, seed=seed, time_limit=time_limit)
+            return partial(_differs, options)
     if "{}" not in until:
         detail = f"Expected one of {', '.join(KINDS)}, or a command with {{}} in place of the model's file."
         raise ModelError(f"{until!r} is no failure", detail)
@@ -82,13 +109,17 @@ def failing(until: str, *, seed: int = 0, time_limit: float | None = None) -> Fa
         words = shlex.split(until)
     except ValueError as error:
         raise ModelError(f"{until!r} is no command", str(error)) from None
-    return partial(_command_fails, words, time_limit=time_limit)
+    return partial(_command_fails, words, options.time_limit)
 
 
 def reduce_model(
-    model: Model, feeds: Feeds, fails: Failing, *, seed: int = 0, progress: Progress = SILENT
+    model: Model,
+    feeds: Feeds,
+    fails: Failing,
+    options: ReduceOptions = ReduceOptions(),
+    progress: Progress = SILENT,
 ) -> Reduction:
-    """Return the smallest part of the main graph that still fails; no node of it can be removed alone.
+    """Return the smallest part that still fails; no node of it can be removed alone.
 
     ModelError if the model does not fail, fails only sometimes, or if its nodes alone do not fail. Cost: one run whose
     values are all kept, and about 2·log2 N + n² trials of ever smaller parts for n nodes that remain of N.
@@ -98,25 +129,54 @@ def reduce_model(
         raise ModelError("The model does not fail", "It was run with the inputs, and nothing of the kind was seen.")
     if not fails(model, feeds, progress):
         raise ModelError("The failure is not reproducible", f"The first run: {seen}. The second run did not fail.")
-    search = _Search(model, feeds, fails, seed, progress)
-    nodes = list(model.graph.nodes)
-    if not search.fails(nodes):
+    search = _Search(model, feeds, fails, options.seed, progress)
+    if not search.narrow(model.graph):
         raise ModelError("The failure cannot be reduced", f"{seen}. The nodes, cut out of the model, do not fail.")
-    end = _bisect(len(nodes), lambda count: search.fails(nodes[:count]))
-    nodes = nodes[:end]
-    start = end - _bisect(end, lambda count: search.fails(nodes[end - count :]))
-    search.minimize(nodes[start:])
+    trials = search.trials
+    while search.best[0].functions:  # what calls hide is reduced too, if it fails without them
+        part, inputs, _, _ = search.best
+        inlined = _Search(_inlined(part), inputs, fails, options.seed, progress)
+        if not inlined.narrow(inlined.model.graph):
+            break
+        search, trials = inlined, trials + inlined.trials
     part, inputs, failure, count = search.best
-    return Reduction(part, inputs, failure, count, len(model.graph.nodes), search.trials)
+    small = large = 0
+    if options.small_weights:
+        part, small, large = with_small_weights(part, _fails_alike(fails, inputs, failure, progress), progress)
+    if options.neutral_names:
+        renamed, names = with_neutral_names(part)
+        given = {names[name]: content for name, content in inputs.items()}
+        seen = _failure(fails, renamed, given, progress)
+        if seen:
+            part, inputs, failure = renamed, given, seen
+    return Reduction(part, inputs, failure, count, len(model.graph.nodes), trials, small, large)
+
+
+def _inlined(model: Model) -> Model:
+    document = WorkingCopy(model).document
+    with document.edit("Inline") as edit:
+        inline_all(edit)
+    return document.model
+
+
+def _fails_alike(fails: Failing, feeds: Feeds, failure: str, progress: Progress) -> Callable[[Model], bool]:
+    """Return the test whether a model fails in the same way, whatever the numbers at the end of the description."""
+    return lambda model: _failure(fails, model, feeds, progress).partition(":")[0] == failure.partition(":")[0]
+
+
+def _failure(fails: Failing, model: Model, feeds: Feeds, progress: Progress) -> str:
+    """Return how a model fails; empty if it does not, or cannot be run."""
+    try:
+        return fails(model, feeds, progress)
+    except (ModelError, LookupError):
+        return ""
 
 
 def reduce_isolated(
     model: Model,
     feeds: Feeds,
     until: str,
-    *,
-    seed: int = 0,
-    time_limit: float | None = None,
+    options: ReduceOptions = ReduceOptions(),
     progress: Progress = SILENT,
 ) -> Reduction:
     """Do `reduce_model` in a child process, which the window does not wait for. The model is written to a folder."""
@@ -127,7 +187,7 @@ def reduce_isolated(
         progress.report(0, 0, "Reducing")
         reply = run_isolated(
             f"{__name__}:reduce_in_child",
-            pickle.dumps((path, dict(feeds), until, seed, time_limit)),
+            pickle.dumps((path, dict(feeds), until, options)),
             what="Reducing the model",
             memory=value_limit(),
             seconds=_SECONDS,
@@ -142,10 +202,11 @@ def reduce_isolated(
 
 def reduce_in_child(payload: bytes) -> bytes:
     """The child's side of `reduce_isolated`."""
-    path, feeds, until, seed, time_limit = pickle.loads(payload)  # noqa: S301 - written by the process that started this
-    found = reduce_model(load(path), feeds, failing(until, seed=seed, time_limit=time_limit), seed=seed)
+    path, feeds, until, options = pickle.loads(payload)  # noqa: S301 - written by the process that started this
+    found = reduce_model(load(path), feeds, failing(until, options), options)
     content = to_bytes(found.model, Storage(DataLayout.INLINE))
-    return pickle.dumps((content, dict(found.inputs), found.failure, found.nodes, found.before, found.trials))
+    rest = [getattr(found, one.name) for one in fields(found)[1:]]
+    return pickle.dumps((content, *rest))
 
 
 def _bisect(most: int, fails: Callable[[int], bool]) -> int:
@@ -164,7 +225,7 @@ class _Search:
     """Trials of parts of a model; `best` is the last one that failed."""
 
     def __init__(self, model: Model, feeds: Feeds, fails: Failing, seed: int, progress: Progress) -> None:
-        self._model, self._feeds, self._fails, self._progress = model, feeds, fails, progress
+        self.model, self._feeds, self._fails, self._progress = model, feeds, fails, progress
         self._values = Session(model).run(feeds, seed=seed, progress=progress)
         self._known: dict[frozenset[Node], bool] = {}
         self.best: tuple[Model, Feeds, str, int] = (model, feeds, "", len(model.graph.nodes))
@@ -177,7 +238,19 @@ class _Search:
             self._known[key] = bool(nodes) and self._try(nodes)
         return self._known[key]
 
-    def minimize(self, nodes: Sequence[Node]) -> None:
+    def narrow(self, graph: Graph) -> bool:
+        """Reduce the nodes of a graph, then the subgraphs of those that are left; false if the nodes do not fail."""
+        nodes = list(graph.nodes)
+        if not self.fails(nodes):
+            return False
+        end = _bisect(len(nodes), lambda count: self.fails(nodes[:count]))
+        nodes = nodes[:end]
+        start = end - _bisect(end, lambda count: self.fails(nodes[end - count :]))
+        left = self._minimize(nodes[start:])
+        any(self.narrow(body) for node in left for body in node.bodies)
+        return True
+
+    def _minimize(self, nodes: Sequence[Node]) -> list[Node]:
         """Remove nodes in halves, quarters, … and at last one by one, until none can be removed."""
         rest, pieces = list(nodes), 2
         while len(rest) > 1:
@@ -187,9 +260,10 @@ class _Search:
             if smaller is not None:
                 rest, pieces = smaller, max(pieces - 1, 2)
             elif size == 1:
-                return
+                break
             else:
                 pieces = min(2 * pieces, len(rest))
+        return rest
 
     def _try(self, nodes: Sequence[Node]) -> bool:
         self.trials += 1
@@ -197,7 +271,7 @@ class _Search:
         try:
             cut = cut_selection(nodes)
             feeds = {value.name: self._value(value) for value in cut.inputs}
-            part = cut_out(self._model, cut, self._type_of, self._progress)
+            part = cut_out(self.model, cut, self._type_of, self._progress)
             seen = self._fails(part, feeds, self._progress)
         except (ModelError, LookupError):
             return False
@@ -222,17 +296,15 @@ class _Search:
         return actual or value.type
 
 
-def _run(model: Model, feeds: Feeds, progress: Progress, seed: int, time_limit: float | None) -> RunResult:
-    result = Session(model).run(feeds, seed=seed, time_limit=time_limit, progress=progress)
+def _run(options: ReduceOptions, model: Model, feeds: Feeds, progress: Progress) -> RunResult:
+    result = Session(model).run(feeds, seed=options.seed, time_limit=options.time_limit, progress=progress)
     progress.check()
     return result
 
 
-def _begins_non_finite(
-    model: Model, feeds: Feeds, progress: Progress, *, seed: int = 0, time_limit: float | None = None
-) -> str:
+def _begins_non_finite(options: ReduceOptions, model: Model, feeds: Feeds, progress: Progress) -> str:
     """Say where NaN or infinities begin, in a node whose inputs are finite."""
-    result = _run(model, feeds, progress, seed, time_limit)
+    result = _run(options, model, feeds, progress)
     found = non_finite_values(result, 1, "origins").found
     if not found:
         return ""
@@ -240,20 +312,20 @@ def _begins_non_finite(
     return f"{'NaN' if np.isnan(found[0].value) else 'an infinity'} begins in {name}"
 
 
-def _fails(model: Model, feeds: Feeds, progress: Progress, *, seed: int = 0, time_limit: float | None = None) -> str:
+def _fails(options: ReduceOptions, model: Model, feeds: Feeds, progress: Progress) -> str:
     """Say which node fails in the program's own executor."""
-    failures = _run(model, feeds, progress, seed, time_limit).failures
+    failures = _run(options, model, feeds, progress).failures
     return str(failures[0]) if failures else ""
 
 
-def _differs(model: Model, feeds: Feeds, progress: Progress, *, seed: int = 0, time_limit: float | None = None) -> str:
-    """Say which value differs from ONNX Runtime's beyond the tolerance of its precision."""
-    result = _run(model, feeds, progress, seed, time_limit)
-    values = run_model(model, feeds, time_limit, progress)
+def _differs(options: ReduceOptions, model: Model, feeds: Feeds, progress: Progress) -> str:
+    """Say which value differs from ONNX Runtime's beyond the tolerance."""
+    result = _run(options, model, feeds, progress)
+    values = run_model(model, feeds, options.time_limit, progress)
     pairs = run_comparison.values_at(
         run_comparison.ModelRun(model, result), {(name,): array for name, array in values.items()}
     )
-    rows = run_comparison.with_tolerance(run_comparison.compare(result, pairs), None, None)
+    rows = run_comparison.with_tolerance(run_comparison.compare(result, pairs), options.rtol, options.atol)
     different = next((row for row in rows if not row.is_close), None)
     if different is None:
         return ""
@@ -262,7 +334,7 @@ def _differs(model: Model, feeds: Feeds, progress: Progress, *, seed: int = 0, t
 
 
 def _command_fails(
-    words: Sequence[str], model: Model, feeds: Feeds, progress: Progress, *, time_limit: float | None = None
+    words: Sequence[str], time_limit: float | None, model: Model, feeds: Feeds, progress: Progress
 ) -> str:
     """Write the model and its inputs, run a command and return its exit status if it is not 0."""
     folder = make_own_folder()

@@ -507,21 +507,22 @@ def _reduce(context: MenuContext) -> None:
 
         files.add_new(found.model, f"{workspace.title.removesuffix('.onnx')}-failing").opened.connect(show)
 
-    def start(until: str, _shift: bool) -> None:
-        start_reduction(workspace, until, done)
+    def start(until: str, for_others: bool, _shift: bool) -> None:
+        start_reduction(workspace, until, done, for_others=for_others)
 
     seen = failure_seen(workspace)
     missing = "" if reference.available() else "ONNX Runtime is not installed (pip install onnxruntime)."
     ChoicePopup(context.window, "Failure", workspace.messages.report).open(
         [
             Choice(
-                title,
-                partial(start, kind),
-                detail=detail,
-                rank=kind != seen,
+                f"{title}, for a bug report" if for_others else title,
+                partial(start, kind, for_others),
+                detail="names neutral, weights of one number where it still fails" if for_others else detail,
+                rank=2 * (kind != seen) + for_others,
                 reason=missing if kind == "differs-from-ort" else "",
             )
             for kind, (title, detail) in FAILURES.items()
+            for for_others in (False, True)
         ],
         caption="Reduce to the smallest part with",
         placeholder="Failure",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from onnx_workbench.exec.transform.reduce import Reduction, reduce_isolated
+from onnx_workbench.exec.transform.reduce import ReduceOptions, Reduction, reduce_isolated
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.workflows.working_copies import copy_model
@@ -27,8 +27,13 @@ def failure_seen(workspace: Workspace) -> str:
     return "fails" if record is not None and record.result.failures else "nonfinite"
 
 
-def start_reduction(workspace: Workspace, until: str, done: Callable[[Reduction], object]) -> None:
-    """Reduce the model with the inputs of the last run, in a task. ModelError if there was no run of this model."""
+def start_reduction(
+    workspace: Workspace, until: str, done: Callable[[Reduction], object], *, for_others: bool = False
+) -> None:
+    """Reduce the model with the inputs of the last run, in a task; `for_others` with small weights and neutral names.
+
+    ModelError if there was no run of this model.
+    """
     record = workspace.results.current
     if record is None or not workspace.results.is_current:
         raise ModelError("The model was not run", "Run it first: its inputs are those to fail with.")
@@ -39,7 +44,8 @@ def start_reduction(workspace: Workspace, until: str, done: Callable[[Reduction]
         feeds = {name: result.value(name, progress=progress) for name in names}
         copy, _ = copy_model(workspace, progress)
         try:
-            return reduce_isolated(copy.document.model, feeds, until, seed=result.seed, progress=progress)
+            options = ReduceOptions(result.seed, small_weights=for_others, neutral_names=for_others)
+            return reduce_isolated(copy.document.model, feeds, until, options, progress)
         finally:
             copy.close()
 

@@ -582,6 +582,10 @@ def reduce(
     inputs: Mapping[str, RuntimeValue] | None = None,
     seed: int = 0,
     time_limit: float | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    small_weights: bool = False,
+    neutral_names: bool = False,
     progress: Progress = SILENT,
 ) -> Reduction:
     """Find the smallest part of a model that still fails, to debug or report it.
@@ -590,9 +594,14 @@ def reduce(
     "differs-from-ort", a value differs from ONNX Runtime's; a command with ``{}`` in place of the model's file, which
     fails with another exit status than 0 (without a shell; the inputs are in inputs.npz beside the file); or a function
     of a model and its inputs. Inputs that `inputs` lacks are random, with `seed`. Each trial ends after `time_limit`
-    seconds. The model is not changed; weights stay as they are.
+    seconds. `rtol` and `atol` are the tolerance of "differs-from-ort", by default that of the element type. The model
+    is not changed.
 
-    Returns the part, which no node can be removed from, and its inputs: the values of the whole model's run.
+    With `small_weights`, weights of the part become constants of one number wherever it still fails in the same way,
+    and with `neutral_names` nodes, values and sizes are numbered and texts and metadata left out.
+
+    Returns the part, which no node can be removed from, and its inputs: the values of the whole model's run. Nodes of
+    subgraphs and functions are cut out of these if they fail by themselves.
     ModelError: the model does not fail, or not each time, or the command cannot be run.
 
     >>> import onnx_workbench as ow
@@ -605,18 +614,17 @@ def reduce(
     1
     """
     from onnx_workbench.exec.inputs.sources import make_feeds
-    from onnx_workbench.exec.transform.reduce import failing, reduce_model
+    from onnx_workbench.exec.transform.reduce import ReduceOptions, failing, reduce_model
 
     whole = model_of(model)
     feeds = make_feeds(whole.graph, given=inputs, seed=seed, progress=progress)
+    options = ReduceOptions(seed, time_limit, rtol, atol, small_weights, neutral_names)
     if isinstance(until, str):
-        return reduce_model(
-            whole, feeds, failing(until, seed=seed, time_limit=time_limit), seed=seed, progress=progress
-        )
+        return reduce_model(whole, feeds, failing(until, options), options, progress)
+    asked = until
     return reduce_model(
-        whole, feeds, lambda part, given, _: "the test is true" if until(part, given) else "", seed=seed,
-        progress=progress,
-    )  # fmt: skip
+        whole, feeds, lambda part, given, _: "the test is true" if asked(part, given) else "", options, progress
+    )
 
 
 def split(

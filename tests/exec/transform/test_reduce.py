@@ -4,6 +4,9 @@ import shlex
 import sys
 
 import numpy as np
+import onnx.checker
+import onnx.numpy_helper
+import onnx.parser
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +14,7 @@ from onnx import TensorProto, helper
 
 import onnx_workbench as ow
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.viewer.cli.main import main
 
 SAFE = ("Abs", "Tanh", "Sigmoid", "Add", "Max")
@@ -104,6 +108,115 @@ def test_equal_values_do_not_differ_from_onnxruntime():
     pytest.importorskip("onnxruntime")
     with pytest.raises(ModelError, match="does not fail"):
         ow.reduce(ow.load(model_of_nodes([("Tanh", 0, 0), ("Abs", 1, 0)])), "differs-from-ort", inputs=INPUT)
+
+
+def test_rounding_that_differs_from_onnxruntime_is_reduced_to_its_operator():
+    pytest.importorskip("onnxruntime")
+    model = ow.load(model_of_nodes([("Abs", 0, 0), ("Neg", 1, 0), ("Exp", 2, 0), ("Erf", 3, 0), ("Abs", 4, 0)]))
+    feeds = {"x": np.linspace(0, 3, 4, dtype=np.float32)}
+    with pytest.raises(ModelError, match="does not fail"):
+        ow.reduce(model, "differs-from-ort", inputs=feeds)
+    found = ow.reduce(model, "differs-from-ort", inputs=feeds, rtol=0)
+    assert [node.op_type for node in found.model.graph.nodes] in (["Exp"], ["Erf"])
+
+
+def model_of_text(text):
+    return ow.load(onnx.parser.parse_model(text).SerializeToString())
+
+
+BODIES = """<ir_version: 10, opset_import: ["" : 18, "local" : 1]> g (float[2] x, bool c) => (float[2] y)
+{
+    a = Exp(x)
+    z = If(c) <then_branch = t () => (float[2] p) { q = Neg(a) r = Log(q) p = Abs(r) },
+               else_branch = e () => (float[2] s) { s = Abs(a) }>
+    y = local.f(z)
+}
+<domain: "local", opset_import: ["" : 18]>
+f (u) => (w) { v = Relu(u) w = Tanh(v) }
+"""
+
+
+def test_nodes_of_subgraphs_and_functions_are_cut_out_of_them():
+    x = {"x": np.ones(2, np.float32), "c": np.array(True)}
+    found = ow.reduce(model_of_text(BODIES), "nonfinite", inputs=x)
+    assert [node.op_type for node in found.model.graph.nodes] == ["Log"]
+    assert "r" in found.failure
+    np.testing.assert_allclose(found.inputs["q"], -np.exp([1.0, 1.0]), rtol=1e-6)
+
+    def has_tanh(part, _inputs):
+        return any(n.op_type == "Tanh" for body in (part.graph, *(f.body for f in part.functions)) for n in body.nodes)
+
+    found = ow.reduce(model_of_text(BODIES), has_tanh, inputs=x)
+    assert [node.op_type for node in found.model.graph.nodes] == ["Tanh"]
+
+
+def test_a_loop_stays_whole_if_its_last_iteration_alone_does_not_fail():
+    model = model_of_text("""<ir_version: 10, opset_import: ["" : 18]> g (float[2] x) => (float[2] y)
+        <int64 n = {3}, bool yes = {1}> {
+            y = Loop(n, yes, x) <body = b (int64 i, bool c, float[2] s) => (bool d, float[2] t) {
+                d = Identity(c) t = Add(s, s) }>
+        }""")
+
+    def fails(part, inputs):
+        node = next(iter(part.graph.nodes))
+        return node.op_type == "Loop" or (node.op_type == "Add" and inputs["s"][0] == 1.0)
+
+    found = ow.reduce(model, fails, inputs={"x": np.ones(2, np.float32)})
+    assert [node.op_type for node in found.model.graph.nodes] == ["Loop"]
+    found = ow.reduce(model, lambda part, _: "Add" in str([n.op_type for g in part.graph.walk() for n in g.nodes]),
+                      inputs={"x": np.ones(2, np.float32)})  # fmt: skip
+    assert [node.op_type for node in found.model.graph.nodes] == ["Add"]
+    np.testing.assert_array_equal(found.inputs["s"], [4.0, 4.0])
+
+
+def weighted(text, **weights):
+    model = onnx.parser.parse_model(text)
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in weights.items())
+    return ow.load(model.SerializeToString())
+
+
+def test_weights_become_small_where_the_failure_stays_the_same():
+    numbers = np.random.default_rng(0)
+    square, negative = numbers.random((64, 64), np.float32), -1 - numbers.random((64, 64), np.float32)
+    model = weighted(
+        """<ir_version: 10, opset_import: ["" : 18], producer_name: "secret"> g (float[batch, 64] secret_input)
+        => (float[batch, 64] secret_output) {
+            [secret_node] a = MatMul(secret_input, square) b = Gemm(a, negative) c = Log(b) secret_output = Abs(c) }""",
+        square=square,
+        negative=negative,
+    )
+
+    def fails(part, inputs):
+        has_all = {"MatMul", "Gemm", "Log"} <= {node.op_type for node in part.graph.nodes}
+        return has_all and any(np.isnan(array).all() for array in ow.Session(part).run(inputs).outputs.values())
+
+    inputs = {"secret_input": np.ones((2, 64), np.float32)}
+    whole = ow.reduce(model, fails, inputs=inputs)
+    found = ow.reduce(model, fails, inputs=inputs, small_weights=True, neutral_names=True)
+    assert (found.small_weights, found.large_weights) == (2, 0)
+    before, after = (len(to_bytes(one.model)) for one in (whole, found))
+    assert before > 30_000
+    assert after < 1_000
+    assert b"secret" in to_bytes(whole.model)
+    assert b"secret" not in to_bytes(found.model)
+    assert [v.name for v in found.model.graph.inputs] == list(found.inputs)
+    assert fails(found.model, found.inputs)
+    onnx.checker.check_model(to_bytes(found.model), full_check=True)
+
+
+def test_a_weight_that_the_failure_needs_stays():
+    wave = np.where(np.arange(100) % 2, 1.0, -1.0).astype(np.float32)
+    model = weighted(
+        '<ir_version: 10, opset_import: ["" : 18]> g (float[100] x) => (float[100] y) { y = Mul(x, wave) }', wave=wave
+    )
+
+    def fails(part, inputs):
+        result = next(iter(ow.Session(part).run(inputs).outputs.values()))
+        return len(set(result.tolist())) > 1
+
+    found = ow.reduce(model, fails, inputs={"x": np.ones(100, np.float32)}, small_weights=True)
+    assert (found.small_weights, found.large_weights) == (0, 1)
+    np.testing.assert_array_equal(found.model.graph.initializers[0].initializer.numpy(), wave)
 
 
 def test_the_command_line_runs_a_command_on_each_part(tmp_path, capsys):
