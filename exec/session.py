@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
 from onnx_workbench.exec.engine.breakpoints import Breakpoint, compile_breakpoint
 from onnx_workbench.exec.engine.engine import Engine
 from onnx_workbench.exec.engine.executor import Observer
+from onnx_workbench.exec.engine.planned_run import PlannedRun, Request, RunOptions
 from onnx_workbench.exec.engine.snapshot import ModelSnapshot, SnapshotCache
-from onnx_workbench.exec.engine.stepper import Request, RunOptions, Stepper
+from onnx_workbench.exec.engine.stepper import Stepper
 from onnx_workbench.exec.inputs.feeds import Feeds, normalise
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import Path, ValueKey
@@ -169,9 +170,10 @@ class Session(SessionBase):
 
     def perform(self, request: Request, *, progress: Progress = SILENT, observer: Observer | None = None) -> RunResult:
         """Perform a request, to the first breakpoint or the end."""
-        stepper = self.engine.start(request, progress=progress, observer=observer)
-        stepper.resume()
-        return stepper.result()
+        kind = Stepper if request.breakpoints else PlannedRun
+        run = self.engine.start(request, kind, progress=progress, observer=observer)
+        run.resume()
+        return run.result()
 
     def steps(
         self,
@@ -184,7 +186,7 @@ class Session(SessionBase):
         """Return a run for stepping, from a request or the arguments of `request`. Computes the constants."""
         if not isinstance(request, Request):
             request = self.request(request, **arguments)
-        stepper = self.engine.start(request, progress=progress, observer=observer)
+        stepper = self.engine.start(request, Stepper, progress=progress, observer=observer)
         stepper.node_of = self.snapshots.nodes.get
         return stepper
 

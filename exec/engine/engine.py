@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,8 +22,8 @@ from onnx_workbench.exec.engine.lowering import Compiler, compile_model
 from onnx_workbench.exec.engine.operations import AROUND, Library
 from onnx_workbench.exec.engine.plan import Plan, PlanStep
 from onnx_workbench.exec.engine.plan_state import Kinds, PlanState, Program, fill
+from onnx_workbench.exec.engine.planned_run import PlannedRun, Request, RunOptions
 from onnx_workbench.exec.engine.snapshot import ModelSnapshot
-from onnx_workbench.exec.engine.stepper import Request, RunOptions, Stepper
 from onnx_workbench.exec.errors import LimitError
 from onnx_workbench.exec.inputs.feeds import Feeds, HeldInput
 from onnx_workbench.exec.kernels.shared.scratch import working_bytes
@@ -38,6 +38,8 @@ from onnx_workbench.model.budget import process_budget, value_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.garbage import no_collection
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
+
+R = TypeVar("R", bound=PlannedRun)
 
 #: Limit for the bytes of copies of weights in another layout, which kernels of matrix products keep.
 _LAID_OUT = 1 << 30
@@ -106,9 +108,12 @@ class Engine:
         self.cache.retain(tokens)
         self.library.retain(tokens, {s.operation.number for s in steps}, tensors, known)
 
-    def start(self, request: Request, *, progress: Progress = SILENT, observer: Observer | None = None) -> Stepper:
-        """Plan a run and compute its constants. ModelError if a required input is not given, or the inputs
-        exceed the memory limit.
+    def start(
+        self, request: Request, kind: type[R], *, progress: Progress = SILENT, observer: Observer | None = None
+    ) -> R:
+        """Plan a run, to the end or for stepping, and compute its constants.
+
+        ModelError if a required input is not given, or the inputs exceed the memory limit.
 
         Fetches or generates inputs whose handles this process holds. A run that is cancelled or times out during
         planning is returned as a stopped run without nodes.
@@ -125,7 +130,7 @@ class Engine:
         fed = frozenset([value for value, _ in snapshot.graph.initializers if value in feeds])
         state = self._plan_within(limits, snapshot, options.seed, fed)
         if isinstance(state, str):
-            return self._unplanned(request, state, begun)
+            return self._unplanned(request, kind, state, begun)
         targets = _targets(state.plan, options)
         slots, kinds, changed, absent = self._assign_feeds(state, feeds, fresh=options.fresh)
         program = state.programs.get(targets)
@@ -139,17 +144,17 @@ class Engine:
         if absent:
             needed = needed if program is None else [one.step for one in run.code]
             _refuse_missing(state.plan, needed, slots, snapshot)
-        stepper = Stepper(self, request, run, kept, kinds, begun, input_bytes)
+        planned = kind(self, request, run, kept, kinds, begun, input_bytes)
         self._count_memory(run, input_bytes)
         if program is None:
             with no_collection():
-                stepper.prepare(needed, targets)
+                planned.prepare(needed, targets)
             self._count_memory(run, input_bytes)
         run.main.checks_types = kinds != state.accepted
         if options.watched:
-            stepper.reopen_constants()
+            planned.reopen_constants()
         self._last = run
-        return stepper
+        return planned
 
     def _count_memory(self, run: Executor, input_bytes: int) -> None:
         """Count the memory in use before a run: inputs, weights, buffers, values of earlier runs; evict those if
@@ -189,14 +194,14 @@ class Engine:
         finally:
             set_limits(None)
 
-    def _unplanned(self, request: Request, stopped: str, begun: float) -> Stepper:
+    def _unplanned(self, request: Request, kind: type[R], stopped: str, begun: float) -> R:
         """Return a stopped run without nodes, for a run that was stopped during planning."""
         snapshot = request.snapshot
         bare = replace(snapshot, graph=replace(snapshot.graph, initializers=(), nodes=()))
         state = PlanState(compile_model(bare, self.library, seed=request.options.seed)[0], self.library)
         run = Executor(state, state.template.copy(), limits=Limits(), ceiling=max(self.budget, 1))
         run.stopped = stopped
-        return Stepper(self, request, run, {}, (), begun)
+        return kind(self, request, run, {}, (), begun)
 
     def _assign_feeds(
         self, state: PlanState, feeds: Mapping[int, RuntimeValue], *, fresh: bool

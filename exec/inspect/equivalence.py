@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.engine.engine import Engine
-from onnx_workbench.exec.engine.stepper import Request, RunOptions, Stepper
+from onnx_workbench.exec.engine.planned_run import PlannedRun, Request, RunOptions
 from onnx_workbench.exec.inputs.feeds import Feeds, in_precision_of, normalise
 from onnx_workbench.exec.inputs.recipe import interface_of
 from onnx_workbench.exec.inputs.sources import InputSource, Random, make_feeds, settle, symbols
@@ -181,7 +181,7 @@ class _Side:
 
     def start(
         self, engine: Engine, feeds: Mapping[str, RuntimeValue], options: RunOptions, progress: Progress
-    ) -> Stepper:
+    ) -> PlannedRun:
         """Start a run. ModelError if a value does not fit its input."""
         given: Feeds = {}
         for name, value in feeds.items():
@@ -189,7 +189,7 @@ class _Side:
                 raise ModelError("No such input", f"the graph has no input {name!r}")
             number, declared = self.inputs[name]
             given[number] = normalise(in_precision_of(declared, value), declared, name)
-        return engine.start(Request(self.snapshot, given, options), progress=progress)
+        return engine.start(Request(self.snapshot, given, options), PlannedRun, progress=progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,9 +267,9 @@ class _Deadline:
             memory_limit=_TOGETHER * asked.max_tensor,
             time_limit=max(0.0, left),
         )
-        stepper = asked.sides[side].start(engine, feeds, options, self._progress)
-        stepper.resume()
-        return stepper.result()
+        run = asked.sides[side].start(engine, feeds, options, self._progress)
+        run.resume()
+        return run.result()
 
     def run_second(self, feeds: Mapping[str, RuntimeValue], first: RunResult) -> RunResult:
         """Run the second model on what the first ran on."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 from operator import is_
 from typing import Final, Literal
 
+from onnx_workbench.exec.engine.planned_run import Request
 from onnx_workbench.exec.engine.snapshot import (
     ABSENT,
     AttributeSnapshot,
@@ -18,7 +19,6 @@ from onnx_workbench.exec.engine.snapshot import (
     GraphSnapshot,
     NodeSnapshot,
 )
-from onnx_workbench.exec.engine.stepper import Request
 from onnx_workbench.model.ir.attributes import AttributeKind
 from onnx_workbench.model.ir.types import ElementType
 

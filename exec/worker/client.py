@@ -12,8 +12,8 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Unpack
 
+from onnx_workbench.exec.engine.planned_run import Request
 from onnx_workbench.exec.engine.snapshot import GraphSnapshot, ModelSnapshot, NodeSnapshot
-from onnx_workbench.exec.engine.stepper import Request
 from onnx_workbench.exec.errors import WorkerUnavailable
 from onnx_workbench.exec.inputs.feeds import HeldInput
 from onnx_workbench.exec.inputs.recipe import Recipe

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject
 
-from onnx_workbench.exec.engine.stepper import Request
+from onnx_workbench.exec.engine.planned_run import Request
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.inputs.recipe import Recipe
 from onnx_workbench.exec.inspect.runnable_sizes import runnable_sizes

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
 
-from onnx_workbench.exec.engine.stepper import Request
+from onnx_workbench.exec.engine.planned_run import Request
 from onnx_workbench.exec.inputs.recipe import Recipe, interface_of
 from onnx_workbench.exec.inspect.expected_outputs import OutputCheck, check_folder
 from onnx_workbench.model.budget import input_limit
