@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from onnx_workbench.model.analysis.sequences import out_of_order
 from onnx_workbench.model.diff.function_matching import pair_functions
 from onnx_workbench.model.diff.graph_matching import GraphMatching, Key, match_graphs
 from onnx_workbench.model.diff.tensors import TensorDifference, compare_constants, form_text
@@ -266,7 +266,7 @@ class _Work:
             if other is not None:
                 paired.append((node, other))
                 self._node(node, other)
-        moved = _out_of_order([position[b] for _, b in paired])
+        moved = out_of_order([position[b] for _, b in paired])
         before = {node: i for i, node in enumerate(old.nodes)} if moved else {}
         for index in moved:
             a, b = paired[index]
@@ -436,27 +436,3 @@ def _text(content: Any) -> str:
     if content is None:
         return ""
     return ", ".join(map(_text, content)) if isinstance(content, tuple) else str(content)
-
-
-def _out_of_order(places: Sequence[int]) -> list[int]:
-    """Return the fewest indices whose removal leaves the sequence ascending: all but a longest increasing
-    subsequence.
-    """
-    tails: list[int] = []
-    tail_at: list[int] = []
-    before: list[int] = []
-    for index, value in enumerate(places):
-        position = bisect_left(tails, value)
-        before.append(tail_at[position - 1] if position else -1)
-        if position == len(tails):
-            tails.append(value)
-            tail_at.append(index)
-        else:
-            tails[position] = value
-            tail_at[position] = index
-    kept = set()
-    index = tail_at[-1] if tail_at else -1
-    while index >= 0:
-        kept.add(index)
-        index = before[index]
-    return [i for i in range(len(places)) if i not in kept]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort_left
-from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from collections.abc import Iterable
 from typing import Any
 
 from PySide6.QtCore import QModelIndex, QObject, Qt, Signal
 from shiboken6 import isValid
 
-from onnx_workbench.model.analysis.name_scopes import Path, Scope, is_constant, scope_path
+from onnx_workbench.model.analysis.name_scopes import Scope
+from onnx_workbench.model.analysis.sequences import out_of_order
 from onnx_workbench.model.ir.graph import Graph, Model, Node
-from onnx_workbench.model.ir.name_index import comes_before
 from onnx_workbench.viewer.core.grouping import Grouping
 from onnx_workbench.viewer.style.icons import dot, icon
 from onnx_workbench.viewer.style.theme import categories, node_category, theme
@@ -23,9 +21,6 @@ from onnx_workbench.viewer.tables.two_tone import TextsRole
 
 #: The subject of a row: a Graph, Scope, Stretch or Node.
 ObjectRole = int(Qt.ItemDataRole.UserRole)
-
-#: With more changed nodes than this, the branches of their graphs are rebuilt.
-_MOST_SINGLY = 200
 
 
 class OutlineModel(TreeModel):
@@ -43,9 +38,7 @@ class OutlineModel(TreeModel):
         self._root = OutlineRow(model, None)
         self._grouping = grouping
         self._graphs: dict[Graph, OutlineRow] = {}  # whose branches are built, or will be when their groups are known
-        self._counted: set[tuple[OutlineRow, Scope]] = (
-            set()
-        )  # in branches of graphs: contain more or fewer nodes than shown
+        self._waiting: dict[Graph, set[Node]] = {}  # nodes that changed since the groups of their graph were known
         grouping.regrouped.connect(self._fill)
         self.destroyed.connect(self._root.forget_all)
 
@@ -67,20 +60,16 @@ class OutlineModel(TreeModel):
                 if not self._grouping.is_ready(graph):
                     self._grouping.prepare(graph)
                     return []
-                row.scopes = self._grouping.tree(graph)  # which is ours after the next edit: then it makes another
+                row.scopes = self._grouping.tree(graph)
                 return _inside(row.scopes.root)
-            case Scope() as scope:
-                return _inside(scope)
-            case Stretch() as stretch:
-                return stretch.subjects
-            case Node() as node:
-                return list(node.bodies)
+            case subject:
+                return _below(subject)
 
     def _fill(self, graph: Graph) -> None:
         """The groups of a graph have become known, or are others now."""
         row = self._graphs.get(graph) if isValid(self) else None
         if row is not None and row.children is not None:
-            self._set_children(row, self._subjects(row))
+            self._regroup(row, self._waiting.get(graph))
             self.filled.emit()
 
     def rebuild(self) -> None:
@@ -98,39 +87,22 @@ class OutlineModel(TreeModel):
     # -- following edits -------------------------------------------------------------------------------------------
 
     def update_nodes(self, nodes: set[Node]) -> None:
-        """Update the rows of nodes that were added, removed, moved or renamed, or got other bodies. Costs those
-        rows.
+        """Update the branches of graphs after nodes were added, removed, moved or renamed, or got other bodies.
 
-        If they are very many, the branches of their graphs are collapsed and rebuilt; if none was removed, as soon as
-        the groups are known.
+        What stays keeps its row, with what is open below it. Of a large graph, nodes that left go and names change at
+        once; the rest follows when its groups are known.
         """
         self._open_first(nodes)
-        if len(nodes) > _MOST_SINGLY:
-            for row in self._built():
-                self._rebuild_branch(row, nodes)
-            return
-        for row in self._built():
-            self._remove_deleted(row, nodes)
-        while sum(self._remove_moved(row, node) for row in self._built() for node in nodes):
-            pass  # after a removal, a remaining neighbour may be at a wrong position
-        for row in self._built():  # after all that went: places are compared among nodes that are there
-            for node in nodes:
-                self._add_to_branch(row, node)
-        self._update_counts()
-
-    def _rebuild_branch(self, row: OutlineRow, nodes: set[Node]) -> None:
-        """Rebuild the branch of a graph if any of these is or was in it."""
-        graph = row.subject
-        assert isinstance(graph, Graph)
-        if any(node.graph is not graph and self._holder(row, node) for node in nodes):
-            self._set_children(row, self._subjects(row))
-        elif any(node.graph is graph for node in nodes):
-            if self._grouping.is_ready(graph) or not row.children:
-                self._set_children(row, self._subjects(row))
-                return
-            self._grouping.prepare(graph)
-            first, last = (self._index(row.children[end]) for end in (0, -1))
-            self.dataChanged.emit(first, last)  # of a range the view paints everything, by its names of now
+        for graph, row in list(self._graphs.items()):
+            if self._graphs.get(graph) is not row:  # in a node that has just gone
+                continue
+            if self._grouping.is_ready(graph):
+                self._regroup(row, nodes | self._waiting.get(graph, nodes))
+            else:
+                self._grouping.prepare(graph)
+                self._waiting.setdefault(graph, set()).update(nodes)
+                self._follow_at_once(row, nodes)
+            self._update_texts(row)
 
     def _open_first(self, nodes: set[Node]) -> None:
         """Announce the first nodes of a graph to the view, which shows an empty graph as a row that cannot be
@@ -140,179 +112,83 @@ class OutlineModel(TreeModel):
             row = self._row_of_graph(graph)
             if row is not None and row.children is None and len(graph.nodes) <= len(nodes):
                 row.children = []
-                self._set_children(row, self._subjects(row))
+                self._graphs[graph] = row
                 self._update_texts(row)
 
-    def _built(self) -> Iterator[OutlineRow]:
-        """Yield the rows of graphs whose branches are built."""
-        for graph, row in list(self._graphs.items()):
-            if self._graphs.get(graph) is row:
-                yield row
+    def _regroup(self, row: OutlineRow, nodes: set[Node] | None) -> None:
+        """Update the branch of a graph to its groups of now; `nodes` are all that changed, if that is known."""
+        assert isinstance(row.subject, Graph)
+        tree, before = self._grouping.tree(row.subject), row.scopes
+        self._waiting.pop(row.subject, None)
+        if row.children is not None and tree is not before:
+            row.scopes = tree
+            self._update(row, _inside(before.root) if before is not None else [], _inside(tree.root), nodes)
 
-    def _remove_deleted(self, row: OutlineRow, nodes: set[Node]) -> None:
-        """Remove the nodes that left its graph from the branch of a graph."""
-        gone: dict[Scope, set[Node]] = {}
-        for node in nodes:
-            scope = self._holder(row, node) if node.graph is not row.subject else None
-            if scope is not None:
-                gone.setdefault(scope, set()).add(node)
-        for scope, those in gone.items():
-            scope.nodes[:] = [node for node in scope.nodes if node not in those]
-            for node in those:
-                self._remove_node(row, scope, node)
-
-    def _remove_moved(self, row: OutlineRow, node: Node) -> bool:
-        """Remove a node that is elsewhere now from the branch of a graph; return whether it was there."""
-        scope = self._holder(row, node)
-        if scope is None or (_is_in_order(scope, node) and self._is_among_its_kind(row, scope, node)):
-            return False
-        scope.nodes.remove(node)
-        self._remove_node(row, scope, node)
-        return True
-
-    def _is_among_its_kind(self, row: OutlineRow, scope: Scope, node: Node) -> bool:
-        """Return whether a node is among the constants as it should, which its operator decides."""
-        around = self._row_of_scope(row, scope)
-        if around is None or around.children is None:
-            return True
-        return any(isinstance(one.subject, Constants) for one in around.down_to(node)) == is_constant(node)
-
-    def _add_to_branch(self, row: OutlineRow, node: Node) -> None:
-        """Insert a node into the branch of its graph."""
-        if node.graph is not row.subject or row.children is None or row.scopes is None:
+    def _update(self, row: OutlineRow, before: list[Any], after: list[Any], nodes: set[Node] | None) -> None:
+        """Show objects below a row that showed those before; what stays keeps its row."""
+        if row.children is None or (nodes is not None and before == after and nodes.isdisjoint(after)):
             return
-        if self._holder(row, node) is None:
-            self._insert_node(row, node)
-        elif (shown := self._find(node, build=False)) is not None:
-            self._update_bodies(shown, node)
-            self._update_texts(shown)
+        branch = row.branch(after)
+        place = {key: index for index, key in enumerate(_keys(branch))}
+        staying = [
+            (child, place[key]) for child, key in zip(row.children, _keys(row.children), strict=True) if key in place
+        ]
+        moved = set(out_of_order([index for _, index in staying]))
+        kept = {index: child for number, (child, index) in enumerate(staying) if number not in moved}
+        self._keep(row, set(kept.values()))
+        self._insert_between(row, branch, kept)
+        contents = [(child, child.subject, branch[index].subject) for index, child in kept.items()]
+        for child, _, subject in contents:
+            child.subject = subject
+        row.find_stretches()
+        for child, old, subject in contents:
+            shown = [one.subject for one in child.children or ()] if isinstance(old, Node) else _below(old)
+            self._update(child, shown, _below(subject), nodes)
+            self._update_texts(child)
 
-    def _update_bodies(self, row: OutlineRow, node: Node) -> None:
-        bodies = list(node.bodies)
-        if [child.subject for child in row.children or ()] != bodies:
-            self._set_children(row, bodies)
+    def _keep(self, row: OutlineRow, kept: set[OutlineRow]) -> None:
+        """Remove the other children of a row."""
+        children, last = row.children or [], len(row.children or ()) - 1
+        row.rows = None
+        while last >= 0:
+            first = last
+            if children[last] not in kept:
+                while first and children[first - 1] not in kept:
+                    first -= 1
+                self.beginRemoveRows(self._index(row), first, last)
+                for child in children[first : last + 1]:
+                    self._forget(child)
+                del children[first : last + 1]
+                self.endRemoveRows()
+            last = first - 1
 
-    def _set_children(self, row: OutlineRow, subjects: list[Any]) -> None:
-        """Replace the children of a row."""
-        index, before = self._index(row), row.children
-        if before:
-            self.beginRemoveRows(index, 0, len(before) - 1)
-            for child in before:
-                self._forget(child)
-            row.set_children([])
-            self.endRemoveRows()
-        if subjects:
-            branch = row.branch(subjects)
-            self.beginInsertRows(index, 0, len(branch) - 1)
-            row.set_children(branch)
-            self.endInsertRows()
+    def _insert_between(self, row: OutlineRow, branch: list[OutlineRow], kept: dict[int, OutlineRow]) -> None:
+        """Insert the rows of a branch but those in whose places others are kept."""
+        children, first = row.children, 0
+        assert children is not None
+        while first < len(branch):
+            end = first
+            while end < len(branch) and end not in kept:
+                end += 1
+            if end > first:
+                self.beginInsertRows(self._index(row), first, end - 1)
+                children[first:first] = branch[first:end]
+                row.rows = None
+                self.endInsertRows()
+            first = end + 1
 
-    def _holder(self, row: OutlineRow, node: Node) -> Scope | None:
-        """Return the scope whose row shows a node in the branch of a graph; None if the branch does not show it."""
-        if row.children is None or row.scopes is None:
-            return None
-        return row.scopes.of.get(node) or (row.scopes.root if row.holds(node) else None)
-
-    def _remove_node(self, row: OutlineRow, scope: Scope, node: Node) -> None:
-        """Remove the row of a node that left its scope, and scopes that are empty then."""
-        assert row.scopes is not None
-        row.scopes.of.pop(node, None)
-        self._remove(self._row_of_scope(row, scope), node)
-        self._count(row, scope, -1)
-        while scope.parent is not None and not scope.count:
-            scope.parent.children.remove(scope)
-            self._remove(self._row_of_scope(row, scope.parent), scope)
-            scope = scope.parent
-
-    def _insert_node(self, row: OutlineRow, node: Node) -> None:
-        """Add a node to its innermost existing scope, or to a new one with a neighbour of the same scope."""
-        assert row.scopes is not None
-        scope, path = _scope_for(row.scopes.root, node)
-        mate = _counterpart(scope, node, path)
-        if mate is not None:
-            other, shared = mate
-            inner = Scope(shared, "/".join(shared[len(scope.path) :]), scope, nodes=[other])
-            self._count(row, inner, 1)
-            self._insert(row, scope, inner, scope.children)
-            scope.nodes.remove(other)
-            self._remove_node(row, scope, other)
-            row.scopes.of[other] = inner
-            scope = inner
-        self._insert(row, scope, node, scope.nodes)
-        self._count(row, scope, 1)
-        if scope.parent is not None:
-            row.scopes.of[node] = scope
-
-    def _count(self, row: OutlineRow, scope: Scope | None, by: int) -> None:
-        """A scope in the branch of a graph, and those around it, hold more or fewer nodes."""
-        while scope is not None:
-            scope.count += by
-            self._counted.add((row, scope))
-            scope = scope.parent
-
-    def _remove(self, row: OutlineRow | None, subject: Node | Scope) -> None:
-        """Remove the row of an object, and its stretches when nothing else is in them."""
-        if row is None:
-            return
-        rows = row.down_to(subject)
-        gone = rows[-1].child(subject)
-        for outer, inner in reversed([*pairwise(rows)]):
-            assert isinstance(inner.subject, Stretch)
-            assert outer.stretches is not None
-            del outer.stretches[subject]
-            inner.subject.subjects.remove(subject)
-            if not inner.subject.subjects:
-                gone = inner
-        if gone is not None:
-            self._remove_row(gone)
-
-    def _remove_row(self, gone: OutlineRow) -> None:
-        row, index = gone.parent, self._index_in_parent(gone)
-        assert row is not None
-        assert row.children is not None
-        self.beginRemoveRows(self._index(row), index, index)
-        self._forget(gone)
-        del row.children[index]
-        if row.rows is not None:
-            del row.rows[gone.subject]
-        self.endRemoveRows()
-
-    def _insert(self, graph_row: OutlineRow, scope: Scope, subject: Node | Scope, siblings: list[Any]) -> None:
-        insort_left(siblings, subject, key=_position)
-        row = self._row_of_scope(graph_row, scope)
-        if row is not None and row.children is not None:
-            self._insert_into(row, subject)
-
-    def _insert_into(self, row: OutlineRow, subject: Node | Scope) -> None:
-        """Insert an object below a row, in the order of the graph, or into a stretch there."""
-        if isinstance(row.subject, Stretch):
-            insort_left(row.subject.subjects, subject, key=_order)
-        if row.children is None:
-            return
-        is_loose = isinstance(row.subject, (Graph, Scope)) and isinstance(subject, Node) and is_constant(subject)
-        added = Constants([subject]) if is_loose else subject
-        index = bisect_left(row.children, _order(added), key=lambda one: _order(one.subject))
-        stretch = _stretch_at(row.children, index, among_constants=is_loose)
-        if stretch is not None:
-            row.stretches = {} if row.stretches is None else row.stretches
-            row.stretches[subject] = stretch
-            self._insert_into(stretch, subject)
-            return
-        self.beginInsertRows(self._index(row), index, index)
-        made = OutlineRow(added, row, index)
-        row.children.insert(index, made)
-        if row.rows is not None:
-            row.rows[added] = made
-        if is_loose:
-            row.stretches = {**(row.stretches or {}), subject: made}
-        self.endInsertRows()
-
-    def _row_of_scope(self, row: OutlineRow, scope: Scope) -> OutlineRow | None:
-        """Return the row of a scope in the branch of a graph, if it is built."""
-        found: OutlineRow | None = row
-        for step in _steps_to(scope):
-            found = None if found is None else found.down_to(step)[-1].child(step)
-        return found
+    def _follow_at_once(self, row: OutlineRow, nodes: set[Node]) -> None:
+        """Remove the rows of nodes that left the graph of a row, and show the names of the others."""
+        gone = {node for node in nodes if node.graph is not row.subject}
+        pending = [row]
+        for one in pending:
+            children = one.children or []
+            pending += [child for child in children if isinstance(child.subject, (Scope, Stretch))]
+            if not gone.isdisjoint(child.subject for child in children):
+                self._keep(one, {child for child in children if child.subject not in gone})
+            if not nodes.isdisjoint(child.subject for child in children):
+                for child in children:
+                    self._update_texts(child)
 
     def rename(self, nodes: Iterable[Node]) -> None:
         """Update rows after renaming of values: nodes without a name are titled by them."""
@@ -325,19 +201,6 @@ class OutlineModel(TreeModel):
         """Graphs and functions may have other names; bodies are called after their attributes."""
         for row in self._children(self._root):
             self._update_texts(row)
-
-    def _update_counts(self) -> None:
-        """Update the counts in the rows of graphs and of groups whose nodes changed."""
-        counted, self._counted = self._counted, set()
-        for one in (*self._built(), *(self._row_of_scope(row, scope) for row, scope in counted)):
-            if one is not None:
-                self._update_texts(one)
-                self._update_stretches(one)
-
-    def _update_stretches(self, row: OutlineRow) -> None:
-        for stretch in {id(one): one for one in (row.stretches or {}).values()}.values():
-            self._update_texts(stretch)
-            self._update_stretches(stretch)
 
     def _update_texts(self, row: OutlineRow) -> None:
         """Emit dataChanged for a row if its texts differ from those shown: the view measures its columns for that."""
@@ -458,64 +321,32 @@ def _inside(scope: Scope) -> list[Any]:
     return [*scope.children, *scope.nodes]
 
 
-def _position(subject: Node | Scope) -> int:
-    """Return the index in the list of its graph of a node, or of the first node of a scope."""
-    node = next(subject.all_nodes()) if isinstance(subject, Scope) else subject
-    assert node.graph is not None
-    return node.graph.nodes.place(node)
-
-
-def _order(subject: Any) -> tuple[int, int]:
-    """Return what the rows of a branch are sorted by: groups, then nodes, each in the order of the graph, constants."""
+def _below(subject: Any) -> list[Any]:
+    """Return the objects below one, but those of a graph, whose row has its groups."""
     match subject:
-        case Constants():
-            return 2, 0
-        case Stretch():
-            return _order(subject.subjects[0])
-    return int(isinstance(subject, Node)), _position(subject)
+        case Scope() as scope:
+            return _inside(scope)
+        case Stretch() as stretch:
+            return stretch.subjects
+        case Node() as node:
+            return list(node.bodies)
+    return []
 
 
-def _stretch_at(rows: list[OutlineRow], index: int, *, among_constants: bool) -> OutlineRow | None:
-    """Return the stretch that an object with this index among rows belongs into."""
-    row = next(iter(rows[index if among_constants else max(index - 1, 0) :]), None)
-    if row is None or not isinstance(row.subject, Stretch):
-        return None
-    return row if isinstance(row.subject, Constants) == among_constants else None
-
-
-def _is_in_order(scope: Scope, node: Node) -> bool:
-    """Return whether a node is positioned between its neighbours of the same scope."""
-    index = bisect_left(scope.nodes, _position(node), key=_position)
-    if scope.nodes[index : index + 1] != [node]:
-        return False  # or so it looks, where others moved too: then it is put in again
-    near = scope.nodes[max(index - 1, 0) : index + 2]
-    return all(map(comes_before, near, near[1:]))
-
-
-def _scope_for(root: Scope, node: Node) -> tuple[Scope, Path]:
-    """Return the innermost existing scope of a node, and the scope path in its name."""
-    path = scope_path(node)
-    scope = root
-    while True:
-        inside = (c for child in scope.children for c in (child.children if child.is_stack else (child,)))
-        inner = next((c for c in inside if path[: len(c.path)] == c.path), None)
-        if inner is None:
-            return scope, path
-        scope = inner
-
-
-def _counterpart(scope: Scope, node: Node, path: Path) -> tuple[Node, Path] | None:
-    """Return a neighbour that shares a deeper, not yet existing scope with this node, and that scope's path."""
-    if len(path) <= len(scope.path):
-        return None
-    index = bisect_left(scope.nodes, _position(node), key=_position)
-    for other in scope.nodes[max(index - 1, 0) : index + 1]:
-        shared = path
-        while shared != scope_path(other)[: len(shared)]:
-            shared = shared[:-1]
-        if len(shared) > len(scope.path):
-            return other, shared
-    return None
+def _keys(rows: list[OutlineRow]) -> list[object]:
+    """Return what tells the rows of a branch apart over edits, after which groups and stretches are other objects."""
+    found: list[object] = []
+    for index, row in enumerate(rows):
+        match row.subject:
+            case Scope() as scope:
+                found.append(scope.path)
+            case Constants():
+                found.append(Constants)
+            case Stretch():
+                found.append(index)
+            case subject:
+                found.append(subject)
+    return found
 
 
 def _steps_to(scope: Scope | None) -> list[Scope]:

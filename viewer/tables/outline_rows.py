@@ -82,10 +82,6 @@ class OutlineRow:
             rows.append(inner)
         return rows
 
-    def holds(self, subject: object) -> bool:
-        """Return whether an object has a row below this one, or in a stretch."""
-        return subject in (self.stretches or ()) or self.child(subject) is not None
-
     def branch(self, subjects: list[Any]) -> list[OutlineRow]:
         """Build the child rows: in a graph or scope the constants in one, the last; very many rows in stretches."""
         shown: list[Any] = subjects
@@ -101,8 +97,13 @@ class OutlineRow:
 
     def set_children(self, branch: list[OutlineRow]) -> None:
         """Set the children."""
-        self.children, self.rows, self.stretches = branch, None, None
-        for row in branch:
+        self.children = branch
+        self.find_stretches()
+
+    def find_stretches(self) -> None:
+        """Note which objects are in which stretches, after other children came or went."""
+        self.rows = self.stretches = None
+        for row in self.children or ():
             if isinstance(row.subject, Stretch):
                 self.stretches = self.stretches or {}
                 self.stretches.update(dict.fromkeys(row.subject.subjects, row))
