@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+#: Before this operator set, Cast names the element type, such as FLOAT16.
+_TO_IS_A_NUMBER_SINCE = 6
+
+
 class RewriteObserver:
     """Callbacks after each change of a GraphRewriter, to update facts about the graph; these do nothing."""
 
@@ -186,8 +190,10 @@ class GraphRewriter:
         """
         served = value.producer or next(iter(value.consumers), None)
         name = served.name if served is not None and served.name else value.name
+        is_named = graph.opset_imports.get("", _TO_IS_A_NUMBER_SINCE) < _TO_IS_A_NUMBER_SINCE
+        to = element_type.name if is_named else int(element_type)
         return self.add_node(
-            graph, "Cast", [value], {"to": int(element_type)}, name=f"{name}_cast", before=before, outputs=[output],
+            graph, "Cast", [value], {"to": to}, name=f"{name}_cast", before=before, outputs=[output],
             metadata=served.metadata if served is not None else None,
         )  # fmt: skip
 

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 import ml_dtypes
 import numpy as np
@@ -32,7 +32,7 @@ _WEIGHTS = {FLOAT: 30, DOUBLE: 3, HALF: 4, BFLOAT16: 2, I64: 8, I32: 4, I8: 2, U
 _TEXT = {FLOAT: "float", DOUBLE: "double", HALF: "float16", BFLOAT16: "bfloat16", I64: "int64", I32: "int32",
          I8: "int8", U8: "uint8", BOOL: "bool", STRING: "string"}  # fmt: skip
 
-OLDEST, NEWEST = 7, onnx.defs.onnx_opset_version()
+OLDEST, NEWEST = 1, onnx.defs.onnx_opset_version()
 SYMBOLS = ("N", "M", "K")
 MICROSOFT, ML = "com.microsoft", "ai.onnx.ml"
 
@@ -129,6 +129,11 @@ class Builder:
         if domain == ML and self.opset < 15:
             newest = 2 if self.opset > 10 else 1
         return newest
+
+    def takes(self, op_type: str, attribute: str) -> bool:
+        """Whether the version of an operator has an attribute."""
+        found = schema(op_type, self.opset)
+        return found is not None and attribute in found.attributes
 
     def kinds(self, op_type: str, index: int = 0, domain: str = "") -> tuple[int, ...]:
         return allowed(op_type, self.version(domain), index, domain)
@@ -327,6 +332,23 @@ def array_of(rng: random.Random, kind: int, shape: tuple[int, ...]) -> np.ndarra
         return np.asarray(numbers).astype(dtype_of(kind))
     low = 0 if kind == U8 else -4
     return np.asarray(draws.integers(low, 5, shape)).astype(dtype_of(kind))
+
+
+def with_extremes(rng: random.Random, array: np.ndarray) -> np.ndarray:
+    """A copy with the largest, smallest and special numbers of its type among the elements."""
+    changed = array.copy()
+    flat, kind = changed.reshape(-1), array.dtype
+    if not flat.size or kind.kind not in "iufV":
+        return changed
+    if kind.kind in "iu":
+        ends = np.iinfo(kind)
+        numbers: list[Any] = [ends.min, ends.max, 0]
+    else:
+        limits = ml_dtypes.finfo(kind)
+        numbers = [limits.min, limits.max, limits.tiny, -limits.smallest_subnormal, 0.0, -0.0, np.nan, np.inf, -np.inf]
+    for _ in range(rng.randint(1, 3)):
+        flat[rng.randrange(flat.size)] = rng.choice(numbers)
+    return changed
 
 
 @cache

@@ -15,7 +15,7 @@ import onnx
 
 from onnx_workbench.model.errors import errors_to
 from tests.fuzz.cases import Case
-from tests.fuzz.executors import as_onnx_runtime, as_reference
+from tests.fuzz.executors import as_onnx_runtime, as_optimised, as_reference
 from tests.fuzz.rewriting import (
     changes_some_nodes,
     frees,
@@ -46,7 +46,7 @@ ORACLES: dict[str, Oracle] = {
     "extract": extracts, "split": splits, "inline": inlines, "save": saves, "undo": undoes, "reference": as_reference,
     "onnxruntime": as_onnx_runtime, "freeze": freezes, "free": frees, "names": strips_and_renames,
     "nodes": changes_some_nodes, "unknown": keeps_unknown_operators, "scripts": replays_scripts,
-    "text": is_read_by_others,
+    "text": is_read_by_others, "optimised": as_optimised,
 }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import onnx.parser
 from google.protobuf import json_format, text_format
@@ -19,7 +20,7 @@ from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.model.ir.graph import Graph, Model
 from onnx_workbench.model.scripts import edit_script
 from tests.fuzz.cases import Case, after_differs, errors_of, feeds_of, run
-from tests.fuzz.generator import NEWEST, OLDEST
+from tests.fuzz.generator import NEWEST, OLDEST, with_extremes
 
 
 def refused(change: Callable[[], object]) -> bool:
@@ -235,19 +236,44 @@ def _damaged(rng: random.Random, script: str) -> str:
 # -- text forms
 
 
+def _extreme(case: Case) -> bytes:
+    """The model with the largest, smallest and special numbers of their types in its tensors and attributes."""
+    proto = onnx.ModelProto()
+    proto.CopyFrom(case.proto)
+    rng = case.rng
+    attributes = [a for node in proto.graph.node for a in node.attribute]
+    for tensor in (*proto.graph.initializer, *(a.t for a in attributes if a.type == onnx.AttributeProto.TENSOR)):
+        array = onnx.numpy_helper.to_array(tensor)
+        if array.dtype.kind in "iuf" and rng.random() < 0.5:
+            tensor.CopyFrom(onnx.numpy_helper.from_array(with_extremes(rng, array), tensor.name))
+    for attribute in attributes:
+        if attribute.type == onnx.AttributeProto.FLOAT and rng.random() < 0.5:
+            attribute.f = float(with_extremes(rng, np.zeros(1, np.float32))[0])
+        if attribute.type == onnx.AttributeProto.INT and rng.random() < 0.1:
+            attribute.i = int(with_extremes(rng, np.zeros(1, np.int64))[0])
+    return proto.SerializeToString()
+
+
 def is_read_by_others(case: Case) -> str:
-    """onnx and protobuf read the text forms that are written, and hold the same model then."""
+    """The text forms that are written hold the same model when we read them, and when onnx and protobuf do."""
+    data = _extreme(case)
     with tempfile.TemporaryDirectory() as folder:
         for suffix, read in (
             (".textproto", lambda t: text_format.Parse(t, onnx.ModelProto())),
             (".json", lambda t: json_format.Parse(t, onnx.ModelProto())),
         ):
             path = Path(folder) / f"model{suffix}"
-            ow.save(case.load(), path)
+            ow.save(ow.load(data), path)
+            if changed := ow.diff(ow.load(data), ow.load(path)).differences:
+                return f"{suffix}, read by us: {changed[0]}"
             try:
                 proto = read(path.read_text("utf-8"))
             except (text_format.ParseError, json_format.ParseError) as error:
                 return f"{suffix}: {error}"
-            if changed := ow.diff(case.load(), ow.load(proto.SerializeToString())).differences:
+            if changed := ow.diff(ow.load(data), ow.load(proto.SerializeToString())).differences:
                 return f"{suffix}: {changed[0]}"
+        path = Path(folder) / "model.onnxtxt"
+        ow.save(ow.load(data), path)
+        if changed := ow.diff(ow.load(data), ow.load(path)).differences:
+            return f".onnxtxt: {changed[0]}"
     return ""

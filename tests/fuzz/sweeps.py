@@ -24,7 +24,7 @@ from onnx_workbench.model.schemas import registry as schemas
 from onnx_workbench.model.schemas.schema import AttributeSchema
 from tests.exec.test_backend_suite import node_cases, runtime_value
 from tests.fuzz.cases import ORT, Case, difference, feeds_of, run
-from tests.fuzz.generator import MICROSOFT, NEWEST, OLDEST, Builder, dtype_of, finished
+from tests.fuzz.generator import MICROSOFT, NEWEST, OLDEST, Builder, dtype_of, finished, with_extremes
 from tests.fuzz.operators.registry import all_operators, apply, usable
 from tests.fuzz.shrinker import as_text
 from tests.fuzz.transformations import changes_precision
@@ -88,7 +88,10 @@ def drawn_case(rng: random.Random) -> tuple[onnx.ModelProto, dict[str, Any]] | N
     proto = finished(builder)
     if not proto.graph.output:
         return None
-    return proto, feeds_of(proto, rng.choice(Case(proto).sizes), rng)
+    feeds = feeds_of(proto, rng.choice(Case(proto).sizes), rng)
+    if rng.random() < 0.2:
+        _elements(rng, proto, proto.graph.node[0], feeds)
+    return proto, feeds
 
 
 @cache
@@ -219,16 +222,13 @@ def _version(rng: random.Random, proto: onnx.ModelProto, node: onnx.NodeProto, _
 
 
 def _elements(rng: random.Random, _proto: onnx.ModelProto, _node: onnx.NodeProto, feeds: dict[str, Any]) -> None:
-    """Other elements of an input: shuffled, or with a NaN, an infinity or a zero among them."""
+    """Other elements of an input: shuffled, or with the largest, smallest and special numbers among them."""
     arrays = [n for n, v in feeds.items() if isinstance(v, np.ndarray) and v.size and v.dtype.kind == "f"]
     if arrays:
         name = rng.choice(arrays)
         array = feeds[name].copy()
-        flat = array.reshape(-1)
-        np.random.default_rng(rng.getrandbits(32)).shuffle(flat)
-        if rng.random() < 0.3:
-            flat[rng.randrange(flat.size)] = rng.choice((np.nan, np.inf, -np.inf, 0, -0.0))
-        feeds[name] = array
+        np.random.default_rng(rng.getrandbits(32)).shuffle(array.reshape(-1))
+        feeds[name] = with_extremes(rng, array) if rng.random() < 0.4 else array
 
 
 def disagreement(proto: onnx.ModelProto, feeds: dict[str, Any]) -> str:

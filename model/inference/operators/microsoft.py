@@ -19,7 +19,7 @@ from onnx_workbench.model.inference.operators.node_call import (
     same_as,
 )
 from onnx_workbench.model.inference.operators.products import OTHERS, gemm_dims, loss, matmul, recurrent
-from onnx_workbench.model.inference.operators.reshaping import RESHAPING
+from onnx_workbench.model.inference.operators.reshaping import RESHAPING, joined
 from onnx_workbench.model.inference.operators.spatial import SPATIAL, convolution, last_channels_convolution
 from onnx_workbench.model.ir.types import ElementType
 
@@ -49,6 +49,15 @@ def _gemm(kind: ElementType | None = None, second: int = 1, quantized: int | Non
 
 def _qlinear_binary(call: NodeCall) -> Sequence[Found]:
     return (Sized(call.kind(0), broadcast(call.dims(0), call.dims(3))),)
+
+
+def _qlinear_concat(call: NodeCall) -> Sequence[Found]:
+    """Scale and zero point of the output, then parts, each with its own."""
+    return (Sized(call.kind(1), joined(call, [call.dims(i) for i in range(2, len(call.node.inputs), 3)])),)
+
+
+def _unique(call: NodeCall) -> Sequence[Found]:
+    return (Sized(call.kind(0), (None,)), Sized(E.INT64, call.dims(0)), Sized(E.INT64, (None,)))
 
 
 def _pre_mix(call: NodeCall) -> Sequence[Found]:
@@ -190,6 +199,8 @@ MICROSOFT: dict[str, Rule] = {
     "MurmurHash3": _hash,
     "Range": lambda call: (Sized(call.kind(0), (None,)),),
     "QLinearWhere": _qlinear_where,
+    "QLinearConcat": _qlinear_concat,
+    "Unique": _unique,
     "QLinearAdd": _qlinear_binary,
     "QLinearMul": _qlinear_binary,
     "EmbedLayerNormalization": _embed_layer_normalization,

@@ -195,10 +195,14 @@ def _differ(a: Dims, b: Dims, axis: int) -> bool:
 
 
 def _concat(call: NodeCall) -> Sequence[Found]:
-    parts = [call.dims(i) for i in range(len(call.node.inputs))]
+    return (joined(call, [call.dims(i) for i in range(len(call.node.inputs))]),)
+
+
+def joined(call: NodeCall, parts: Sequence[Dims | None]) -> list[AnySize | None] | None:
+    """The dimensions of parts one after the other along the attribute `axis`; None where none of them is known."""
     known = [dims for dims in parts if dims is not None]
     if not known:
-        return (None,)
+        return None
     rank = len(known[0])
     for dims in known:
         expect_rank(dims, "An input", rank)
@@ -213,7 +217,7 @@ def _concat(call: NodeCall) -> Sequence[Found]:
         result.append(next(iter(numbers), column[0]))
     whole = len(known) == len(parts)
     result[axis] = reduce(lambda a, b: a + b, (dims[axis] for dims in known)) if whole else None
-    return (result,)
+    return result
 
 
 def _gather(call: NodeCall) -> Sequence[Found]:

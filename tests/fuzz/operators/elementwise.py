@@ -40,6 +40,10 @@ def unary(op: str, g: Builder, *, exact: bool = True, only_exact: bool = False, 
 
 def binary(op: str, g: Builder, *, to: int | None = None, only_exact: bool = False, exact: bool = True,
            kinds: Collection[int] = ()) -> Value:  # fmt: skip
+    if g.takes(op, "broadcast"):
+        return binary_by_attribute(
+            op, g, BOOL if op in ("And", "Or", "Xor") else to, only_exact=only_exact, exact=exact
+        )
     a = g.pick(kinds or g.kinds(op), exact=only_exact)
     others = [v for v in g.scope() if v.form == "tensor" and v.kind == a.kind and broadcast(a.dims, v.dims) is not None
               and (v.is_exact or not only_exact)]  # fmt: skip
@@ -52,31 +56,51 @@ def binary(op: str, g: Builder, *, to: int | None = None, only_exact: bool = Fal
     return g.add(op, pair, (a.kind if to is None else to, dims), exact=exact)
 
 
+def binary_by_attribute(op: str, g: Builder, to: int | None, *, only_exact: bool, exact: bool) -> Value:
+    """Before version 7: "the shape of the second tensor is a contiguous subset of the first", from an axis on."""
+    a = g.pick(g.kinds(op), exact=only_exact)
+    out = (a.kind if to is None else to, a.dims)
+    if g.chance(0.3):
+        return g.add(op, [a, a], out, exact=exact)
+    first = g.rng.randint(0, a.rank)
+    last = a.rank if g.chance(0.5) else g.rng.randint(first, a.rank)
+    part = a.dims[first:last]
+    if not all(isinstance(d, int) for d in part):
+        raise Impossible
+    axis = first if part and (last < a.rank or g.chance(0.3)) else None
+    b = g.constant(g.array(a.kind, tuple(map(int, part))))
+    return g.add(op, [a, b], out, exact=exact, broadcast=1, axis=axis)
+
+
+def with_number(op: str, g: Builder, a: Value, number: float, **more: object) -> Value:
+    """An operator whose second input is one number, a scalar."""
+    b = g.constant(np.asarray(number, dtype_of(a.kind)))
+    return g.add(op, [a, b], (a.kind, a.dims), broadcast=1 if g.takes(op, "broadcast") else None, **more)
+
+
 @operator("Div")
 def divide(g: Builder) -> Value:
     a = g.pick(g.kinds("Div"))
-    b = g.constant(np.asarray(g.rng.choice((1, 2, 3, 4)), dtype_of(a.kind)))
-    return g.add("Div", [a, b], (a.kind, a.dims), exact=a.kind not in FLOATS)
+    return with_number("Div", g, a, g.rng.choice((1, 2, 3, 4)), exact=a.kind not in FLOATS)
 
 
 @operator("Mod", weight=0.5)
 def modulo(g: Builder) -> Value:
     a = g.pick(g.kinds("Mod"), exact=True)
-    b = g.constant(np.asarray(g.rng.choice((1, 2, 3)), dtype_of(a.kind)))
-    return g.add("Mod", [a, b], (a.kind, a.dims), fmod=1 if a.kind in FLOATS else g.rng.choice((None, 0, 1)))
+    fmod = 1 if a.kind in FLOATS else g.rng.choice((None, 0, 1))
+    return with_number("Mod", g, a, g.rng.choice((1, 2, 3)), fmod=fmod)
 
 
 @operator("Pow")
 def power(g: Builder) -> Value:
     a = g.pick(tuple(k for k in g.kinds("Pow") if k in (FLOAT, DOUBLE, HALF)))
-    b = g.constant(np.asarray(g.rng.choice((0, 1, 2, 2, 3, 0.5)), dtype_of(a.kind)))
-    return g.add("Pow", [a, b], (a.kind, a.dims), exact=False)
+    return with_number("Pow", g, a, g.rng.choice((0, 1, 2, 2, 3, 0.5)), exact=False)
 
 
 @operators(("Max", "Min", "Sum", "Mean"), weight=0.5)
 def variadic(op: str, g: Builder) -> Value:
     a = g.pick(g.kinds(op))
-    rest = [g.like(a.kind, a.dims) for _ in range(g.rng.randint(0, 2))]
+    rest = [a if g.opset < 8 else g.like(a.kind, a.dims) for _ in range(g.rng.randint(0, 2))]
     return g.add(op, [a, *rest], (a.kind, a.dims), exact=op != "Mean")
 
 
@@ -104,7 +128,7 @@ def cast(g: Builder) -> Value:
         raise Impossible
     to = g.rng.choice((FLOAT, DOUBLE, HALF, I64, I32, BOOL, *late))
     sizes = x.sizes if to in (I64, I32) else None
-    given = {"to": to}
+    given: dict[str, object] = {"to": to if g.opset > 5 else TensorProto.DataType.Name(to)}
     if x.kind in FLOATS and to in INTEGERS:  # beyond the range, anything goes
         if g.opset < 11 or x.kind not in g.kinds("Clip"):
             raise Impossible

@@ -106,10 +106,21 @@ def expand(g: Builder) -> Value:
 
 @operator("Tile")
 def tile(g: Builder) -> Value:
+    if g.opset < 6:
+        return tile_of_one_axis(g)
     x = g.pick(NUMBERS, (1, 2, 3))
     counts = [g.rng.choice((1, 1, 2, 3)) for _ in x.dims]
     dims = tuple(product((d, n)) for d, n in zip(x.dims, counts, strict=True))
     return g.add("Tile", [x, g.constant(counts)], (x.kind, dims))
+
+
+def tile_of_one_axis(g: Builder) -> Value:
+    """Before version 6, a number and an axis, of the type of the input."""
+    x = g.pick(g.kinds("Tile"), (1, 2, 3))
+    axis, count = g.rng.randrange(x.rank), g.rng.choice((1, 2, 3))
+    dims = (*x.dims[:axis], product((x.dims[axis], count)), *x.dims[axis + 1 :])
+    number, place = (g.constant(np.asarray([n], dtype_of(x.kind))) for n in (count, axis))
+    return g.add("Tile", [x, number, place], (x.kind, dims))
 
 
 @operator("Pad", weight=1.5)
@@ -128,7 +139,8 @@ def pad(g: Builder) -> Value:
                  for d, a, b in zip(x.dims, low, high, strict=True))  # fmt: skip
     if g.opset < 11:
         value = g.rng.choice((None, 1.5)) if mode in (None, "constant") else None
-        return g.add("Pad", [x], (x.kind, dims), mode=mode, pads=[*low, *high], value=value)
+        pads = {"pads" if g.opset > 1 else "paddings": [*low, *high]}
+        return g.add("Pad", [x], (x.kind, dims), mode=mode, value=value, **pads)
     value = g.constant(g.array(x.kind, ())) if g.chance(0.5) else None
     return g.add("Pad", [x, g.constant([*low, *high]), value], (x.kind, dims), mode=mode)
 

@@ -25,6 +25,7 @@ from tests.fuzz.generator import (
     is_doubtful,
 )
 from tests.fuzz.operators.registry import operator
+from tests.fuzz.operators.shapes import target_shape
 
 _here = partial(operator, domain=MICROSOFT)
 
@@ -108,7 +109,7 @@ def shaped(g: Builder) -> Value:
         return add(g, op, [x, g.constant([a, b, c, d]), *value], (FLOAT, dims), mode=g.rng.choice((None, "constant")))
     if op == "Unique":
         n = g.unknown()
-        flat = g.add("Reshape", [floats(g, 2, 3), g.constant([-1])], (FLOAT, (6,)))
+        flat = target_shape(g, floats(g, 2, 3), (6,), g.constant([-1]))
         return add(g, op, [flat], (FLOAT, (n,)), (I64, (6,)), (I64, (n,)))
     if op == "CDist" and x.rank == 2:
         metric = g.rng.choice(("euclidean", "sqeuclidean"))
@@ -295,4 +296,4 @@ def hashed(g: Builder) -> Value:
     positive = g.rng.choice((None, 0, 1))
     to = I32 if positive == 0 else helper.np_dtype_to_tensor_dtype(np.dtype(np.uint32))
     found = add(g, "MurmurHash3", [x], (to, x.dims), seed=g.rng.choice((None, 3)), positive=positive)
-    return g.add("Cast", [found], (I64, x.dims), to=I64)
+    return g.add("Cast", [found], (I64, x.dims), to=I64 if g.opset > 5 else "INT64")

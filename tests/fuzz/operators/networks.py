@@ -47,10 +47,12 @@ def gemm(g: Builder) -> Value:
         raise Impossible
     width = g.rng.randint(1, 4)
     b = g.constant(g.array(a.kind, (width, inner) if other else (inner, width)))
-    shapes = [(), (width,), (1, width), (1, 1)]
+    by_attribute = g.opset < 7  # there, C is broadcast by an attribute, as the second tensor of an Add
+    shapes = [(), (width,), (1, 1)] if by_attribute else [(), (width,), (1, width), (1, 1)]
     c = None if g.opset >= 11 and g.chance(0.3) else g.constant(g.array(a.kind, g.rng.choice(shapes)))
     given = {"transA": 1 if flip else None, "transB": 1 if other else g.rng.choice((None, 0)),
-             "alpha": g.rng.choice((None, 0.5, 2.0)), "beta": g.rng.choice((None, 0.25, 1.0))}  # fmt: skip
+             "alpha": g.rng.choice((None, 0.5, 2.0)), "beta": g.rng.choice((None, 0.25, 1.0)),
+             "broadcast": 1 if by_attribute else None}  # fmt: skip
     return g.add("Gemm", [a, b, c], (a.kind, (rows, width)), exact=False, **given)
 
 
@@ -135,9 +137,10 @@ def pool(op: str, g: Builder) -> Value:
     x = images(g, (FLOAT, DOUBLE, HALF))
     given, spatial = window(g, x, dilates=(op == "MaxPool" and g.opset >= 10) or g.opset >= 19)
     if op == "AveragePool":
-        given["count_include_pad"] = g.rng.choice((None, 0, 1))
+        given["count_include_pad"] = g.rng.choice((None, 0, 1)) if g.opset > 6 else None
     if op == "LpPool":
-        given["p"] = g.rng.choice((None, 1, 2, 3))
+        p = g.rng.choice((None, 1, 2, 3))
+        given["p"] = p if p is None or g.opset > 1 else float(p)
         if g.opset < 18:
             given.pop("dilations", None)
     dims: Dims = (x.dims[0], x.dims[1], *spatial)
@@ -171,7 +174,9 @@ def normalization(op: str, g: Builder) -> Value:
             scale = bias = g.constant(g.array(x.kind, (1,)))
         return g.add(op, [x, scale, bias], (x.kind, x.dims), exact=False, num_groups=1, epsilon=epsilon)
     mean, variance = g.constant(g.array(x.kind, (c,))), g.constant(np.abs(g.array(x.kind, (c,))) + 1)
-    return g.add("BatchNormalization", [x, scale, bias, mean, variance], (x.kind, x.dims), exact=False, epsilon=epsilon)
+    given = {"is_test": 1 if g.opset < 7 else None, "consumed_inputs": [0, 0, 0, 1, 1] if g.opset < 6 else None}
+    inputs = [x, scale, bias, mean, variance]
+    return g.add("BatchNormalization", inputs, (x.kind, x.dims), exact=False, epsilon=epsilon, **given)
 
 
 @operators(("LayerNormalization", "RMSNormalization"), weight=0.6)
@@ -201,6 +206,9 @@ def resize(g: Builder) -> Value:
     scales = g.constant(np.asarray([1, 1, 2, 2], np.float32))
     dims = (n, c, int(h) * 2, int(w) * 2)
     mode = g.rng.choice((None, "nearest", "linear"))
+    if g.opset < 7:
+        mode = "bilinear" if mode == "linear" else mode
+        return g.add("Upsample", [x], (FLOAT, dims), height_scale=2.0, width_scale=2.0, mode=mode, exact=False)
     if g.opset < 9:
         return g.add("Upsample", [x], (FLOAT, dims), scales=[1.0, 1.0, 2.0, 2.0], mode=mode, exact=False)
     if g.opset < 11:
@@ -224,7 +232,8 @@ def resize(g: Builder) -> Value:
 def dropout(g: Builder) -> Value:
     x = g.pick((FLOAT, DOUBLE))
     if g.opset < 12:
-        return g.add("Dropout", [x], (x.kind, x.dims), ratio=g.rng.choice((None, 0.3)))
+        is_test = 1 if g.opset < 7 else None
+        return g.add("Dropout", [x], (x.kind, x.dims), ratio=g.rng.choice((None, 0.3)), is_test=is_test)
     ratio = g.constant(np.asarray(0.3, np.float32)) if g.chance(0.5) else None
     outputs = [(x.kind, x.dims)] + ([(BOOL, x.dims)] if g.chance(0.3) else [])
     return g.add("Dropout", [x, ratio], *outputs)
@@ -261,12 +270,13 @@ def recurrent(op: str, g: Builder) -> Value:
     if g.chance(0.3):
         given["clip"] = 0.5
     if op == "GRU":
-        given["linear_before_reset"] = g.rng.choice((None, 0, 1))
+        given["linear_before_reset"] = g.rng.choice((None, 0, 1)) if g.opset > 2 else None
     if op == "LSTM" and "activations" not in given:
         given["input_forget"] = g.rng.choice((None, 0, 1))
     state = (ways, batch, hidden)
     outputs = [(FLOAT, (steps, ways, batch, hidden)), (FLOAT, state), *([(FLOAT, state)] if op == "LSTM" else [])]
-    return g.add(op, inputs, *outputs[: g.rng.randint(1, len(outputs))], exact=False, **given)
+    least = 2 if op == "GRU" and g.opset < 3 else 1
+    return g.add(op, inputs, *outputs[: g.rng.randint(least, len(outputs))], exact=False, **given)
 
 
 @operator("Attention", weight=0.5)

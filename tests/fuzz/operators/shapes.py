@@ -76,7 +76,7 @@ def shape(g: Builder) -> Value:
 def size_arithmetic(g: Builder) -> Value:
     a = g.pick((I64,), (0, 1), test=lambda v: v.sizes is not None and len(v.sizes) == 1)
     (dim,) = a.sizes or (1,)
-    op = g.rng.choice(("Mul", "Add", "Div", "Neg", "Identity", "Cast", "Sub"))
+    op = g.rng.choice(("Mul", "Add", "Div", "Neg", "Identity", "Cast", "Sub") if g.opset > 6 else ("Identity", "Cast"))
     number = g.rng.choice((1, 2, 3))
     other = g.constant(np.full(a.dims, number, np.int64))
     if op == "Mul":
@@ -88,9 +88,19 @@ def size_arithmetic(g: Builder) -> Value:
     if op == "Neg":
         return g.add("Neg", [g.add("Neg", [a], (I64, a.dims))], (I64, a.dims), sizes=(dim,))
     if op == "Cast":
-        other = g.add("Cast", [a], (I32, a.dims), to=I32)
-        return g.add("Cast", [other], (I64, a.dims), sizes=(dim,), to=I64)
+        there, back = (I32, I64) if g.opset > 5 else ("INT32", "INT64")
+        other = g.add("Cast", [a], (I32, a.dims), to=there)
+        return g.add("Cast", [other], (I64, a.dims), sizes=(dim,), to=back)
     return g.add("Identity", [a], (I64, a.dims), sizes=(dim,))
+
+
+def target_shape(g: Builder, x: Value, dims: Dims, target: Value) -> Value:
+    """Reshape to the sizes that a constant holds; before version 5 they were an attribute."""
+    if g.opset > 4:
+        return g.add("Reshape", [x, target], (x.kind, dims))
+    if target.array is None or not target.array.size or x.kind not in g.kinds("Reshape"):
+        raise Impossible
+    return g.add("Reshape", [x], (x.kind, dims), shape=target.array.tolist())
 
 
 def reshaped(g: Builder, dims: Dims) -> Dims:
@@ -128,8 +138,9 @@ def reshape(g: Builder) -> Value:
         target = g.constant([0 if i in formulas else int(d) for i, d in enumerate(dims)])  # copied
     else:
         target = sizes(g, dims, free=True)
-    allow = g.rng.choice((None, 0)) if g.opset >= 14 else None
-    return g.add("Reshape", [x, target], (x.kind, dims), allowzero=allow)
+    if g.opset >= 14 and g.chance(0.5):
+        return g.add("Reshape", [x, target], (x.kind, dims), allowzero=0)
+    return target_shape(g, x, dims, target)
 
 
 @operator("Flatten")
@@ -179,7 +190,7 @@ def squeeze(g: Builder) -> Value:
 
 @operator("Concat", weight=2)
 def concat(g: Builder) -> Value:
-    x = g.pick((*NUMBERS, BOOL), (1, 2, 3, 4))
+    x = g.pick(tuple(k for k in (*NUMBERS, BOOL) if k in g.kinds("Concat")), (1, 2, 3, 4))
     axis, said = axis_of(g, x)
     rest = (*x.dims[:axis], *x.dims[axis + 1 :])
     fits = [v for v in g.scope() if v.form == "tensor" and v.kind == x.kind and v.rank == x.rank
@@ -188,12 +199,17 @@ def concat(g: Builder) -> Value:
     known = [v.sizes for v in parts]
     contents = tuple(d for s in known if s for d in s) if x.rank == 1 and None not in known else None
     dims = (*x.dims[:axis], total([v.dims[axis] for v in parts]), *x.dims[axis + 1 :])
-    return g.add("Concat", parts, (x.kind, dims), axis=said, sizes=contents)
+    said_axis = None if said == 1 and g.opset < 4 and g.chance(0.5) else said  # 1 by default
+    return g.add("Concat", parts, (x.kind, dims), axis=said_axis, sizes=contents)
 
 
 @operator("Split", weight=1.5)
 def split(g: Builder) -> Value:
-    x = g.pick((*FLOATS, I64), (1, 2, 3, 4), test=lambda v: any(isinstance(d, int) and d > 1 for d in v.dims))
+    x = g.pick(
+        tuple(k for k in (*FLOATS, I64) if k in g.kinds("Split")),
+        (1, 2, 3, 4),
+        test=lambda v: any(isinstance(d, int) and d > 1 for d in v.dims),
+    )
     axis = g.rng.choice([i for i, d in enumerate(x.dims) if isinstance(d, int) and d > 1])
     whole = int(x.dims[axis])
     first = g.rng.randint(0 if g.opset >= 13 else 1, whole - 1)

@@ -40,6 +40,17 @@ def to_precision(document, target, **wish):
         return convert_precision(edit, PrecisionOptions(source, target, **wish), types.type_of)
 
 
+@pytest.mark.parametrize(("opset", "expected"), [(5, {b"FLOAT", b"FLOAT16"}), (6, {int(FLOAT), int(HALF)})])
+def test_casts_name_the_type_as_their_version_does(opset, expected):
+    """ "to: string (required)" before version 6, an integer from then on."""
+    document = made(opset, "net (float[2] x) => (float[2] y) { y = Exp(x) }", 3)
+    to_precision(document, HALF)
+    proto = onnx.load_from_string(to_bytes(document.model))
+    onnx.checker.check_model(proto)
+    casts = [node for node in proto.graph.node if node.op_type == "Cast"]
+    assert {onnx.helper.get_attribute_value(node.attribute[0]) for node in casts} == expected
+
+
 @pytest.mark.parametrize("target", [HALF, BRAIN])
 @pytest.mark.parametrize("keep_interface", [True, False])
 @pytest.mark.parametrize("keep", [(), ("Softmax",), ("bia*",)])
