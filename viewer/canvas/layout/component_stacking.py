@@ -262,6 +262,6 @@ def _narrowed(problem: LayoutProblem, part: Index, rank: Index, source: Index, t
         number = np.full(len(part), -1)
         number[nodes] = np.arange(len(nodes))
         inner = part[source] == p
-        graph = ranks.digraph(len(nodes), number[source[inner]], number[target[inner]])
-        rank[nodes] = ranks.narrow(graph, rank[nodes], room[nodes], float(limit[p]))
+        ends = number[source[inner]], number[target[inner]]
+        rank[nodes] = ranks.narrow(*ends, rank[nodes], room[nodes], float(limit[p]))
     return rank

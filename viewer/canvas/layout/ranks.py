@@ -17,9 +17,15 @@ def digraph(n: int, source: Index, target: Index) -> nx.DiGraph[int]:
     return graph
 
 
-def _neighbours(graph: nx.DiGraph[int]) -> tuple[list[list[int]], list[list[int]]]:
-    """[N] the nodes after each node, and those before it, as lists, which are quicker to read many times."""
-    return [list(after) for _, after in graph.adjacency()], [list(graph.predecessors(node)) for node in graph]
+def _neighbours(n: int, source: Index, target: Index) -> tuple[list[list[int]], list[list[int]]]:
+    """[N] the nodes after each node, and those before it, in the order of the edges; parallel edges are one."""
+    successors: list[list[int]] = [[] for _ in range(n)]
+    predecessors: list[list[int]] = [[] for _ in range(n)]
+    first = np.sort(np.unique(source * n + target, return_index=True)[1])
+    for a, b in zip(source[first].tolist(), target[first].tolist(), strict=True):
+        successors[a].append(b)
+        predecessors[b].append(a)
+    return successors, predecessors
 
 
 def back_edges(n: int, source: Index, target: Index) -> Mask:
@@ -54,6 +60,8 @@ def parts(graph: nx.DiGraph[int], ties: tuple[Index, Index]) -> Index:
     part = np.empty(len(graph), np.int64)
     for number, component in enumerate(nx.weakly_connected_components(graph)):
         part[list(component)] = number
+    if not len(ties[0]):
+        return part
     tied: nx.Graph[int] = nx.Graph()
     tied.add_nodes_from(range(int(part.max(initial=-1)) + 1))
     tied.add_edges_from(zip(part[ties[0]].tolist(), part[ties[1]].tolist(), strict=True))
@@ -68,7 +76,8 @@ def rank(graph: nx.DiGraph[int], pull: Index, progress: Progress) -> Index:
 
     `pull` [N]: number of lines below a node minus those above; with 0 or more, the node follows its consumers.
     """
-    successors, predecessors = _neighbours(graph)
+    successors = [list(after) for _, after in graph.adjacency()]
+    predecessors = [list(graph.predecessors(node)) for node in graph]
     order: list[int] = []
     rank = [0] * len(successors)
     for number, generation in enumerate(nx.topological_generations(graph)):  # by the longest path to each node
@@ -94,13 +103,13 @@ def rank(graph: nx.DiGraph[int], pull: Index, progress: Progress) -> Index:
     return np.array(rank, np.int64)
 
 
-def narrow(graph: nx.DiGraph[int], rank: Index, width: Real, limit: float) -> Index:
-    """[N] ranks no wider than the limit, if possible: nodes of full ranks are moved to ranks below.
+def narrow(source: Index, target: Index, rank: Index, width: Real, limit: float) -> Index:
+    """[N] ranks of an acyclic graph no wider than the limit, if possible: nodes of full ones are moved to ranks below.
 
     Nodes are processed depth first, so that branches move as a whole, by the number of consecutive full ranks, so that
     rows of branches form. Spans are kept unless a rank is full. Sources follow their consumers.
     """
-    successors, predecessors = _neighbours(graph)
+    successors, predecessors = _neighbours(len(rank), source, target)
     row = rank - rank.min()
     total = np.bincount(row, width).astype(np.float64)
     lengths, most = _runs(total > limit, total)
