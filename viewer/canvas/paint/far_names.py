@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onnx_workbench.model.analysis.name_scopes import Scope
+from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.canvas.layout.arrays import dense, offsets
 from onnx_workbench.viewer.canvas.paint.fonts import Fonts
 from onnx_workbench.viewer.canvas.scene.drawing import WIDEST, Kind, Style
@@ -27,6 +29,7 @@ _GAP = 4.0  # px on screen between a box and the name beside it
 _REACH = 1200.0  # px: the longest name beside a box
 _MOST_AT_BORDER = 2000  # boxes
 _MOST_LINES = 3
+_LONGEST = 200  # characters of the name of a group
 _WORD = re.compile(r".+?(?:[\s/._:·-]+|(?<=[a-z])(?=[A-Z])|$)", re.DOTALL)  # with what separates it from the next
 
 
@@ -131,7 +134,8 @@ class FarNames:
         fonts, (left, top, width, height) = self._fonts, self._scene.rect(index)
         factor = self._factor(scale, ratio)
         least = factor * LEAST_NAME / FAR_NAME
-        title = self._scene.boxes[index].title
+        box = self._scene.boxes[index]
+        title = display(box.subject.name, _LONGEST) if isinstance(box.subject, Scope) else box.title  # this is cut
         high, room = self._high, width - 3.0 * ratio / scale
         lines = self._wrapped(title, room / least, int(height / (high * least) + 1.0 - _LETTER_HEIGHT))
         if lines:
