@@ -115,12 +115,10 @@ class SubgraphRecord:
 
     def record(self, plan: Plan, slots: Sequence[RuntimeValue]) -> None:
         """Add the values of one iteration of a body."""
-        for path, value, slot, is_made in plan.recorded:
-            found = slots[slot]
-            if found is not MISSING:
-                self.values.setdefault(path, {})[value] = found
-                if is_made:
-                    self.made.append(found)
+        for path, places in plan.recorded.items():
+            found = {value: slots[slot] for value, slot in places.items() if slots[slot] is not MISSING}
+            self.values.setdefault(path, {}).update(found)
+        self.made.extend([slots[slot] for slot in (*plan.producers, *plan.inputs) if slots[slot] is not MISSING])
 
     def add(self, other: SubgraphRecord) -> None:
         """Add the values of other bodies."""
@@ -156,17 +154,12 @@ def inside(steps: Iterable[PlanStep], frames: Mapping[int, Frame], loops: Mappin
         for body in step.bodies:
             frame = frames.get(id(body.plan))
             if frame is not None:
-                found.add(_of_frame(frame, within))
+                found.frames.append((frame, within, State.DONE))
+                found.record(frame.plan, frame.current.slots)
                 if id(body.plan) in loops:
                     found.iterations[step.path, step.node.node] = frame.begun - loops[id(body.plan)]
                 deeper += [(body.plan.steps[index], within) for index in body.plan.bodied]
         pending += reversed(deeper)
-    return found
-
-
-def _of_frame(frame: Frame, within: Path) -> SubgraphRecord:
-    found = SubgraphRecord(frames=[(frame, within, State.DONE)])
-    found.record(frame.plan, frame.current.slots)
     return found
 
 

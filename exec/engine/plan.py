@@ -89,17 +89,14 @@ class Plan:
     notes: tuple[str, ...]  # for the user, also about its bodies
 
     @cached_property
-    def recorded(self) -> list[tuple[Path, int, int, bool]]:
-        """The values of a body that results hold: path, number, slot, and whether it is not a constant.
-
-        Without values captured from around.
-        """
-        made = {*self.producers, *self.inputs}
-        return [
-            (path, value, slot, slot in made)
-            for (path, value), slot in self.slots.items()
-            if value > 0 and (slot in made or slot in self.constants)
-        ]
+    def recorded(self) -> dict[Path, dict[int, int]]:
+        """The slots of the values of a body that results hold, by path and number. Captured values are left out."""
+        own = {*self.producers, *self.inputs, *self.constants}
+        found: dict[Path, dict[int, int]] = {}
+        for (path, value), slot in self.slots.items():
+            if value > 0 and slot in own:
+                found.setdefault(path, {})[value] = slot
+        return found
 
     def layout(self) -> SlotMap:
         """Return a new table of its slots and steps for results: small and picklable."""

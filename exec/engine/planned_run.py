@@ -295,8 +295,11 @@ class PlannedRun:
 
     def _record(self) -> SubgraphRecord:
         """Return the values computed in bodies, including those of nodes whose results were reused."""
+        steps = [self.plan.steps[index] for index in self.plan.bodied]
+        if self._kept.keys().isdisjoint(self.plan.bodied):
+            return self.run.inside(steps)
         found = SubgraphRecord()
-        for step in map(self.plan.steps.__getitem__, self.plan.bodied):
+        for step in steps:
             if step.index not in self._kept:
                 found.add(self.run.inside([step]))
                 continue
