@@ -52,7 +52,7 @@ def find_blocks(graph: Graph, progress: Progress = SILENT) -> Blocks:
     """Find the blocks of a graph (subgraphs have their own), numbered in graph order; deterministic.
 
     Those of equal operators, such as layers of several sizes and strides, or those of equal attributes too, which may
-    be larger: whichever leave fewer boxes. About 30 µs a node. Reads the model: on the thread that owns it, or while
+    be larger: whichever leave fewer boxes. About 50 µs a node. Reads the model: on the thread that owns it, or while
     it does not change.
     """
     folded = find_folded_nodes(graph, progress)
