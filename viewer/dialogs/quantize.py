@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import floor
 from pathlib import Path
 
 from PySide6.QtCore import Qt
@@ -11,6 +12,7 @@ from PySide6.QtWidgets import (
     QDialogButtonBox,
     QFormLayout,
     QHBoxLayout,
+    QLabel,
     QLineEdit,
     QProgressBar,
     QPushButton,
@@ -64,6 +66,7 @@ class QuantizeDialog(PreviewDialog):
             layout.addWidget(part)
         layout.setStretchFactor(self.layers, 1)
         self.layers.kept_changed.connect(self._enable)
+        self.layers.curve.chosen.connect(self._set_reach)
         workspace.changes.changed.connect(self._on_change)
         workspace.runs.inputs.changed.connect(self._enable)
         workspace.tasks.progressed.connect(self._show_progress)
@@ -81,8 +84,8 @@ class QuantizeDialog(PreviewDialog):
         self.type, self.calibration = QComboBox(), QComboBox()
         for name in CALIBRATIONS:
             self.calibration.addItem(choice_title(name), name)
-        self.percentile = NumberEdit("Percentile", "99.99")
-        self.block_size = NumberEdit("Block size", "32", count=True)
+        self.percentile = NumberEdit("Percentile", f"{QuantizeOptions().percentile:g}")
+        self.block_size = NumberEdit("Block size", str(QuantizeOptions().block_size), count=True)
         self.per_channel = QCheckBox("Scale per channel")
         self.per_channel.setChecked(True)
         self.symmetric = QCheckBox("Symmetric")
@@ -110,22 +113,23 @@ class QuantizeDialog(PreviewDialog):
         self._form = form = QFormLayout(self.form)
         form.setContentsMargins(0, 0, 0, 0)
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
-        for title, field in (
+        for title, *fields in (
             ("&Method:", self.method),
-            ("&Target:", self.preset),
-            ("T&ype:", self.type),
+            ("&Target and type:", self.preset, self.type),
             ("&Inputs:", self.data),
             ("&Calibration:", self.calibration),
             ("&Percentile:", self.percentile),
             ("&Block size:", self.block_size),
-            ("", _in_a_row(self.per_channel, self.symmetric)),
+            ("", self.per_channel, self.symmetric),
             ("&Keep in float:", self.keep),
-            ("&Reach (dB):", self.reach),
-            ("", self.alone),
+            ("&Reach (dB):", self.reach, self.alone),
         ):
-            form.addRow(title, field)
-            if title:
-                field.setAccessibleName(without_mnemonic(title).rstrip(":"))
+            form.addRow(title, fields[0] if len(fields) == 1 else _in_a_row(*fields))
+            label = form.itemAt(form.rowCount() - 1, QFormLayout.ItemRole.LabelRole)
+            if label is not None and isinstance(text := label.widget(), QLabel):
+                text.setBuddy(fields[0])
+                fields[0].setAccessibleName(without_mnemonic(title).rstrip(":"))
+        self.type.setAccessibleName("Type")
         self._fill_data()
         for combo in (self.method, self.preset):
             combo.currentIndexChanged.connect(self._on_choice)
@@ -207,15 +211,20 @@ class QuantizeDialog(PreviewDialog):
             method=self.method.currentData(),
             type=self.type.currentText(),
             calibration=self.calibration.currentData(),
-            percentile=99.99 if percentile is None else percentile,
+            percentile=QuantizeOptions().percentile if percentile is None else percentile,
             per_channel=self.per_channel.isChecked(),
             symmetric=self.symmetric.isChecked(),
-            block_size=32 if block is None else int(block),
+            block_size=QuantizeOptions().block_size if block is None else int(block),
             keep=tuple(part.strip() for part in self.keep.text().split(",") if part.strip()),
             preset=self.preset.currentData(),
         )
 
     # -- measuring -----------------------------------------------------------------------------------------------
+
+    def _set_reach(self, snr: float) -> None:
+        """Set what to reach to a ratio that was measured, rounded down so that it can be reached again."""
+        self.reach.setText(f"{floor(10 * snr) / 10:g}")
+        self._enable()
 
     def _request(self) -> Request:
         inputs = self.workspace.runs.inputs.recipe()

@@ -7,13 +7,15 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QCheckBox, QLabel, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QLabel, QSizePolicy, QSplitter, QVBoxLayout, QWidget
 
 from onnx_workbench.exec.transform.quantization.plan import tensor_of
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.text.formatting import bytes_text, display, number_text
 from onnx_workbench.viewer.plots.histogram import Histogram
+from onnx_workbench.viewer.plots.loss_curve import LossCurve
 from onnx_workbench.viewer.run.workspace import Workspace
+from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.tables.number_table import NumberCell, NumberColumn, NumberRow, NumberTable
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ _COLUMNS = (
     NumberColumn("Weights", 9, tip="Bytes of its constants before", amount=True),
     NumberColumn("Alone (dB)", 13, tip="Signal to noise of the outputs if this layer alone is quantized"),
     NumberColumn("Layer (dB)", 13, tip="Signal to noise of its output, with the layers before it quantized"),
+    NumberColumn("Local (dB)", 13, tip="Signal to noise of its output, with the layers before it in float"),
     NumberColumn("In float", 18, number=False, tip="Why it stays in float"),
 )
 _ALONE, _ACCUMULATED = 3, 4
@@ -60,8 +63,11 @@ class QuantizedLayers(QWidget):
         self.table.selectionModel().selectionChanged.connect(self._on_selected)
         self.plot = Histogram()
         self.plot.set_logarithmic(on=True)
+        self.curve = LossCurve()
+        self.curve.setToolTip("Layers that cost most are kept in float. A click sets what to reach")
         self.caption = QLabel()
         self.caption.setTextFormat(Qt.TextFormat.PlainText)
+        self.caption.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.colour = QCheckBox("Colour graph")
         self.colour.setToolTip("Colour the nodes by the error of their outputs")
         self.colour.setChecked(True)
@@ -69,15 +75,21 @@ class QuantizedLayers(QWidget):
         self._arrange()
 
     def _arrange(self) -> None:
-        self._below = QWidget()
-        below = QVBoxLayout(self._below)
-        below.setContentsMargins(0, 4, 0, 0)
-        below.addWidget(self.caption)
-        below.addWidget(self.plot, 1)
-        self._below.hide()
+        self._distribution, self._sizes = (QWidget() for _ in range(2))
+        below = QSplitter()
+        for holder, caption, plot in (
+            (self._distribution, self.caption, self.plot),
+            (self._sizes, QLabel("Size against loss"), self.curve),
+        ):
+            column = QVBoxLayout(holder)
+            column.setContentsMargins(0, 4, 0, 0)
+            column.addWidget(caption)
+            column.addWidget(plot, 1)
+            holder.hide()
+            below.addWidget(holder)
         parts = QSplitter(Qt.Orientation.Vertical)
         parts.addWidget(self.table)
-        parts.addWidget(self._below)
+        parts.addWidget(below)
         parts.setStretchFactor(0, 2)
         parts.setStretchFactor(1, 1)
         layout = QVBoxLayout(self)
@@ -94,6 +106,7 @@ class QuantizedLayers(QWidget):
         self.table.set_rows([NumberRow(layer, self._cells(layer)) for layer in report.layers])
         has_alone = any(layer.alone is not None for layer in report.layers)
         self.table.show_column(_ALONE, shown=has_alone)
+        self._sizes.setVisible(self.curve.show_points(report.curve))
         self.table.sort_by(_ALONE if has_alone else _ACCUMULATED, descending=False)  # worst first
         self._colour()
 
@@ -107,6 +120,7 @@ class QuantizedLayers(QWidget):
             NumberCell(bytes_text(size) if size else "", size),
             _ratio(layer.alone),
             _ratio(layer.accumulated),
+            _ratio(layer.local),
             NumberCell(display(layer.kept, 120), role="muted", tip=display(layer.kept, 500)),
         )
 
@@ -131,12 +145,13 @@ class QuantizedLayers(QWidget):
         """Plot the distribution of what a layer reads, with the range that is represented."""
         value = next((v.name for v in (node.inputs if node is not None else ()) if v and v.name in self._ranges), None)
         counts, edges = ((), ()) if value is None else self._ranges[value][0].coarse(_BARS)
-        self._below.setVisible(bool(counts))
+        self._distribution.setVisible(bool(counts))
         if value is None or not counts:
             return
         ends = self._ranges[value][1].ends
         low, high = (number_text(end, 4) for end in ends)
-        self.caption.setText(f"{display(value, 60)}: values in calibration, and the range chosen, {low} to {high}")
+        self.caption.setText(f"Range {low} to {high} of {display(value, 60)}")
+        self.caption.setToolTip(plain_tip(f"Values of {display(value, 500)} in calibration, and the range chosen"))
         self.plot.show_range(ends)
         self.plot.show_counts(counts, edges)
 

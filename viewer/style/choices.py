@@ -54,6 +54,7 @@ _TITLES = {
     "weights": "Weights alone",
     "minmax": "From least to greatest",
     "percentile": "Without outliers",
+    "entropy": "With the least relative entropy",
     "mse": "With the least square error",
     "initialization": "Initialization",
     "algorithm": "Algorithm",

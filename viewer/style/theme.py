@@ -219,7 +219,7 @@ def palette(colors: Theme) -> QPalette:
 
 
 #: PySide expects class names as str, although its annotations say bytes.
-_OUTLINED: tuple[Any, ...] = ("QCheckBox", "QRadioButton", "QLineEdit", "QAbstractSpinBox", "QTreeView")
+_OUTLINED: tuple[Any, ...] = ("QCheckBox", "QRadioButton", "QLineEdit", "QAbstractSpinBox", "QAbstractItemView")
 
 
 def _outline_palette(colors: Theme) -> QPalette:

@@ -69,11 +69,20 @@ def test_what_was_measured_becomes_one_edit(dialog, qtbot):
     measure(dialog, qtbot)
     assert snapshot(workspace.model) == before
     assert sorted(column(dialog, 0)) == ["first", "last"]
-    alone = [float(text) for text in column(dialog, 3)]
-    assert alone == sorted(alone)
+    qtbot.waitUntil(lambda: column(dialog, 3) == sorted(column(dialog, 3), key=float))
     assert {node.name for node in workspace.highlights.overlay[0]} == {"first", "last"}
     dialog.layers.table.selectRow(0)
     assert dialog.layers.plot.isVisible()
+    curve = dialog.layers.curve
+    assert curve.isVisible()
+    curve.setFocus()
+    qtbot.keyClick(curve, Qt.Key.Key_Right)
+    assert "layers in float" in curve.text_below()[0]
+    qtbot.keyClick(curve, Qt.Key.Key_Return)
+    assert dialog.reach.number() is not None
+    assert not dialog.ok.isEnabled()  # what is to be reached was not measured
+    dialog.reach.clear()
+    dialog.reach.textEdited.emit("")
     dialog.ok.click()
     qtbot.waitUntil(lambda: workspace.document.undo_title == "Quantize: static int8")
     qtbot.waitUntil(lambda: workspace.highlights.overlay[0] is None)
@@ -94,11 +103,13 @@ def tick(dialog, name, state):
 @pytest.mark.long
 def test_layers_that_are_ticked_stay_in_float_and_are_taken_back(dialog, qtbot):
     measure(dialog, qtbot)
+    qtbot.waitUntil(lambda: len(column(dialog, 0)) == 2)
     names = column(dialog, 0)
     tick(dialog, names[0], Qt.CheckState.Checked)
     assert not dialog.ok.isEnabled()  # other choices were measured
     measure(dialog, qtbot)
-    assert dict(zip(column(dialog, 0), column(dialog, 5), strict=True)) == {names[0]: "you keep it", names[1]: ""}
+    reasons = {names[0]: "you keep it", names[1]: ""}
+    qtbot.waitUntil(lambda: dict(zip(column(dialog, 0), column(dialog, 6), strict=True)) == reasons)
     index = tick(dialog, names[0], Qt.CheckState.Unchecked)
     assert not dialog.ok.isEnabled()
     tick(dialog, names[0], Qt.CheckState.Checked)
