@@ -220,9 +220,6 @@ def why_not(
 ) -> str:
     """Return why a node is not quantized; empty if it is."""
     assert node.graph is not None
-    place = _place(node.graph)
-    if place and options.method != "weights":
-        return f"it is in {place}: values there have no ranges" if options.method == "static" else f"it is in {place}"
     first = _input(node, 0)
     if first is None:
         return "it has no input"
@@ -235,23 +232,47 @@ def why_not(
         return f"its weights are not available: {problem}"
     if node.op_type == "Gather":
         return _why_not_gather(node, tensors[0])
-    if options.method == "static":
+    if made := _made_of_integers(node):
+        return f"its weights are integers already, of which {made.op_type} makes floats"
+    if options.method == "static" and has_ranges(node):
         return _why_not_static(node, weights)
+    if options.method == "static" and PRESETS[options.preset].outputs:
+        return "its values have no ranges, which the preset needs between all operators"
     if not weights:
-        made = _input(node, _WEIGHTS[node.op_type][0])
-        maker = None if made is None else made.producer
-        by = (
-            "" if maker is None else f": {maker.op_type} computes {made.name if made else ''}; Simplify folds constants"
-        )
-        return f"it has no constant weights{by}"
+        if node.op_type not in _WEIGHTS:
+            return f"it is in {_place(node.graph)}: values there have no ranges"
+        made = _maker(_input(node, _WEIGHTS[node.op_type][0]))
+        return f"it has no constant weights: {made.op_type} computes them" if made else "it has no constant weights"
     if all(t is not None and t.size < _LEAST_WEIGHT for t in tensors):
         return f"its weights have less than {_LEAST_WEIGHT} elements"
     return _why_not_dynamic(node, tensors[0]) if options.method == "dynamic" else ""
 
 
+def has_ranges(node: Node) -> bool:
+    """Return whether calibration finds the ranges of a node's values: not those of bodies, functions and states. Static
+    quantization takes the weights of others alone.
+    """
+    assert node.graph is not None
+    return not _place(node.graph) and node.op_type not in _RECURRENT
+
+
+def _maker(value: Value | None) -> Node | None:
+    return None if value is None else value.producer
+
+
+def _made_of_integers(node: Node) -> Node | None:
+    """Return the node that makes floats of integers for the weights of a node, if all that follows is scaling."""
+    for place in _WEIGHTS.get(node.op_type, ()):
+        value = _input(node, place)
+        while (maker := _maker(value)) is not None and maker.op_type in ("Mul", "Reshape", "Transpose"):
+            value = maker.inputs[0] if tensor_of(maker.inputs[0]) is None else maker.inputs[-1]
+        made = None if maker is None or not maker.inputs else tensor_of(maker.inputs[0])
+        if maker is not None and made is not None and maker.op_type in ("Cast", "DequantizeLinear"):
+            return maker
+    return None
+
+
 def _why_not_static(node: Node, weights: tuple[int, ...]) -> str:
-    if node.op_type in _RECURRENT:
-        return "its states have no ranges; the methods dynamic and weights quantize its weights"
     if tensor_of(node.inputs[0]) is not None and (weights or len(node.inputs) < 2):
         return "its inputs are constants"
     if node.op_type == "Add" and any(tensor_of(value) is not None for value in node.inputs):

@@ -11,7 +11,7 @@ from onnx_workbench.exec.engine.constant_folding import evaluate
 from onnx_workbench.exec.inspect.reference import available, run_onnxruntime
 from onnx_workbench.exec.inspect.self_check import interface_changes, load_both
 from onnx_workbench.exec.transform.quantization.calibration import Samples, checked_feeds, observe
-from onnx_workbench.exec.transform.quantization.plan import Kept, Layer, Plan, QuantizeOptions, plan
+from onnx_workbench.exec.transform.quantization.plan import Kept, Layer, Plan, QuantizeOptions, has_ranges, plan
 from onnx_workbench.exec.transform.quantization.ranges import Histogram, Scale
 from onnx_workbench.exec.transform.quantization.rewrite import Quantizer, activations, scales_of
 from onnx_workbench.exec.transform.sensitivity import Noise, Reference, Sweep, run
@@ -33,7 +33,10 @@ from onnx_workbench.model.simplify.rules.constants import FOLD
 
 #: IR versions that the types of an opset came with.
 _IR_VERSIONS = {25: 13, 21: 10, 19: 9, 13: 7}
-_BEFORE = (FOLD, "fuse_bn_into_conv", "fuse_bn_into_gemm")
+_BEFORE = (
+    FOLD, "fuse_bn_into_conv", "fuse_bn_into_gemm", "fuse_add_bias_into_conv", "fuse_add_into_gemm",
+    "fuse_mul_into_conv",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,13 @@ class Quantization:
             decided = self._swept(document.model, decided, losses, reach, report, progress)
         scales = self._scales(decided.layers)
         self.ranges = {value.name: (self._histograms[value], scale) for value, scale in scales.items()}
+        if self.options.method == "static":
+            taken = [layer for layer in decided.layers if layer.node.op_type != "Gather"]
+            if count := sum(not has_ranges(layer.node) for layer in taken):
+                report.remarks.append(
+                    f"layers in bodies and functions, and recurrent ones, have no ranges: of {count} weights alone are "
+                    "quantized"
+                )
         with document.edit("Quantize") as edit:
             Quantizer(edit, self.options, scales, progress).run(decided.layers)
         report.after = figures(document.model).nbytes

@@ -14,6 +14,7 @@ from onnx_workbench.exec.transform.quantization.plan import (
     PRESETS,
     Layer,
     QuantizeOptions,
+    has_ranges,
     tensor_of,
 )
 from onnx_workbench.exec.transform.quantization.ranges import (
@@ -39,6 +40,7 @@ from onnx_workbench.model.schemas.defaults import attribute
 
 _MICROSOFT = "com.microsoft"
 _INT32 = 2**31 - 1
+_LEAST_ROW = 64  # columns from which each row of a table has a scale of its own: for less it would take a tenth more
 
 
 def activations(layers: Sequence[Layer], options: QuantizeOptions) -> list[Value]:
@@ -47,7 +49,7 @@ def activations(layers: Sequence[Layer], options: QuantizeOptions) -> list[Value
         return []
     found: dict[Value, None] = {}
     for layer in layers:
-        if layer.node.op_type == "Gather":
+        if layer.node.op_type == "Gather" or not has_ranges(layer.node):
             continue
         places = range(len(layer.node.inputs)) if layer.node.op_type == "Concat" else range(2)
         if layer.node.op_type in PASSING - {"Concat"}:
@@ -100,6 +102,7 @@ class Quantizer:
         self._floats: dict[tuple[Value, Any], tuple[Value, QuantizedWeight]] = {}
         self._rounded: dict[Value, Value] = {}
         self._dynamic: dict[Value, Sequence[Value]] = {}
+        self._tables: dict[Value, Sequence[Value]] = {}
 
     def run(self, layers: Sequence[Layer]) -> None:
         """Rewrite all layers."""
@@ -111,7 +114,7 @@ class Quantizer:
             node = layer.node
             if node.op_type == "Gather":
                 self._gather(node)
-            elif static:
+            elif static and has_ranges(node):
                 self._static(layer)
             elif self._options.method == "dynamic" and node.op_type in ("MatMul", "Gemm"):
                 self._matmul_integer(node)
@@ -293,25 +296,32 @@ class Quantizer:
         self._rewriter.collect([node])
 
     def _gather(self, node: Node) -> None:
-        """Gather rows of integers and their scales, and multiply: the table is never expanded."""
+        """Gather rows of integers and turn these into floats: the table is never expanded."""
         table, graph = node.inputs[0], _graph(node)
         assert table is not None
         tensor = tensor_of(table)
         assert tensor is not None
-        key = table, "rows"
-        if key not in self._floats:
-            weight = quantize_weight(tensor.numpy(), ElementType.INT8, axis=0)
+        by_row = self._options.per_channel and tensor.shape[1] >= _LEAST_ROW
+        if table not in self._tables:
+            weight = quantize_weight(tensor.numpy(), ElementType.INT8, axis=0 if by_row else None)
             home = table.graph or graph
             before = table.producer.next if table.producer is not None else home.nodes.first
-            numbers = ArrayTensor(weight.numbers, ElementType.INT8)
-            self._floats[key] = self._rewriter.constant(home, numbers, f"{table.name}_quantized", before), weight
-            self._dynamic[table] = [
-                self._rewriter.constant(home, weight.scales[:, None], f"{table.name}_scale", before)
+            contents: dict[str, Any] = {
+                "quantized": ArrayTensor(weight.numbers, ElementType.INT8),
+                "scale": weight.scales[:, None] if by_row else weight.scales,
+            }
+            self._tables[table] = [
+                self._rewriter.constant(home, content, f"{table.name}_{what}", before)
+                for what, content in contents.items()
             ]
+        integers, scales = self._tables[table]
         places = node.inputs[1]
-        rows = self._rewriter.add_like(node, "Gather", [self._floats[key][0], places], {"axis": 0})
+        rows = self._rewriter.add_like(node, "Gather", [integers, places], {"axis": 0})
+        if not by_row:
+            self._rewriter.replace_node(node, "DequantizeLinear", [rows, scales])
+            return
         floats = self._rewriter.add_like(node, "Cast", [rows], {"to": int(ElementType.FLOAT)})
-        scales = self._rewriter.add_like(node, "Gather", [self._dynamic[table][0], places], {"axis": 0})
+        scales = self._rewriter.add_like(node, "Gather", [scales, places], {"axis": 0})
         self._rewriter.replace_node(node, "Mul", [floats, scales])
 
     # -- dynamic -------------------------------------------------------------------------------------------------
@@ -319,6 +329,7 @@ class Quantizer:
     def _quantized_now(self, value: Value, graph: Graph) -> Sequence[Value]:
         """Return the uint8 numbers, scale and zero point of a value, found when the model runs; once for all users."""
         if value not in self._dynamic:
+            graph = value.graph or graph  # captured by a body: where all its users see them
             before = value.producer.next if value.producer is not None else graph.nodes.first
             outputs = [
                 Value(self._rewriter.names.value(graph, f"{value.name}_{what}"))

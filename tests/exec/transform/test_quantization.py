@@ -9,6 +9,7 @@ import pytest
 
 import onnx_workbench as ow
 from onnx_workbench.exec.transform.quantization.ranges import Histogram, chosen_range, quantize_weight, scale_of
+from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.cli.main import main
 
@@ -56,8 +57,8 @@ def images(count: int = 8) -> list[dict[str, np.ndarray]]:
     return [{"x": generator.normal(0, 1, (1, 4, 12, 12)).astype(np.float32)} for _ in range(count)]
 
 
-def operators(model: ow.Model) -> list[str]:
-    return [node.op_type for node in model.graph.nodes]
+def operators(model: ow.Model | Graph) -> list[str]:
+    return [node.op_type for node in (model if isinstance(model, Graph) else model.graph).nodes]
 
 
 @pytest.mark.long
@@ -161,22 +162,56 @@ def test_the_fewest_layers_are_kept_to_reach_a_ratio():
         ow.quantize(network(), inputs=images(), reach=500)
 
 
-def test_layers_in_bodies_and_recurrent_ones_are_named():
+_NUMBERS = ", ".join(f"{value:.4f}" for value in np.random.default_rng(4).normal(0, 0.2, 40 * 48))
+BODIES = """
+<ir_version: 8, opset_import: ["" : 13, "local" : 1]>
+g (bool c, float[2, 40] x) => (float[2, 48] y, float[2, 48] z) {
+    x2 = Abs (x)
+    y = If (c) <then_branch = t () => (float[2, 48] p) { p = MatMul (x2, m) },
+                else_branch = e () => (float[2, 48] q) { r = MatMul (x2, m) q = Neg (r) }>
+    z = local.product (x)
+}
+<domain: "local", opset_import: ["" : 13]>
+product (a) => (b) { w = Constant <value = float[40, 48] {NUMBERS}> () b = MatMul (a, w) }
+""".replace("NUMBERS", _NUMBERS)
+
+
+@pytest.mark.parametrize("method", ["weights", "dynamic", "static"])
+def test_layers_in_bodies_and_functions_are_quantized(method):
+    generator = np.random.default_rng(5)
+    feeds = [{"c": np.array(n % 2 == 0), "x": generator.normal(0, 1, (2, 40)).astype(np.float32)} for n in range(4)]
+    model = model_of(BODIES, m=(40, 48))
+    report = ow.quantize(model, method=method, inputs=feeds)
+    assert not report.refused
+    assert (len(report.quantized), report.snr > 30) == (3, True)
+    assert any("of 3 weights alone" in remark for remark in report.remarks) == (method == "static")
+    assert report.after < report.before / 2
+    assert ("MatMulInteger" in operators(model.functions[0].body)) == (method == "dynamic")
+
+
+def test_weights_of_recurrent_layers_are_quantized_by_static_too():
     text = """
 <ir_version: 8, opset_import: ["" : 13]>
-g (bool c, float[2, 40] x) => (float[2, 48] y) {
-    y = If (c) <then_branch = t () => (float[2, 48] p) { p = MatMul (x, m) },
-                else_branch = e () => (float[2, 48] q) { r = MatMul (x, m) q = Neg (r) }>
-}
-"""
-    model = model_of(text, m=(40, 48))
-    feeds = [{"c": np.array(n % 2 == 0), "x": np.full((2, 40), n + 1, np.float32)} for n in range(4)]
+g (float[6, 1, 20] x) => (float[1, 1, 20] y) { , y = GRU <hidden_size = 20> (x, w, r) }
+""".replace("{ ,", "{ all,")
+    generator = np.random.default_rng(5)
+    feeds = [{"x": generator.normal(0, 1, (6, 1, 20)).astype(np.float32)} for _ in range(4)]
+    report = ow.quantize(model_of(text, w=(1, 60, 20), r=(1, 60, 20)), inputs=feeds)
+    assert [layer.operator for layer in report.quantized] == ["GRU"]
+    assert report.snr > 30
     with pytest.raises(ow.ModelError, match="Nothing can be quantized") as error:
-        ow.quantize(model, inputs=feeds)
-    assert "it is in a body of" in error.value.detail
-    report = ow.quantize(model, method="weights", inputs=feeds)
-    assert not report.refused
-    assert (len(report.quantized), report.snr > 30) == (2, True)
+        ow.quantize(model_of(text, w=(1, 60, 20), r=(1, 60, 20)), inputs=feeds, preset="qnn")
+    assert "its values have no ranges" in error.value.detail
+
+
+def test_weights_that_are_integers_already_are_named():
+    text = DENSE.replace("x, w%s", "x, v").replace(
+        "{ y", "{ i = Constant <value = int8[40, 1] {%s}> () c = Cast <to = 1> (i) v = Mul (c, s) y"
+    )
+    model = model_of(text.replace("%d", "0") % ", ".join(str(n % 90) for n in range(40)), s=(1, 40))
+    with pytest.raises(ow.ModelError, match="Nothing can be quantized") as error:
+        ow.quantize(model, method="weights")
+    assert "its weights are integers already, of which Cast makes floats" in error.value.detail
 
 
 BAD = {
