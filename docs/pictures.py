@@ -31,6 +31,7 @@ from onnx_workbench.viewer.core.settings import THEME, Settings
 from onnx_workbench.viewer.dialogs.quantize import QuantizeDialog
 from onnx_workbench.viewer.main_window import MainWindow
 from onnx_workbench.viewer.panels.run_comparison import RunComparisonPanel
+from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
 from onnx_workbench.viewer.run.compare import with_precision
 
 FILES = Path(tempfile.gettempdir()) / "models"  # shown in pictures
@@ -113,6 +114,13 @@ def quantized(window: MainWindow) -> QWidget:
     return shown
 
 
+def failures(window: MainWindow) -> QWidget:
+    """The kinds of failure that a model can be reduced to."""
+    window.actions_binding.run("run.reduce")
+    wait(lambda: window.findChildren(ChoicePopup))
+    return window.findChildren(ChoicePopup)[-1]
+
+
 def preprocessing() -> Path:
     """A model that makes the sample's input of an image of four times its size."""
     path = FILES / "preprocess.onnxtxt"
@@ -187,6 +195,7 @@ PICTURES: dict[str, Picture] = {
     "convert": dialog("model.convert"),
     "simplify": dialog("model.simplify"),
     "quantize": quantized,
+    "reduce": failures,
     "extract": dialog("model.extract", select_first="/block/second/Conv"),
     "merge": dialog_of_file("model.merge", preprocessing),
     "import-weights": dialog_of_file("model.import_weights", finetuned_weights),
@@ -243,7 +252,7 @@ def main(words: list[str]) -> None:
         take(widget, FOLDER / f"{name}.png")
         if isinstance(widget, QDockWidget):
             widget.setFloating(False)
-        elif isinstance(widget, QDialog):
+        elif isinstance(widget, (QDialog, ChoicePopup)):
             widget.close()
         print(name)
     os._exit(0)  # the pictures are written; nothing of the window is kept

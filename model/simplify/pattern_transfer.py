@@ -199,8 +199,8 @@ def learn(pattern: Pattern, model: Model, edits: Iterable[Undoing], progress: Pr
         place = touched
         undone.insert(0, (title, steps))
     if place is None:
-        looked = plural(len(undone), "edit")
-        raise ModelError("No place was edited", f"None of the last {looked} touched a place of the pattern.")
+        looked = f"None of the last {plural(len(undone), 'edit')} touched a place of the pattern."
+        raise ModelError("No place was edited", looked if undone else "The history has no edits before this state.")
     return _lesson(copy, place, undone)
 
 

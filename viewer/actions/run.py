@@ -511,6 +511,7 @@ def _reduce(context: MenuContext) -> None:
         start_reduction(workspace, until, done, for_others=for_others)
 
     seen = failure_seen(workspace)
+    kinds = sorted(FAILURES.items(), key=lambda item: item[0] != seen)
     missing = "" if reference.available() else "ONNX Runtime is not installed (pip install onnxruntime)."
     ChoicePopup(context.window, "Failure", workspace.messages.report).open(
         [
@@ -518,10 +519,10 @@ def _reduce(context: MenuContext) -> None:
                 f"{title}, for a bug report" if for_others else title,
                 partial(start, kind, for_others),
                 detail="names neutral, weights of one number where it still fails" if for_others else detail,
-                rank=2 * (kind != seen) + for_others,
+                rank=2 * number + for_others,
                 reason=missing if kind == "differs-from-ort" else "",
             )
-            for kind, (title, detail) in FAILURES.items()
+            for number, (kind, (title, detail)) in enumerate(kinds)
             for for_others in (False, True)
         ],
         caption="Reduce to the smallest part with",

@@ -39,6 +39,7 @@ from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 _MOST_LISTED = 1000  # conditions; the others are as is likely
 _ROWS = 8  # of the list of conditions, before it scrolls
 _RULE = "Places"
+_KINDS = {"attribute": "Attribute", "constant": "Constant", "shape": "Shape"}
 _FUNCTION, _OPERATOR, _TEXT, _LEARNED = range(4)
 
 
@@ -200,7 +201,7 @@ class FindPlacesDialog(SimplifyDialog):
 
 
 def _row(condition: Condition) -> QTreeWidgetItem:
-    item = QTreeWidgetItem([condition.text, condition.kind])
+    item = QTreeWidgetItem([condition.text, _KINDS[condition.kind]])
     item.setToolTip(0, plain_tip(condition.text))
     item.setData(0, Qt.ItemDataRole.UserRole, condition)
     item.setFlags(item.flags() | Qt.ItemFlag.ItemIsUserCheckable)

@@ -52,7 +52,7 @@ def opened(qapp):
 
 def tick(dialog, text: str, state: Qt.CheckState) -> None:
     items = [dialog.conditions.topLevelItem(row) for row in range(dialog.conditions.topLevelItemCount())]
-    (item,) = [item for item in items if item.text(0).startswith(text) and item.text(1) != "shape"]
+    (item,) = [item for item in items if item.text(0).startswith(text) and item.text(1) != "Shape"]
     item.setCheckState(0, state)
 
 
