@@ -130,23 +130,39 @@ class FarNames:
         return known
 
     def _place(self, index: int, scale: float, ratio: float) -> FarName | None:
-        """Return the name of a box inside it, else beside it; None if there is no room."""
-        fonts, (left, top, width, height) = self._fonts, self._scene.rect(index)
+        """Return the name of a box inside it, else beside it; None if there is no room.
+
+        The title of a group is cut for its header: from afar it is only written where the whole name has no room.
+        """
+        subject, title = self._scene.boxes[index].subject, self._scene.boxes[index].title
+        whole = display(subject.name, _LONGEST) if isinstance(subject, Scope) else title
+        return (
+            self._inside(index, whole, scale, ratio)
+            or self._beside(index, whole, scale, ratio)
+            or self._inside(index, title, scale, ratio)
+        )
+
+    def _inside(self, index: int, text: str, scale: float, ratio: float) -> FarName | None:
+        left, top, width, height = self._scene.rect(index)
         factor = self._factor(scale, ratio)
         least = factor * LEAST_NAME / FAR_NAME
-        box = self._scene.boxes[index]
-        title = display(box.subject.name, _LONGEST) if isinstance(box.subject, Scope) else box.title  # this is cut
         high, room = self._high, width - 3.0 * ratio / scale
-        lines = self._wrapped(title, room / least, int(height / (high * least) + 1.0 - _LETTER_HEIGHT))
-        if lines:
-            wide, tall = self._width(lines), high * (len(lines) - 1.0 + _LETTER_HEIGHT)
-            factor = min(factor, room / wide, height / tall)
-            x, y = left + (width - wide * factor) / 2, top + (height - high * len(lines) * factor) / 2
-            return FarName(index, lines, x, y, factor, is_inside=True)
-        gap, text = _GAP * ratio / scale, fonts.elided(title, Style.HEADER, WIDEST, middle=True)
-        if high * least > height + 2 * _BAND or self._width((text,)) * least + 2 * gap > self._free_beside(index):
+        lines = self._wrapped(text, room / least, int(height / (high * least) + 1.0 - _LETTER_HEIGHT))
+        if not lines:
             return None
-        return FarName(index, (text,), left + width + gap, top + (height - high * least) / 2, least, is_inside=False)
+        wide, tall = self._width(lines), high * (len(lines) - 1.0 + _LETTER_HEIGHT)
+        factor = min(factor, room / wide, height / tall)
+        x, y = left + (width - wide * factor) / 2, top + (height - high * len(lines) * factor) / 2
+        return FarName(index, lines, x, y, factor, is_inside=True)
+
+    def _beside(self, index: int, text: str, scale: float, ratio: float) -> FarName | None:
+        left, top, width, height = self._scene.rect(index)
+        factor = self._factor(scale, ratio) * LEAST_NAME / FAR_NAME
+        high, gap = self._high * factor, _GAP * ratio / scale
+        text = self._fonts.elided(text, Style.HEADER, WIDEST, middle=True)
+        if high > height + 2 * _BAND or self._width((text,)) * factor + 2 * gap > self._free_beside(index):
+            return None
+        return FarName(index, (text,), left + width + gap, top + (height - high) / 2, factor, is_inside=False)
 
     def _wrapped(self, text: str, room: float, most: int) -> tuple[str, ...]:
         """Return a name on lines of at most some width, broken between its words; empty if these are too many."""
