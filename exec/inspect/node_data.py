@@ -23,6 +23,7 @@ NodeValues = Mapping[Node, float] | Mapping[Node, str]
 _LISTED = 3  # names in a message
 _FEW = 8  # texts that are counted in a summary
 _TEXT = 200
+_DIGITS = 5  # of a number in a box
 #: What runtimes add to the name of a node that they fused, copied, or whose layout they changed.
 _ADDED = re.compile(
     r"^fused |_nchwc$|_nhwc$|_token_\d+$|/duplicated$|/\w+(?:Fusion|_fusion)/?$"  # ONNX Runtime
@@ -103,7 +104,9 @@ class Matched:
         numbers = [value for value in values if not isinstance(value, str)]
         title = display(self.title, _TEXT)
         if numbers:
-            return title if len(numbers) == 1 else f"{title}, sum of {len(numbers):,}", number_text(sum(numbers))
+            return title if len(numbers) == 1 else f"{title}, sum of {len(numbers):,}", number_text(
+                sum(numbers), _DIGITS
+            )
         texts = Counter(value for value in values if isinstance(value, str)).most_common(_FEW)
         shown = texts[0][0] if len(values) == 1 else ", ".join(f"{text}: {count:,}" for text, count in texts)
         return title, display(shown, _TEXT)

@@ -1,6 +1,6 @@
 import pytest
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt
-from PySide6.QtWidgets import QApplication, QTabWidget, QToolButton, QTreeView
+from PySide6.QtWidgets import QApplication, QMenu, QTabWidget, QToolButton, QTreeView
 from shiboken6 import isValid
 
 from onnx_workbench.model import schemas
@@ -327,8 +327,13 @@ def test_the_context_menu_has_what_fits(window, qtbot, write_model):
     tab = opened(window, qtbot, write_model())
     tab.workspace.selection.set([next(iter(tab.workspace.graph.nodes))])
     menu = window.actions_binding.context_menu("node", window)
-    ids = {action.objectName() for action in menu.actions()}
+    parts = [menu, *menu.findChildren(QMenu)]
+    ids = {action.objectName() for part in parts for action in part.actions()}
     assert {"edit.copy_name", "view.fit_selection", "go.trace_down"} <= ids
+    assert menu.sizeHint().height() < 640, "it fits on a screen of 700 px"
+    for part in parts:
+        letters = [text[text.index("&") + 1].lower() for text in (a.text() for a in part.actions()) if "&" in text]
+        assert len(set(letters)) == len(letters), letters
     assert "go.enter" not in ids, "a Relu holds nothing to enter"
     menu.deleteLater()
     tab.workspace.open_menu(window.mapToGlobal(QPoint(50, 50)), "node")

@@ -184,12 +184,22 @@ class ActionBinding(QObject):
                 bar.addAction(self._qactions[one.id])
 
     def context_menu(self, kind: str, parent: QWidget) -> QMenu:
-        """Return a menu of the enabled actions for a context menu kind."""
+        """Return a menu of the enabled actions for a context menu kind.
+
+        Those of nodes are many: what is in other menus than File and Edit is in a submenu for each of these.
+        """
         self.refresh()
         menu = QMenu(parent)
         menu.setToolTipsVisible(True)
         mine = [one for one in self._actions.values() if kind in one.on and one.when(self.context)]
-        self._fill(menu, mine, nested=False)
+        parts = (Menu.VIEW, Menu.GO, Menu.MODEL, Menu.RUN) if kind == "node" else ()
+        inner = {part: [one for one in mine if one.place and one.place.menu is part] for part in parts}
+        self._fill(menu, [one for one in mine if not any(one in part for part in inner.values())], nested=False)
+        menu.addSeparator()
+        for part, those in inner.items():
+            several = menu.addMenu(_with_mnemonic(part, menu)) if len(those) > 1 else menu
+            several.setToolTipsVisible(True)
+            self._fill(several, those, nested=False)
         return menu
 
     def _fill(self, menu: QMenu, mine: list[Action], *, nested: bool = True) -> None:
@@ -243,6 +253,14 @@ class ActionBinding(QObject):
 
     def _set_icon(self, one: Action) -> None:
         self._qactions[one.id].setIcon(icon(one.icon))
+
+
+def _with_mnemonic(part: Menu, menu: QMenu) -> str:
+    """Return the title of a menu with the first letter as mnemonic that no entry of another one has."""
+    title = without_mnemonic(part.value)
+    texts = [entry.text().lower() for entry in menu.actions()]
+    free = next((n for n, letter in enumerate(title.lower()) if not any(f"&{letter}" in t for t in texts)), None)
+    return title if free is None else f"{title[:free]}&{title[free:]}"
 
 
 def _order(place: Place) -> tuple[int, int]:

@@ -186,7 +186,7 @@ def _export_view(context: MenuContext) -> None:
 
 @action(
     "file.export_selection",
-    "Export Picture of the Se&lection…",
+    "Export P&icture of the Selection…",
     Menu.FILE.section(3),
     when=with_selection,
     on=("node",),

@@ -132,7 +132,7 @@ def _disconnect_inputs(context: MenuContext) -> None:
 
 @action(
     "node.change_operator",
-    "Change Op&erator…",
+    "Change Ope&rator…",
     Menu.MODEL.section(1),
     when=has_node,
     on=("node",),

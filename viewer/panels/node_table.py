@@ -143,9 +143,11 @@ class NodeTablePanel(Panel):
     # -- rows and columns ------------------------------------------------------------------------------------
 
     def _choose_first(self) -> None:
-        """Choose the operator of the selected node, or the most frequent one, apart from Constant."""
+        """Choose the operator of the selected node, or the most frequent one, or all where there is node data."""
         item = self.workspace.selection.current
         self._wanted = _key(item.domain, item.op_type) if isinstance(item, Node) else _MOST_FREQUENT
+        if self.workspace.highlights.data is not None:
+            self._wanted = None  # data of all operators are to be sorted
         self.refresh()
 
     def _list_operators(self) -> None:
