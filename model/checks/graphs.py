@@ -55,7 +55,7 @@ _MOST_LISTED = 8  # names in one message
 def check_names(graph: Graph, outer: list[set[str]], progress: Progress) -> Iterator[Problem]:
     """Check value names: present, unique, and none of those in an outer graph (see `names_around`)."""
     seen: dict[str, Value] = {}
-    for value in progress.paced(graph.values()):
+    for value in progress.paced(graph.values(progress)):
         if not value.name:
             if value.producer is None:
                 yield error(
@@ -69,12 +69,12 @@ def check_names(graph: Graph, outer: list[set[str]], progress: Progress) -> Iter
             yield from _check_name(graph, value, seen.setdefault(value.name, value), outer)
 
 
-def names_around(graph: Graph, known: dict[Graph, set[str]]) -> list[set[str]]:
+def names_around(graph: Graph, known: dict[Graph, set[str]], progress: Progress) -> list[set[str]]:
     """Return the names of values that each enclosing graph defines or refers to; `known` keeps those of each graph."""
     levels = [level for level in enclosing(graph) if level is not graph]
     for level in levels:
         if level not in known:
-            known[level] = {value.name for value in level.values() if value.graph is level}
+            known[level] = {value.name for value in level.values(progress) if value.graph is level}
     return [known[level] for level in levels]
 
 
@@ -174,7 +174,7 @@ def check_identifiers(graph: Graph, progress: Progress) -> Iterator[Problem]:
     """Report names that are no C identifiers (nearly every exporter writes some): one info each of names and sizes."""
     names: set[str] = set()
     sizes: set[str] = set()
-    things: Iterable[Value | Node] = chain(graph.values(), graph.nodes)
+    things: Iterable[Value | Node] = chain(graph.values(progress), graph.nodes)
     for thing in progress.paced(things):
         if thing.graph is graph and (isinstance(thing, Node) or thing.is_defined):  # not what only bodies refer to
             if not is_identifier(thing.name):
@@ -456,7 +456,7 @@ def check_dead(graph: Graph, progress: Progress) -> Iterator[Problem]:
     """Report dead nodes, of whose results none reaches an output of the graph; none in a graph without outputs."""
     if not graph.outputs:
         return
-    alive = {v.producer for v in chain(graph.outputs, _used_by_training(graph)) if v.producer is not None}
+    alive = {v.producer for v in chain(graph.outputs, _used_by_training(graph, progress)) if v.producer is not None}
     pending = list(alive)
     while pending:
         progress.check()
@@ -474,11 +474,11 @@ def check_dead(graph: Graph, progress: Progress) -> Iterator[Problem]:
             )
 
 
-def _used_by_training(graph: Graph) -> Iterator[Value]:
+def _used_by_training(graph: Graph, progress: Progress) -> Iterator[Value]:
     """Return the values of the main graph that the training algorithms use. Walks over their graphs."""
     model = graph.model
     for training in model.training_info if model is not None and graph is model.graph else ():
-        for inner in training.algorithm.walk() if training.algorithm is not None else ():
+        for inner in training.algorithm.walk(progress) if training.algorithm is not None else ():
             used = chain(inner.outputs, chain.from_iterable(node.inputs for node in inner.nodes))
             yield from (value for value in used if value is not None and value.graph is graph)
 

@@ -37,6 +37,7 @@ from onnx_workbench.model.progress import SILENT, Progress
 NEWEST_IR_VERSION = 14
 
 _REVERSE_DOMAIN = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+")
+_BETWEEN_CHECKS = 32  # nodes, each of which takes up to 0.1 ms; an edit waits as long
 _Key = tuple[str, str, str]  # key of a function
 NodeProblems = dict[Node, tuple[Problem, ...]]  #: What the rules about one node find, by node.
 
@@ -54,9 +55,9 @@ def problems_of(model: Model, nodes: NodeProblems, progress: Progress = SILENT) 
     """
     yield from check_properties(model, progress)
     names: dict[Graph, set[str]] = {}
-    for graph in model.graphs():
+    for graph in model.graphs(progress):
         NameIndex.prepare(graph, progress)
-        yield from check_names(graph, names_around(graph, names), progress)
+        yield from check_names(graph, names_around(graph, names, progress), progress)
         yield from check_node_names(graph, progress)
         yield from check_order(graph, progress)
         yield from check_interface(graph, model, progress)
@@ -64,7 +65,7 @@ def problems_of(model: Model, nodes: NodeProblems, progress: Progress = SILENT) 
         for value in progress.paced(graph.initializers):
             yield from check_initializer(graph, value, model)
         imports = graph.opset_imports
-        for node in progress.paced(graph.nodes):
+        for node in progress.paced(graph.nodes, _BETWEEN_CHECKS):
             found = nodes.get(node)
             if found is None:
                 found = nodes[node] = tuple(check_node(node, imports, model))
@@ -136,7 +137,7 @@ def _check_graph_names(model: Model, progress: Progress) -> Iterator[Problem]:
     """
     seen: dict[str, Graph] = {}
     reported: set[str] = set()
-    for graph in progress.paced(model.graphs()):
+    for graph in model.graphs(progress):
         yield from check_texts(graph, "a graph", (("name", graph.name), ("description", graph.doc_string)))
         if not graph.name or isinstance(graph.owner, Function) or graph.name in reported:
             continue
@@ -183,7 +184,7 @@ def _unused_domains(model: Model, progress: Progress) -> Iterable[str]:
     unused = {d: None for d in model.opset_imports if d and d not in having}
     if not unused:
         return ()
-    for graph in model.graphs():
+    for graph in model.graphs(progress):
         if isinstance(graph.root.owner, Function):
             continue
         for node in progress.paced(graph.nodes):
@@ -280,7 +281,7 @@ def _check_recursion(model: Model, progress: Progress) -> Iterator[Problem]:
     waiting: dict[_Key, int] = {}
     for key, function in keys.items():
         called: set[_Key] = set()
-        for graph in function.body.walk():
+        for graph in function.body.walk(progress):
             for node in progress.paced(graph.nodes):
                 if (name := node.operator) in keys:
                     called.add(name)

@@ -61,7 +61,7 @@ class NameIndex:
         root = graph.root
         if root._lookup is None:
             made = cls(root, progress)
-            made._sorted = all(map(_is_in_place, progress.paced(_nodes_of(root))))
+            made._sorted = all(map(_is_in_place, progress.paced(_nodes_of(root, progress))))
             root._lookup = made
 
     # -- queries ---------------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ class NameIndex:
     def _graph_came(self, root: Graph, progress: Progress = SILENT) -> None:
         """Index all names in a graph and its bodies."""
         values, nodes = self._values, self._nodes
-        for graph in root.walk():
+        for graph in root.walk(progress):
             for value in (*graph.inputs, *graph.initializers, *graph.outputs, *graph.declared):
                 _add_holder(values, value)
             for node in progress.paced(graph.nodes):
@@ -232,8 +232,8 @@ def _is_in(value: Value, root: Graph) -> bool:
     return value.initializer is not None or value in graph.inputs or value in graph.declared
 
 
-def _nodes_of(root: Graph) -> Iterator[Node]:
-    for graph in root.walk():
+def _nodes_of(root: Graph, progress: Progress = SILENT) -> Iterator[Node]:
+    for graph in root.walk(progress):
         yield from graph.nodes
 
 
