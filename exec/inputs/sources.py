@@ -667,7 +667,7 @@ def _assembled(arrays: dict[str, RuntimeValue], name: str, declared: Type | None
 def _require_inside(path: Path, folder: Path) -> None:
     """Raise ModelError for a link that leads out of the folder: an untrusted folder must not expose other files."""
     if not path.resolve().is_relative_to(folder):
-        raise ModelError("The test data leads out of its folder", f"{path} is a link to {path.resolve()}.", str(path))
+        raise ModelError("The test data is outside its folder", f"{path} is a link to {path.resolve()}.", str(path))
 
 
 def _number(path: Path) -> tuple[int, str]:

@@ -83,7 +83,7 @@ class Matched:
         chosen = next((one for one in self.columns if one.title == title), None)
         if chosen is None:
             titles = ", ".join(display(one.title, 60) for one in self.columns)
-            raise ModelError(f"The node data have no column {display(title, 60)}", f"Columns: {titles}.")
+            raise ModelError(f"The node data has no column {display(title, 60)}", f"Columns: {titles}.")
         return replace(chosen, more=[replace(one, more=()) for one in self.columns if one is not chosen])
 
     def summary(self) -> str:
@@ -116,7 +116,7 @@ def node_data(given: Mapping[str, float | str]) -> NodeData:
     """Return data from numbers or texts by name; ModelError if there is neither."""
     read = data_of([(name, value) for name, value in given.items()], has_heading=False)
     if not read.named:
-        raise ModelError("There are no data per node", f"Expected names with numbers or texts, not {given!r:.200}")
+        raise ModelError("There is no data per node", f"Expected names with numbers or texts, not {given!r:.200}")
     return read
 
 
@@ -168,7 +168,7 @@ def difference(new: Matched, old: Matched) -> Matched:
         elif isinstance(value, float) and isinstance(before, float) and isfinite(value - before):
             values[node] = value - before
     if not values:
-        raise ModelError("The two files of node data have no data of the same kind for the same node")
+        raise ModelError("The two node data files have no data of the same kind for the same node")
     pairs = [(one, other) for one in new.more for other in old.more if one.title == other.title]
     return Matched(
         values,

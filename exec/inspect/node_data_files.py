@@ -124,7 +124,7 @@ def _tensorrt_layers(layers: Sequence[Any]) -> NodeData:
     formats: dict[str, str] = {}
     rows = [dict(layer) for layer in layers if isinstance(layer, _Entries)]
     if not rows:
-        detail = "It has names of layers alone: build the engine with --profilingVerbosity=detailed."
+        detail = "It has layer names only: build the engine with --profilingVerbosity=detailed."
         raise ModelError("The layer information has no data per node", detail)
     for layer in rows:
         names = _ONNX_LAYER.findall(str(layer.get("Metadata") or "")) or [str(layer.get("Name", ""))]

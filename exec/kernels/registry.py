@@ -162,7 +162,7 @@ def find(op_type: str, opset: int, domain: str = "") -> Kernel:
     if index:
         return versions[index - 1].kernel
     have = ", ".join(str(v.since) for v in versions)
-    expected = f"a version that there is: {have}" if have else "an operator that is known, or a function of the model"
+    expected = f"one of the versions {have}" if have else "an operator that is known, or a function of the model"
     msg = f"no kernel for {domain or 'ai.onnx'}::{op_type} at opset {opset}; expected {expected}"
     raise MissingKernelError(msg)
 

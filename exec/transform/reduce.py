@@ -104,11 +104,11 @@ def failing(until: str, options: ReduceOptions) -> Failing:
             return partial(_differs, options)
     if "{}" not in until:
         detail = f"Expected one of {', '.join(KINDS)}, or a command with {{}} in place of the model's file."
-        raise ModelError(f"{until!r} is no failure", detail)
+        raise ModelError(f"{until!r} is not a failure", detail)
     try:
         words = shlex.split(until)
     except ValueError as error:
-        raise ModelError(f"{until!r} is no command", str(error)) from None
+        raise ModelError(f"{until!r} is not a command", str(error)) from None
     return partial(_command_fails, words, options.time_limit)
 
 

@@ -267,7 +267,7 @@ def _check_outputs_computed(graph: Graph, model: Model) -> Iterator[Problem]:
                 "outer-output",
                 f"Output {value.name} is a value of an outer graph",
                 graph,
-                "A body returns values of its own: a node of it must compute the output.",
+                "A body returns its own values: one of its nodes must compute the output.",
                 Fix(f"Return a copy of {value.name}", partial(_copy_outer_outputs, graph=graph)),
             )
 

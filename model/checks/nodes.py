@@ -129,7 +129,7 @@ def _unknown_operator(node: Node, version: int) -> Iterator[Problem]:
     if not node.domain and node.op_type in RUN_BEYOND_STANDARD:
         yield warning(
             "operator-version" if known else "operator",
-            f"{node.op_type} is no operator of ai.onnx{f' at opset {version}' if known else ''}",
+            f"{node.op_type} is not an operator of ai.onnx{f' at opset {version}' if known else ''}",
             node,
             "ONNX Runtime and this program compute it; others may reject it.",
         )

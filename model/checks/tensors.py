@@ -110,5 +110,5 @@ def _disorder(tensor: SparseTensor) -> str:
         if any(not 0 <= index < size for index, size in zip(row, sizes, strict=True)):
             return f"{row} is outside of {list(sizes)}."
         if number and row <= rows[number - 1]:
-            return f"{row} comes after {rows[number - 1]}; they must ascend."
+            return f"{row} comes after {rows[number - 1]}; they must be in ascending order."
     return ""

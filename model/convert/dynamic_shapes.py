@@ -94,7 +94,7 @@ class _Freeing:
                 self._renamed[number] = symbol
             elif isinstance(number, int) and self.numbers.setdefault(symbol, number) != number:
                 sizes_said = f"{name} has {number} on axis {axis}, another input {self.numbers[symbol]}"
-                raise ModelError(f"{symbol} cannot stand for different sizes", f"{sizes_said}.", value)
+                raise ModelError(f"{symbol} cannot be several sizes", f"{sizes_said}.", value)
             set_dimension(self._edit, value, axis, symbol)
             self._names.add(symbol)
             self._freed.append(value)

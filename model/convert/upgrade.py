@@ -154,7 +154,7 @@ def _cast_to_6(editor: NodeEditor) -> None:
         try:
             editor.set("to", int(ElementType[name.upper()]))
         except KeyError:
-            raise editor.refuse(f"it casts to {name!r}, which is no element type") from None
+            raise editor.refuse(f"it casts to {name!r}, which is not an element type") from None
 
 
 def _broadcast_to_7(editor: NodeEditor) -> None:
@@ -296,7 +296,7 @@ def _dft_to_20(editor: NodeEditor) -> None:
 
 def _one_hot_to_11(editor: NodeEditor) -> None:
     editor.report.warn(
-        "OneHot counts negative indices from the end; before version 11 they stood for none", editor.node
+        "OneHot counts negative indices from the end; before version 11 they selected no class", editor.node
     )
 
 

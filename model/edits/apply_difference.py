@@ -216,7 +216,7 @@ class _TakeOver:
         elif field in FIELDS[type(here)] and field != "quantization_annotations":
             self._edit.do(SetField(here, field, getattr(there, field)))
         else:
-            raise ModelError(f"{aspect} cannot be copied alone", "Edit it where it stands.", here)
+            raise ModelError(f"{aspect} cannot be copied alone", "Edit it where it is defined.", here)
 
     def _mapping(self, field: str, key: str, here: Any, there: Any) -> None:
         key = "" if field == "opset_imports" and key == "ai.onnx" else key

@@ -143,7 +143,7 @@ class TensorExpression:
     def _check_call(self, name: str, arguments: list[ast.expr]) -> list[ast.AST]:
         if name in REDUCTIONS:
             if [getattr(a, "id", "") for a in arguments] != ["x"]:
-                raise ModelError(f"{name} takes x alone", f"Write {name}(x), or minimum and maximum of two values.")
+                raise ModelError(f"{name} takes only x", f"Write {name}(x), or minimum and maximum of two values.")
             self.reductions.add(name)
             return []
         if name not in FUNCTIONS:

@@ -283,7 +283,7 @@ def remade(tensor: Tensor, array: NDArray[Any], kind: ElementType | None = None,
 def reshape(tensor: Tensor, shape: tuple[int, ...]) -> ArrayTensor:
     """Return the same elements in another shape; one dimension may be -1."""
     if sum(d == -1 for d in shape) > 1 or any(d < -1 for d in shape):
-        raise ModelError("Not a shape", "Dimensions are 0 or more; one may be -1 for what is left.")
+        raise ModelError("Not a shape", "Dimensions are 0 or more; one may be -1, the remaining size.")
     known = prod(d for d in shape if d != -1)
     if -1 in shape and known and tensor.size % known == 0:
         shape = tuple(tensor.size // known if d == -1 else d for d in shape)

@@ -99,7 +99,7 @@ def rename_value(edit: Transaction, value: Value, name: str) -> None:
         if other is not None:
             raise ModelError(
                 f"A value named {name} already exists",
-                f"{_where(other)} has it; a name stands for one value in a graph and its bodies.",
+                f"{_where(other)} has it; names are unique in a graph and its bodies.",
                 other,
             )
     edit.do(SetField(value, "name", name))

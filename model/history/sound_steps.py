@@ -73,4 +73,4 @@ def _made_twice(node: Node, outputs: Iterable[Value | None]) -> str:
 def _moved(step: MoveUses) -> str:
     held = set(step.source.uses)
     lost = next((use for use in step.uses if use not in held), None)
-    return "" if lost is None else f"a use of {step.source.name} that there is not"
+    return "" if lost is None else f"a use of {step.source.name} that does not exist"

@@ -29,7 +29,7 @@ def parse(payload: bytes) -> bytes:
         content = data.decode("utf-8-sig")
         parsed: onnx.ModelProto | onnx.GraphProto | onnx.FunctionProto | onnx.NodeProto = parsers[message](content)
     except UnicodeDecodeError as error:
-        raise ModelError("The text is not UTF-8", f"Byte {error.start:,} is part of no character.") from error
+        raise ModelError("The text is not UTF-8", f"Byte {error.start:,} is not valid UTF-8.") from error
     except parser.ParseError as error:
         raise ModelError("The ONNX text is not valid", _tidy(error)) from error
     return parsed.SerializeToString()

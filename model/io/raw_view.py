@@ -378,7 +378,7 @@ def _header(buffer: bytes, position: int, base: int) -> tuple[int, int, int, int
         return number, wire_type, length, base + content, base + content + length
     if wire_type == START_GROUP:
         return number, wire_type, 0, base + after, base + after
-    raise WireError(position, "a group ends that was never begun")
+    raise WireError(position, "a group ends that never started")
 
 
 def value_text(contents: RawContents, field: RawField) -> str:

@@ -27,7 +27,7 @@ def parse(data: bytes, found: FileFormat, progress: Progress = SILENT) -> Any:
     try:
         content = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ModelError("The text is not UTF-8", f"Byte {error.start:,} is part of no character.") from error
+        raise ModelError("The text is not UTF-8", f"Byte {error.start:,} is not valid UTF-8.") from error
     message = _class(found.message)()
     try:
         if found.form is FileForm.JSON:

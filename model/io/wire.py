@@ -159,7 +159,7 @@ def read_field(data: bytes | memoryview, position: int) -> WireField:
     elif wire_type == START_GROUP:
         end = _skip_group(data, content, number)
     elif wire_type == END_GROUP:
-        raise WireError(position, f"group {number} ends without having begun")
+        raise WireError(position, f"group {number} ends without a start")
     else:
         end = content + (8 if wire_type == FIXED64 else 4)
     if end > len(data):

@@ -143,7 +143,7 @@ def read_base_ids(model: Model, entry: Mapping[str, Any]) -> dict[int, Any]:
     """Return the objects of a model by their ids in a journal; ModelError if the journal is of another model."""
     objects, found = _in_file_order(model, model.graphs()), dict[int, Any]()
     if sum(length for _, length in entry["ids"]) != len(objects) or entry["names"] != _names(objects):
-        raise ModelError("The journal does not fit the model", "It was begun on other contents.")
+        raise ModelError("The journal does not fit the model", "It was started on other contents.")
     ids = chain.from_iterable(range(start, start + length) for start, length in entry["ids"])
     for number, one in zip(ids, objects, strict=True):
         if isinstance(one, Value) and one.producer is not None:  # a value listed twice is the one with a producer

@@ -393,7 +393,7 @@ class _Replay:
             written, references = self._ahead[line["of"]]
             steps = list(islice(written, line["confirms"]))
             if len(steps) != line["confirms"]:
-                msg = f"{line['confirms']} steps should stand before it, not {len(steps)}"
+                msg = f"{line['confirms']} steps were expected before it, not {len(steps)}"
                 raise ValueError(msg)
         if not line.get("joined"):
             self.document.end_gesture()

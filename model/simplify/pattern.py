@@ -54,7 +54,7 @@ class Pattern:
         taken = {v for node in nodes for v in taken_by(node) if v is not None}
         for value in taken:
             if not value.is_defined:
-                _refuse(function, f"nothing in it defines {value.name}, and it is no input", value)
+                _refuse(function, f"nothing in it defines {value.name}, and it is not an input", value)
         for value in function.body.inputs:
             if value not in taken:
                 _refuse(function, f"no node of it uses its input {value.name}", value)

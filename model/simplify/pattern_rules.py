@@ -159,7 +159,7 @@ def _parsed(data: bytes, progress: Progress) -> tuple[Function, ...]:
         data.decode("utf-8-sig")
         message = parse(_FRONT + data.removeprefix(b"\xef\xbb\xbf"), FileFormat(FileForm.ONNX_TEXT), progress)
     except UnicodeDecodeError as error:
-        raise ModelError("The text is not UTF-8", f"Byte {error.start:,} is part of no character.") from error
+        raise ModelError("The text is not UTF-8", f"Byte {error.start:,} is not valid UTF-8.") from error
     except ModelError as error:  # its first number is that of a line
         detail = re.sub(r"^\D*\d+", lambda found: _one_less(found[0]), error.detail)
         raise ModelError(error.title, detail, error.place) from error

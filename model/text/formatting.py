@@ -158,7 +158,7 @@ def plural(count: int, noun: str, nouns: str | None = None) -> str:
 def left_out_text(names: Sequence[str]) -> str:
     """Describe what is in no part of a model."""
     listed = display(", ".join(names), 300, elide="end")
-    return f"In no part, as nothing that is computed uses it: {listed}"
+    return f"In neither part, because no computed value uses it: {listed}"
 
 
 def duration_text(seconds: float) -> str:

@@ -26,5 +26,5 @@ def parse_operator(text: str, domains: Collection[str]) -> tuple[str, str]:
     if not op_type:
         raise ModelError("The name of the operator is missing", "Write Operator or domain::Operator.")
     if not op_type.isprintable() or any(character.isspace() for character in op_type + domain):
-        raise ModelError("The name of an operator has no blanks", "Write Operator or domain::Operator.")
+        raise ModelError("An operator name cannot contain spaces", "Write Operator or domain::Operator.")
     return op_type, "" if domain == "ai.onnx" else domain

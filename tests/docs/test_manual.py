@@ -21,7 +21,7 @@ from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.scripts import edit_script
 from onnx_workbench.viewer.actions import actions
-from onnx_workbench.viewer.cli.commands import COMMANDS, HELP_COMMANDS, command_parser, options_of
+from onnx_workbench.viewer.cli.commands import COMMANDS, HELP_COMMANDS, command_parser, options_of, window_parser
 from onnx_workbench.viewer.cli.main import main
 from onnx_workbench.viewer.core import manual
 from onnx_workbench.viewer.panel_list import PANELS
@@ -166,6 +166,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 COMMAND_PAGES = [page for page in WRITTEN if blocks(page, "sh")]
 PYTHON_PAGES = [page for page in WRITTEN if blocks(page, "python")]
+
+
+@pytest.mark.parametrize("page", [*WRITTEN, ROOT / "README.md"], ids=lambda page: page.stem)
+def test_options_are_those_of_the_commands(page: Path) -> None:
+    """Those behind a command are its own, those named alone belong to some command."""
+    own = {name: {o for a in options_of(command_parser(name)) for o in a.option_strings} for name in COMMANDS}
+    window = {o for a in options_of(window_parser()) for o in a.option_strings}
+    known = window.union(*own.values())
+    for line in re.findall(r"onnx-workbench ([^\n`\"]*)", text_of(page)):
+        options = set(re.findall(r"(?<!\S)--?[a-zA-Z][a-z-]*", line))
+        assert options <= own.get(line.split()[0], window), line
+    for named in re.findall(r"`(--[a-z][a-z-]*)[^`]*`", text_of(page)):
+        assert named in known, named
 
 
 @pytest.mark.long

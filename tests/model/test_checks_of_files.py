@@ -170,8 +170,8 @@ def test_the_values_of_a_tensor_stand_in_one_field():
     [
         ([0, 3], ""),
         ([[0, 0], [1, 1]], ""),
-        ([3, 0], "[0] comes after [3]; they must ascend."),
-        ([[1, 1], [1, 1]], "[1, 1] comes after [1, 1]; they must ascend."),
+        ([3, 0], "[0] comes after [3]; they must be in ascending order."),
+        ([[1, 1], [1, 1]], "[1, 1] comes after [1, 1]; they must be in ascending order."),
         ([0, 4], "[4] is outside of [4]."),
         ([[0, 0], [0, -1]], "[0, -1] is outside of [2, 2]."),
         ([0, 1, 2], "[3] indices do not fit [2] values of [2, 2]."),

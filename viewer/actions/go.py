@@ -219,7 +219,7 @@ def _consumers(context: MenuContext) -> None:
     on_graph=True,
     when=_has_element,
     on=("node", "value"),
-    tip="Select the next input or output of the node, as a click on its edge does. The arrow keys lead on from there.",
+    tip="Select the next input or output of the node, as a click on its edge does. The arrow keys continue from there.",
     words="value input output wire tensor keyboard",
 )
 def _next_edge(context: MenuContext) -> None:

@@ -230,7 +230,7 @@ def _show_column(overlays: Overlays, title: str, _shift: bool) -> None:
     "Difference of the Last Two Node Data",
     Submenu.COLOURS,
     when=_can_subtract,
-    tip="Colour nodes by the numbers of the node data opened last minus those opened before.",
+    tip="Colour nodes by the difference between the last two node data files.",
     words="overlay subtract compare profile",
 )
 def _subtract_data(context: MenuContext) -> None:

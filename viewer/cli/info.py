@@ -155,7 +155,7 @@ def _print_groups(found: Sequence[dict[str, Any]], left_out: Sequence[str]) -> N
     print("\ngroups")
     if left_out:
         names = shorten(", ".join(left_out), 300)
-        print(f"  {plural(len(left_out), 'group')} left out, as a path leaves each and comes back: {names}")
+        print(f"  {plural(len(left_out), 'group')} left out, because a path leaves and re-enters each: {names}")
     elif not found:
         print("  none: no names with scopes, and no blocks that repeat")
     pending = [(group, 1) for group in reversed(found)]

@@ -80,7 +80,7 @@ def show_value(title: str, array: NDArray[Any]) -> str | Table | NDArray[np.uint
     given.flags.writeable = False
     found = extensions.call(failed, function, function, given)
     if found is None:
-        raise ModelError("This view does not fit", f"{title} shows nothing of this value.")
+        raise ModelError("This view does not fit", f"{title} cannot show this value.")
     if isinstance(found, str):
         return found[:_MOST_TEXT]
     if isinstance(found, np.ndarray):

@@ -54,7 +54,7 @@ FOLD_NODES = Option(
 )  # fmt: skip
 COLUMNS = Option(
     "graph/columns", True, "Wrap long graphs into columns",
-    help="Graphs and open groups much longer than wide stand in columns side by side, or in rows",
+    help="Arrange graphs and open groups that are much longer than wide in columns side by side, or in rows",
 )  # fmt: skip
 EDGE_NOTES = Option(
     "graph/edge-notes", "range", "Values on edges after a run",

@@ -74,9 +74,7 @@ class EditMessageDialog(QDialog):
         of = f"{what} {name_of(self._message.target)}".strip()
         parts = ", ".join(self._message.parts)
         rest = f"\nWithout {parts}: each entry has a message of its own." if parts else ""
-        kept = "\nA line that begins with unchanged stands for content that stays as it is." * (
-            "unchanged: " in self._message.text
-        )
+        kept = "\nA line that begins with unchanged keeps content as it is." * ("unchanged: " in self._message.text)
         return f"{self._message.kind} of {of}{rest}{kept}"
 
     def check(self) -> bool:

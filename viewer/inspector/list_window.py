@@ -173,7 +173,7 @@ class ListWindow(QDialog):
         self.text.setAccessibleName("Text")
         self.text.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)  # finding words in a long line takes minutes
         take = QPushButton("&Take", self)
-        take.setToolTip("Set the attribute to this text; so does closing the window")
+        take.setToolTip("Set the attribute to this text. Closing the window does the same")
         take.clicked.connect(self.take_text)
         layout.addWidget(self.text, 1)
         layout.addWidget(take)

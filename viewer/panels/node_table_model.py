@@ -218,7 +218,7 @@ def write_cells(edit: Transaction, cells: Sequence[Cell], progress: Progress = S
 
 def _write(edit: Transaction, node: Node, column: AttributeColumn, text: str) -> None:
     if column.values is not None:
-        raise ModelError("Node data cannot be edited", "They are from a file, and no part of the model.", node)
+        raise ModelError("Node data cannot be edited", "They come from a file and are not part of the model.", node)
     if not column.attribute:
         if column.title == NAME:
             rename_node(edit, node, text)

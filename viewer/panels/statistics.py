@@ -101,7 +101,7 @@ TIPS = {
     "keys × the sum of the sizes of a key and a value. Einsum: the product of all letters. Others: none.",
     "flops": "A multiply-add counts as 2. Other operators count 1 per output element (per input element for "
     "reductions, per window element for pooling). Operators that only move values count 0.",
-    "activations": "Elements of the outputs of nodes.",
+    "activations": "Elements of all node outputs.",
     "activation_bytes": "Memory of all outputs, if all are kept.",
 }
 GROUPS = {"operator": "By operator", "scope": "By scope", "node": "Node by node"}

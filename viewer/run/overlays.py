@@ -185,7 +185,7 @@ class Overlays(QObject):
             details.append(listed([f"{name}: {value}" for name, value in read.others]))
         if read.repeated:
             have = "has" if len(read.repeated) == 1 else "have"
-            titles.append(f"{plural(len(read.repeated), 'name')} {have} several numbers: the last one counts")
+            titles.append(f"{plural(len(read.repeated), 'name')} {have} several numbers: the last one is used")
             details.append(listed(read.repeated))
         ask = self._workspace.action_requested.emit
         choices: list[tuple[str, Callable[[], object]]] = []

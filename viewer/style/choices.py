@@ -52,10 +52,10 @@ _TITLES = {
     "static": "Activations and weights, ranges from data",
     "dynamic": "Activations and weights, ranges at run time",
     "weights": "Weights alone",
-    "minmax": "From least to greatest",
+    "minmax": "From minimum to maximum",
     "percentile": "Without outliers",
     "entropy": "With the least relative entropy",
-    "mse": "With the least square error",
+    "mse": "With the least squared error",
     "initialization": "Initialization",
     "algorithm": "Algorithm",
 }

@@ -193,7 +193,7 @@ def _left_out_text(size: str, left_out: Sequence[Path], limit: int) -> str:
     if limit <= _SHORT:
         return f"{size} · {count} left out"
     names = display(", ".join("/".join(path) for path in left_out), limit)
-    return f"{size}. {count} left out, as a path leaves each and comes back: {names}"
+    return f"{size}. {count} left out, because a path leaves and re-enters each: {names}"
 
 
 def _name_within(node: Node, around: Scope) -> str:

@@ -134,7 +134,7 @@ class TensorMenu(QMenu):
             "New shape",
             self._pane.editing.reshape,
             text="" if shape == "scalar" else shape,
-            hint="64×3×3, or -1 for what is left",
+            hint="64×3×3; -1 is the remaining size",
         )
 
     def change_type(self, kind: ElementType) -> None:

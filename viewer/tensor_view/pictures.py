@@ -290,7 +290,7 @@ def series(reader: Reader, which: TensorSlice, progress: Progress) -> Series:
 def _vector_series(reader: Reader, progress: Progress) -> Series:
     step = max(1, ceil(reader.size / _MOST_POINTS))
     least, most = _line(reader.flat, reader.size, step, reader.element_type, progress)
-    note = f"least and greatest of {number_text(step)} elements each" if step > 1 else ""
+    note = f"minimum and maximum of {number_text(step)} elements each" if step > 1 else ""
     return Series(
         range(0, reader.size, step), (("", least, most),), note, lambda _line, at: (at,) if reader.shape else ()
     )
@@ -299,7 +299,7 @@ def _vector_series(reader: Reader, progress: Progress) -> Series:
 def _line(
     read: Callable[[int, int], NDArray[Any]], count: int, step: int, kind: ElementType, progress: Progress
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the least and greatest of each interval of a line, read part by part."""
+    """Return the minimum and maximum of each interval of a line, read part by part."""
     stride = max(step, _READ // step * step)
     parts = []
     for start in range(0, count, stride):

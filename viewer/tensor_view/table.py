@@ -216,7 +216,7 @@ class TensorTable(QTableView):
         left, right = min(b.left() for b in blocks), max(b.right() for b in blocks)
         rows, columns = bottom - top + 1, right - left + 1
         if rows * columns > _MOST_COPIED:
-            detail = f"{rows:,} × {columns:,} are selected, of which {_MOST_COPIED:,} go at once. Export writes all."
+            detail = f"{rows:,} × {columns:,} are selected; at most {_MOST_COPIED:,} can be copied. Export writes all."
             self.cells.refused.emit(ModelError("Too many cells to copy", detail))
             return
         chosen = np.zeros((rows, columns), bool)

@@ -43,7 +43,7 @@ class ViewOptions(QWidget):
         self.key = _number_box("Key", 0, self._choose_weight)
         self.order_box = combo("Channels", lambda _: self.option_changed.emit())
         add_choices(self.order_box, CHANNEL_ORDERS)
-        self.range_box = combo("Which range the values have", lambda _: self.option_changed.emit())
+        self.range_box = combo("Range of the values", lambda _: self.option_changed.emit())
         add_choices(self.range_box, NORMALISATIONS)
         self.format_box = combo("Number format", lambda _: self.format_chosen.emit(self.format_box.currentData()))
         add_choices(self.format_box, FORMATS)

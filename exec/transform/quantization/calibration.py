@@ -133,7 +133,7 @@ def _require_variety(samples: Iterable[Mapping[str, RuntimeValue]]) -> None:
         and all(v.size > 1 for v in floats)
         and len({float(end) for v in floats for end in (v.min(), v.max())}) == 1
     ):
-        raise ModelError("The data are constant", f"all elements of all inputs are {floats[0].flat[0]:g}")
+        raise ModelError("The data is constant", f"all elements of all inputs are {floats[0].flat[0]:g}")
 
 
 def observe(

@@ -50,7 +50,7 @@ class Preset:
 
 
 PRESETS: Final = {
-    "any": Preset("standard operators alone", METHODS["static"]),
+    "any": Preset("standard operators only", METHODS["static"]),
     "onnxruntime": Preset("ONNX Runtime on a processor", ("uint8", "int8", "int16", "uint16"), packed=True),
     "tensorrt": Preset("TensorRT: zero points are 0", ("int8", "float8e4m3"), symmetric=True),
     "qnn": Preset(
@@ -91,12 +91,13 @@ class QuantizeOptions:
         kind = self.type or types[0]
         if kind not in types:
             raise ModelError(
-                f"{kind} is no type for {self.method} with the preset {self.preset}", f"There are: {', '.join(types)}."
+                f"{kind} is not a type for {self.method} with the preset {self.preset}",
+                f"There are: {', '.join(types)}.",
             )
         if not 50 < self.percentile <= 100:
-            raise ModelError(f"{self.percentile:g} is no percentile", "Expected a number above 50, up to 100.")
+            raise ModelError(f"{self.percentile:g} is not a percentile", "Expected a number above 50, up to 100.")
         if self.block_size < 16 or self.block_size & (self.block_size - 1):
-            raise ModelError(f"{self.block_size} is no size of blocks", "Expected a power of two from 16 on.")
+            raise ModelError(f"{self.block_size} is not a block size", "Expected a power of two from 16 on.")
         is_usual = preset.symmetric or self.method == "weights"
         symmetric = is_usual if self.symmetric is None else self.symmetric or preset.symmetric
         return QuantizeOptions(

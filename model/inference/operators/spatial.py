@@ -270,7 +270,7 @@ def _col2im(call: NodeCall) -> Sequence[Found]:
     if block is not None and isinstance(dims[1], int):
         count = prod(block)
         if not count or dims[1] % count:
-            raise SizeMismatch(f"{dims[1]} is no multiple of the {count} elements of a block")
+            raise SizeMismatch(f"{dims[1]} is not a multiple of the {count} elements of a block")
         channels = dims[1] // count
     if image is None:
         sizes = call.open_dims(1)

@@ -19,7 +19,9 @@ def read_source(source: Any, *, salvage: bool = False, progress: Progress = SILE
     if hasattr(source, "SerializeToString"):
         source = source.SerializeToString()
     if not isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview)) and not hasattr(source, "read"):
-        raise TypeError(f"{source!r:.200} is no model; expected a path, bytes, a binary stream or an onnx.ModelProto")
+        raise TypeError(
+            f"{source!r:.200} is not a model; expected a path, bytes, a binary stream or an onnx.ModelProto"
+        )
     model = load(source, progress)
     truncation = "" if salvage or model.source is None else model.source.truncation
     if truncation:
@@ -40,4 +42,6 @@ def as_model(target: Any) -> Model:
         return of_document
     if isinstance(target, (str, os.PathLike, bytes)) or hasattr(target, "SerializeToString"):
         return read_source(target)
-    raise TypeError(f"{target!r:.200} is no model; expected a Model or a Document, a path, bytes or an onnx.ModelProto")
+    raise TypeError(
+        f"{target!r:.200} is not a model; expected a Model or a Document, a path, bytes or an onnx.ModelProto"
+    )

@@ -188,7 +188,7 @@ class _Scanner:
                     self._refill(position)
                     window, base, limit = self._window, self._base, self._limit
                 else:
-                    self._damaged(start, f"group {number} ends without having begun")
+                    self._damaged(start, f"group {number} ends without a start")
         except IndexError:
             position = end + 1
         except DataEndsError:

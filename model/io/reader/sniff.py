@@ -55,7 +55,7 @@ _NCNN = "Nothing converts it to ONNX. Open the ONNX model it was made from, or e
 #: Other file types by magic number: offset, bytes, what it is, what to do.
 _MAGICS: Final = (
     (0, b"version https://git-lfs.github.com/spec/", "a Git LFS pointer",
-     "It stands for a large file that was not fetched. Run `git lfs pull` in the repository, then open it again."),
+     "The file itself was not fetched. Run `git lfs pull` in the repository, then open it again."),
     (4, b"TFL3", "a TensorFlow Lite model", "Convert it with tf2onnx (`--tflite`), then open the result."),
     (0, b"GGUF", "a GGUF file of llama.cpp", _WEIGHTS),
     (0, b"\x89HDF\r\n\x1a\n", "an HDF5 file, perhaps a Keras model", "Convert it with tf2onnx, then open the result."),
@@ -99,7 +99,7 @@ def sniff(head: bytes, size: int) -> FileFormat:
     The error's detail says what to do about it.
     """
     if size == 0:
-        _refuse("an empty file", "It has no bytes at all. A download or export may have failed.")
+        _refuse("an empty file", "It is empty. A download or export may have failed.")
     if head[4:8] == b"ORTM":
         return FileFormat(FileForm.ORT)
     _refuse_other_kinds(head, size)
@@ -135,7 +135,7 @@ def _refuse_other_kinds(head: bytes, size: int) -> None:
         _refuse("a safetensors file", _WEIGHTS)
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:256].lower()
     if start.startswith((b"<!doctype html", b"<html", b"<head", b"<script")):
-        _refuse("a web page (HTML)", "The download gave a page instead of the file: fetch the file itself again.")
+        _refuse("a web page (HTML)", "A web page was downloaded instead of the file. Download the file itself.")
     if start.startswith((b"<?xml", b"<net ")):
         _refuse("an XML file", "It may be a model of OpenVINO; open the ONNX model it was made from.")
     if start.startswith((b"import ", b"from ", b"#!", b"def ", b"# -*-")):

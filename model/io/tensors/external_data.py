@@ -191,7 +191,7 @@ def _open_problem(location: str, error: OSError | ValueError) -> str:
     if number == errno.ENOENT:
         return f"the file {location!r} is missing"
     if number in (errno.EXDEV, errno.ELOOP):
-        return f"{location!r} leads out of the model's folder; put the file itself there to use it"
+        return f"{location!r} points outside the model's folder; put the file itself there to use it"
     return f"{location!r} cannot be opened: {getattr(error, 'strerror', None) or error}"
 
 
@@ -260,4 +260,4 @@ def _open_checked(base: str, location: str) -> int:
 
 def _require_inside(base: str, path: str) -> None:
     if os.path.commonpath([base, path]) != base:
-        raise OSError(errno.EXDEV, "it leads out of the model's folder")
+        raise OSError(errno.EXDEV, "it points outside the model's folder")

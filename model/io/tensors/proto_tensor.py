@@ -328,7 +328,7 @@ class ProtoTensor(Tensor):
             yield from_typed(numbers, kind, count)
             left -= count
         if left:
-            msg = f"{left:,} values less are stored than the shape needs"
+            msg = f"{left:,} fewer values are stored than the shape needs"
             raise ValueError(msg)
 
     def _typed_values(self, kind: ElementType, start: int, stop: int) -> NDArray[Any]:

@@ -360,7 +360,7 @@ def _as_text(proto: Any, message: str, pieces: Pieces, form: FileForm, progress:
         if size > TEXT_LIMIT:
             raise ModelError(
                 f"The model is too large for {form.value}",
-                f"It has {size:,} bytes; at most {TEXT_LIMIT:,} make sense as text. Save the weights in a data file.",
+                f"It has {size:,} bytes; at most {TEXT_LIMIT:,} can be saved as text. Save the weights in a data file.",
             )
         data = b"".join(piece if isinstance(piece, bytes) else piece.read() for piece in pieces)
         proto = message_class(message).FromString(data)

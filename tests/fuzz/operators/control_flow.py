@@ -20,7 +20,7 @@ def _body(g: Builder, count: int) -> None:
 @operator("If", weight=2, nests=True, when=lambda g: not g.is_function)
 def if_(g: Builder) -> Value:
     condition = g.pick((BOOL,), 0, exact=True)
-    x = g.pick((FLOAT, I64, DOUBLE, HALF), test=lambda v: not is_doubtful(v))
+    x = g.pick(tuple(k for k in (FLOAT, I64, DOUBLE, HALF) if k in g.kinds("Add")), test=lambda v: not is_doubtful(v))
     branches = []
     for _ in range(2):
         inner = g.subgraph()
@@ -35,7 +35,7 @@ def if_(g: Builder) -> Value:
 
 @operator("Loop", weight=1.5, nests=True, when=lambda g: not g.is_function)
 def loop(g: Builder) -> Value:
-    x = g.pick((FLOAT, I64, DOUBLE), test=lambda v: not is_doubtful(v))
+    x = g.pick(tuple(k for k in (FLOAT, I64, DOUBLE) if k in g.kinds("Add")), test=lambda v: not is_doubtful(v))
     inner = g.subgraph([(I64, ()), (BOOL, ()), (x.kind, x.dims)])
     going, state = inner.values[1], inner.values[2]
     inner.values = [state, inner.values[0]]

@@ -86,7 +86,7 @@ def test_a_scalar_is_computed_with_too(kind):
         ("y", "not supported here"), ("x.real", "not supported here"), ("__import__('os')", "no function"),
         ("(lambda: 1)()", "not supported here"),
         ("[x]", "not supported here"), ("x if x else 1", "not supported here"), ("sin(x, 1)", "takes 1"),
-        ("min(x, 1)", "takes x alone"), ("'a'", "not supported here"), ("x" + "+x" * 999, "too long"),
+        ("min(x, 1)", "takes only x"), ("'a'", "not supported here"), ("x" + "+x" * 999, "too long"),
         ("-" * 300 + "x", "nested"),
         ("1" + "0" * 30, "too large"), ("f(x)", "no function"), ("x[0]", "not supported here"),
         ("1 < x < 2", "not supported here"),

@@ -262,7 +262,7 @@ def test_info_names_the_groups_that_are_left_out(tmp_path, capsys):
     path = tmp_path / "alternating.onnx"
     onnx.save(graph, path)
     assert main(["info", "--groups", str(path)]) == 0
-    assert "2 groups left out, as a path leaves each and comes back: a, b" in capsys.readouterr().out
+    assert "2 groups left out, because a path leaves and re-enters each: a, b" in capsys.readouterr().out
     assert main(["info", "--groups", "--json", str(path)]) == 0
     assert json.loads(capsys.readouterr().out)["groups_left_out"] == ["a", "b"]
 

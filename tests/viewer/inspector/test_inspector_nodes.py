@@ -27,7 +27,7 @@ def test_name_domain_and_operator_are_changed(qtbot, panel, workspace):
     write(qtbot, panel, "op_type", text="my.dom.Foo")
     assert (node.domain, node.op_type) == ("my.dom", "Foo")
     write(qtbot, panel, "op_type", text="two words")
-    assert "no blanks" in panel.tree.fields.error_text
+    assert "cannot contain spaces" in panel.tree.fields.error_text
 
 
 def test_a_taken_name_is_refused(qtbot, panel, workspace):

@@ -451,7 +451,7 @@ def test_the_outline_says_which_groups_are_left_out(qtbot):
     top = panel.model.index(0, 0)
     panel.model.rowCount(top)
     assert top.data(TextsRole)[1] == "20 nodes · 2 groups left out"
-    assert "2 groups left out, as a path leaves each and comes back: a, b" in top.data(
+    assert "2 groups left out, because a path leaves and re-enters each: a, b" in top.data(
         Qt.ItemDataRole.AccessibleTextRole
     )
     workspace.close()

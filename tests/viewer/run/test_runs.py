@@ -542,7 +542,7 @@ def test_overlays_follow_the_run_and_come_from_files(window, qtbot, net, tmp_pat
     idle(qtbot, workspace)
     assert overlays.numbers[node(workspace, "conv")] == 5
     assert report[2:] == [
-        ("info", "2 of 2 names in n.csv match; 1 name has several numbers: the last one counts", "conv")
+        ("info", "2 of 2 names in n.csv match; 1 name has several numbers: the last one is used", "conv")
     ]
     workspace.trigger("run.colour_none")
     assert overlays.numbers == {}

@@ -152,7 +152,7 @@ def test_an_edit_makes_the_measurement_outdated(dialog, qtbot):
     [
         ({"z": np.ones((1, 24), np.float32)}, "has no value for x"),
         ({"x": np.full((1, 24), np.nan, np.float32)}, "contains infinities or NaN"),
-        ({"x": np.ones((1, 24), np.float32)}, "The data are constant"),
+        ({"x": np.ones((1, 24), np.float32)}, "The data is constant"),
     ],
 )
 def test_data_that_do_not_fit_are_a_sentence_in_the_dialog(dialog, qtbot, tmp_path, content, said):
