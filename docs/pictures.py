@@ -108,7 +108,7 @@ def quantized(window: MainWindow) -> QWidget:
     shown = dialog("model.quantize")(window)
     assert isinstance(shown, QuantizeDialog)
     shown.alone.setChecked(True)
-    shown.measure()
+    shown.preview()
     wait(lambda: shown.layers.table.model().rowCount())
     shown.layers.table.selectRow(0)
     return shown

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from onnx_workbench.viewer.run.workspace import Workspace
 
+_TITLE_BAR = 40  # px that a window manager may add above a dialog
+
 
 def show_for(workspace: Workspace, dialog: QDialog) -> None:
     """Show a non-modal dialog, which is closed when the document closes or is reloaded."""
@@ -23,6 +25,7 @@ def show_aside(workspace: Workspace, dialog: QDialog) -> None:
     window = dialog.parentWidget()
     if window is not None:
         screen = window.screen().availableGeometry()
+        dialog.resize(dialog.size().boundedTo(screen.size() - QSize(0, _TITLE_BAR)))
         dialog.move(place_beside(window.window().frameGeometry(), dialog.size(), screen))
     show_for(workspace, dialog)
 

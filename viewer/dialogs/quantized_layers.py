@@ -31,7 +31,7 @@ _COLUMNS = (
     NumberColumn("Alone (dB)", 13, tip="Signal to noise of the outputs if this layer alone is quantized"),
     NumberColumn("Layer (dB)", 13, tip="Signal to noise of its output, with the layers before it quantized"),
     NumberColumn("Local (dB)", 13, tip="Signal to noise of its output, with the layers before it in float"),
-    NumberColumn("In float", 18, number=False, tip="Why it stays in float"),
+    NumberColumn("Why in float", 18, number=False, tip="Why it stays in float"),
 )
 _ALONE, _ACCUMULATED = 3, 4
 _BARS = 160

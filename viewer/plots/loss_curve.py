@@ -51,7 +51,7 @@ class LossCurve(Plot):
         return True
 
     def restyle(self) -> None:
-        self.name_axes("constants", "outputs (dB)")
+        self.name_axes("size of constants", "outputs (dB)")
         if self._line is not None:
             pen = QPen(theme().accent, 1)
             pen.setCosmetic(True)
