@@ -121,6 +121,24 @@ def failures(window: MainWindow) -> QWidget:
     return window.findChildren(ChoicePopup)[-1]
 
 
+def with_node_data(window: MainWindow) -> QWidget:
+    """The graph with a profile of ONNX Runtime in its boxes."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.enable_profiling, options.profile_file_prefix = True, str(FILES / "profile")
+    session = onnxruntime.InferenceSession(str(FILES / "digits.onnx"), options, providers=["CPUExecutionProvider"])
+    for _ in range(20):
+        session.run(None, {"image": np.zeros((1, 1, 28, 28), np.uint8)})
+    profile = Path(session.end_profiling()).rename(FILES / "profile.json")
+    assert window.tab is not None
+    overlays = window.tab.workspace.runs.overlays
+    overlays.load(profile)
+    wait(lambda: overlays.data)
+    window.actions_binding.run("view.actual_size")
+    return window.tab
+
+
 def preprocessing() -> Path:
     """A model that makes the sample's input of an image of four times its size."""
     path = FILES / "preprocess.onnxtxt"
@@ -208,6 +226,7 @@ PICTURES: dict[str, Picture] = {
     "custom-operators": dialog("model.operator_sets"),
     "keyboard-and-mouse": dialog("help.shortcuts"),
     "report": dialog("help.report"),
+    "node-data": with_node_data,
 }
 
 

@@ -201,11 +201,14 @@ def match(model: Model, data: NodeData, progress: Progress = SILENT, title: str 
                     values[node] = column[own]
             for name in names:
                 known.setdefault(name, node)
-    first, *more = [_matched(column, values, known, title) for column, values in zip(columns, found, strict=True)]
+    both = zip(columns, found, strict=True)
+    first, *more = [_matched(column, values, known, title, progress) for column, values in both]
     return Matched(first.values, first.title, first.names, first.unknown, more=[one for one in more if one.values])
 
 
-def _matched(data: NodeData, values: dict[Node, Any], known: Mapping[str, Node], title: str) -> Matched:
+def _matched(
+    data: NodeData, values: dict[Node, Any], known: Mapping[str, Node], title: str, progress: Progress
+) -> Matched:
     """Return one column with what stands for several nodes, and with its first line where that is no heading."""
     named: Mapping[str, Any] = data.named
     names, unknown = list(named), [name for name in named if name not in known]
@@ -216,13 +219,13 @@ def _matched(data: NodeData, values: dict[Node, Any], known: Mapping[str, Node],
     elif data.title:
         title = data.title
     if data.of_fused:
-        for name in unknown:
-            writer = last_of_fused(name, known)
+        writers = {name: last_of_fused(name, known) for name in progress.paced(unknown)}
+        for name, writer in writers.items():
             if writer is not None and isinstance(named[name], str):
                 values.setdefault(writer, named[name])
             elif writer is not None:
                 values[writer] = values.get(writer, 0.0) + named[name]
-        unknown = [name for name in unknown if last_of_fused(name, known) is None]
+        unknown = [name for name in unknown if writers[name] is None]
     return Matched(values, title, names, unknown)
 
 

@@ -45,7 +45,7 @@ def read_node_data(path: Path) -> NodeData:
             )
             read = _from_json(json.loads(text, object_pairs_hook=_Entries))
         else:
-            tables = [_columns(text, mark) for mark in "\t;,"]
+            tables = [_columns(text, mark) for mark in "\t;," if mark in text]
             read = next((one for one in tables if one.numbers), None) or next(
                 (one for one in tables if one.texts), NodeData()
             )
