@@ -60,6 +60,9 @@ def test_titles_win_over_names_and_names_over_what_is_said():
     assert best("batch", ("Convert…", "batch"), "Set Batch Dimension…") == "Set Batch Dimension…"
     assert best("optimize", ("Run", "", "Optimize nothing"), ("Simplify…", "optimize")) == "Simplify…"
     assert best("find", "Find and Replace…", "Find…") == "Find…"
+    assert (
+        best("mac", ("Replay Edit Script…", "macro"), ("Colour by Multiply-adds", "macs")) == "Colour by Multiply-adds"
+    )
 
 
 def test_the_title_itself_comes_first_with_any_dots():

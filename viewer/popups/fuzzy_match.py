@@ -67,7 +67,8 @@ def _rate_in(word: str, text: str, worth: _Worth) -> tuple[int, int]:
     while at >= 0 and best < worth.whole:
         end = at + len(word)
         begins = _begins_word(text, at)
-        ends = end == len(text) or not text[end].isalnum() or _begins_word(text, end)
+        rest = end + (lowered[end : end + 1] == "s")  # mac names macs better than macro
+        ends = any(stop == len(text) or not text[stop].isalnum() or _begins_word(text, stop) for stop in (end, rest))
         score = worth.whole if begins and ends else worth.beginning if begins else worth.inside
         if score > best:
             best, index = score, at

@@ -335,6 +335,16 @@ class Results(QObject):
         nodes = map(self.node_by_number, failed)
         return [node for node in nodes if node is not None]
 
+    def failure_of(self, node: Node) -> Failure | None:
+        """Return why a node failed in the last run; one of a body made the node around it fail, too."""
+        pending = [] if self.current is None else list(self.current.result.failures)
+        while pending:
+            failure = pending.pop()
+            if failure.node == node.id:
+                return failure
+            pending += [] if failure.inner is None else [failure.inner]
+        return None
+
     def _named(self, node: Node, one: NodeResult | None) -> NodeResult | None:
         """Add operator and title to the outcome of a call of a function, which lacks them in a result."""
         if one is None or one.operator:

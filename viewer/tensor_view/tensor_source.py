@@ -277,8 +277,9 @@ def _why_nothing(workspace: Workspace, value: Value) -> str:
     if not value.is_defined:
         return "Nothing defines this value."
     node = None if value.producer is None else results.node_of(value.producer)
-    if node is not None and node.failure is not None:
-        return f"Not computed, because its node failed:\n{node.failure.reason}"
+    failure = None if value.producer is None else results.failure_of(value.producer)
+    if failure is not None:
+        return f"Not computed, because its node failed:\n{failure.reason}"
     if node is not None and node.because is not None and not node.because.node:
         return f"Not computed, because {node.because.reason}."
     if node is not None and node.because is not None:

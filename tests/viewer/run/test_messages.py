@@ -125,6 +125,26 @@ def test_what_was_not_looked_at_is_reported_until_a_search_looks(window, qtbot, 
 
 
 @pytest.mark.long
+def test_a_value_of_a_node_that_failed_in_a_body_says_why(window, qtbot, tmp_path):
+    path = tmp_path / "branch.onnx"
+    text = """<ir_version: 9, opset_import: ["" : 17]>
+    g (float[1, 3] x) => (float y) {
+      c = Constant <value = bool {1}> ()
+      y = If (c) <then_branch = t () => (float a) { a = ReduceMax <axes = [7], keepdims = 0> (x) },
+                  else_branch = f () => (float b) { b = ReduceMax <keepdims = 0> (x) }>
+    }"""
+    onnx.save(onnx.parser.parse_model(text), path)
+    workspace = opened(window, qtbot, path)
+    window.docks.open("tensor")
+    run(qtbot, workspace)
+    body = next(one for node in workspace.model.graph.nodes for one in node.bodies if one.name == "t")
+    workspace.navigation.show(body)
+    panel = window.docks.panel("tensor")
+    workspace.selection.set([body.outputs[0]])
+    qtbot.waitUntil(lambda: "its node failed" in panel.pane.notice.text())
+
+
+@pytest.mark.long
 def test_values_that_are_finite_again_take_the_warning_back(qtbot, workspace):
     make_bad(workspace)
     run(qtbot, workspace)
