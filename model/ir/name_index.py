@@ -55,14 +55,14 @@ class NameIndex:
 
     @classmethod
     def prepare(cls, graph: Graph, progress: Progress) -> None:
-        """Build the index, so that a later `of` is cheap; no edit may happen meanwhile, and none of it stays if the
-        progress is cancelled.
-        """
+        """Build the index and examine what is queued, so that queries are cheap. No edit may happen meanwhile."""
         root = graph.root
-        if root._lookup is None:
-            made = cls(root, progress)
-            made._sorted = all(map(_is_in_place, progress.paced(_nodes_of(root, progress))))
-            root._lookup = made
+        known = root._lookup or cls(root, progress)
+        while known._settle_one():
+            progress.check()
+        if known._sorted is None:
+            known._sorted = all(map(_is_in_place, progress.paced(_nodes_of(root, progress))))
+        root._lookup = known
 
     # -- queries ---------------------------------------------------------------------------------------------------
 
