@@ -71,6 +71,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--block-size", type=natural, default=32, metavar="N", help="of int4 and int2 weights (32)")
     parser.add_argument(
+        "--compensate", action="store_true",
+        help="for weights: choose numbers of matrices whose errors make up for each other on --inputs (GPTQ)",
+    )  # fmt: skip
+    parser.add_argument(
         "--keep", action="append", default=[], metavar="NODE", help="operator or pattern of node names to keep in float"
     )
     parser.add_argument(
@@ -92,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
             model, method=options.method, type=options.type, inputs=options.inputs, calibration=options.calibration,
             percentile=options.percentile, per_channel=options.per_channel, symmetric=options.symmetric,
             block_size=options.block_size, keep=options.keep, preset=options.preset, reach=options.reach,
-            alone=options.alone,
+            alone=options.alone, compensate=options.compensate,
             image=picture_options(options), progress=running,
         )  # fmt: skip
     if not report.refused:

@@ -1,10 +1,11 @@
-"""Calibration: samples of inputs from files, and histograms of the values of a model that is run on them."""
+"""Calibration: samples of inputs from files, and what occurs in the values of a model that is run on them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from onnx_workbench.exec.inputs.feeds import normalise
 from onnx_workbench.exec.inputs.images import SUFFIXES, ImageOptions
 from onnx_workbench.exec.inputs.sources import File, make_feeds, make_value, read_data_set, read_inputs
 from onnx_workbench.exec.session import Session
-from onnx_workbench.exec.transform.quantization.ranges import Histogram
+from onnx_workbench.exec.transform.quantization.ranges import Array
 from onnx_workbench.exec.values.arrays import RuntimeValue
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model, Value
@@ -136,15 +137,25 @@ def _require_variety(samples: Iterable[Mapping[str, RuntimeValue]]) -> None:
         raise ModelError("The data is constant", f"all elements of all inputs are {floats[0].flat[0]:g}")
 
 
+class Observer(Protocol):
+    """Facts about the arrays of a value in many runs, such as a Histogram."""
+
+    def add(self, array: Array) -> None:
+        """Count an array, all of whose elements are finite."""
+
+
+T = TypeVar("T", bound=Observer)
+
+
 def observe(
-    model: Model, values: Sequence[Value], samples: Sequence[Sample], progress: Progress = SILENT
-) -> dict[Value, Histogram]:
-    """Run a model on samples; return histograms of values of its main graph, or those of them that are computed.
+    model: Model, values: Sequence[Value], samples: Sequence[Sample], kind: type[T], progress: Progress = SILENT
+) -> dict[Value, T]:
+    """Run a model on samples; return an observer of a kind for each of some values of its main graph.
 
     ModelError if a sample does not fit, the model fails on it, or a value is not finite. Memory: that of one run that
     keeps the values.
     """
-    histograms = {value: Histogram() for value in values}
+    observers = {value: kind() for value in values}
     session = Session(model, keep=values)
     small: list[Mapping[str, RuntimeValue]] = []
     for number, sample in enumerate(samples):
@@ -152,15 +163,15 @@ def observe(
         feeds = checked_feeds(sample, model.graph)
         small.append({k: np.array([np.min(v), np.max(v)]) for k, v in feeds.items() if _is_float(v)})
         result = session.run(feeds, progress=progress).raise_for_failure()
-        for value, histogram in histograms.items():
+        for value, observer in observers.items():
             array = feeds[value.name] if value.is_input and value.name in feeds else result.value(value)
             if not isinstance(array, np.ndarray):
                 continue
             if not np.isfinite(array).all():
                 raise ModelError(f"{value.name} is not finite", f"for {sample.name}: no range contains it.", value)
-            histogram.add(array)
+            observer.add(array)
     _require_variety(small)
-    return histograms
+    return observers
 
 
 def _is_float(value: RuntimeValue) -> bool:

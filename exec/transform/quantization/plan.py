@@ -75,6 +75,7 @@ class QuantizeOptions:
     block_size: int = 32
     keep: Collection[str] = ()  # operators, patterns of node names, or names of first outputs
     preset: str = "any"
+    compensate: bool = False  # weights whose errors make up for each other on the inputs
 
     def checked(self) -> QuantizeOptions:
         """Return these options with the choices of the preset; ModelError for one that does not exist."""
@@ -94,6 +95,8 @@ class QuantizeOptions:
                 f"{kind} is not a type for {self.method} with the preset {self.preset}",
                 f"There are: {', '.join(types)}.",
             )
+        if self.compensate and self.method != "weights":
+            raise ModelError(f"Errors are not compensated by {self.method}", "Expected the method weights.")
         if not 50 < self.percentile <= 100:
             raise ModelError(f"{self.percentile:g} is not a percentile", "Expected a number above 50, up to 100.")
         if self.block_size < 16 or self.block_size & (self.block_size - 1):
@@ -103,7 +106,7 @@ class QuantizeOptions:
         return QuantizeOptions(
             method=self.method, type=kind, calibration=self.calibration, percentile=self.percentile,
             per_channel=self.per_channel, symmetric=symmetric, block_size=self.block_size, keep=self.keep,
-            preset=self.preset,
+            preset=self.preset, compensate=self.compensate,
         )  # fmt: skip
 
     @property

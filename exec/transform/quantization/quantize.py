@@ -11,9 +11,15 @@ from onnx_workbench.exec.engine.constant_folding import evaluate
 from onnx_workbench.exec.inspect.reference import available, run_onnxruntime
 from onnx_workbench.exec.inspect.self_check import interface_changes, load_both
 from onnx_workbench.exec.transform.quantization.calibration import Samples, checked_feeds, observe
+from onnx_workbench.exec.transform.quantization.compensation import Products
 from onnx_workbench.exec.transform.quantization.plan import Kept, Layer, Plan, QuantizeOptions, has_ranges, plan
 from onnx_workbench.exec.transform.quantization.ranges import Histogram, Scale
-from onnx_workbench.exec.transform.quantization.rewrite import Quantizer, activations, scales_of
+from onnx_workbench.exec.transform.quantization.rewrite import (
+    Quantizer,
+    activations,
+    compensated_inputs,
+    scales_of,
+)
 from onnx_workbench.exec.transform.sensitivity import Noise, Reference, Sweep, run
 from onnx_workbench.model.convert import convert_opset, strip
 from onnx_workbench.model.edits.rewriter import GraphRewriter
@@ -89,6 +95,7 @@ class Quantization:
     def __init__(self, copy: WorkingCopy, options: QuantizeOptions, samples: Samples) -> None:
         self.copy, self.options, self._samples = copy, options.checked(), samples
         self._histograms: dict[Value, Histogram] = {}
+        self._products: Mapping[Value, Products] = {}
         self.ranges: dict[str, tuple[Histogram, Scale]] = {}  # of values by name: what occurred, and what was chosen
 
     def run(
@@ -129,7 +136,7 @@ class Quantization:
                     "quantized"
                 )
         with document.edit("Quantize") as edit:
-            Quantizer(edit, self.options, scales, progress).run(decided.layers)
+            Quantizer(edit, self.options, scales, progress, products=self._products).run(decided.layers)
         report.after = figures(document.model).nbytes
         self._check(untouched, document.model, decided, losses, outputs, report, progress)
         return report
@@ -155,10 +162,15 @@ class Quantization:
 
     def _calibrate(self, model: Model, decided: Plan, report: QuantizationReport, progress: Progress) -> None:
         values = activations(decided.layers, self.options)
+        multiplied = compensated_inputs(decided.layers, self.options)
+        samples = self._samples.calibration
         report.checked = len(self._samples.check)
         if values:
-            self._histograms = observe(model, values, self._samples.calibration, progress)
-            report.samples = len(self._samples.calibration)
+            self._histograms = observe(model, values, samples, Histogram, progress)
+        if multiplied:
+            self._products = observe(model, multiplied, samples, Products, progress)
+        if values or multiplied:
+            report.samples = len(samples)
             if not self._samples.is_apart:
                 report.remarks.append("the check uses the only sample, which ranges were calibrated with")
 
@@ -172,7 +184,7 @@ class Quantization:
         scales = copy.of_copies(self._scales(layers))
         taken = [replace(layer, node=copy.copy_of(layer.node)) for layer in layers]
         with copy.document.edit("Quantize") as edit:
-            Quantizer(edit, self.options, scales, progress).run(taken)
+            Quantizer(edit, self.options, scales, progress, products=copy.of_copies(self._products)).run(taken)
         return copy.document.model
 
     def _local(self, model: Model, layers: Sequence[Layer], progress: Progress) -> dict[Node, float]:
@@ -198,7 +210,7 @@ class Quantization:
                 edit.do(SetGraphOutputs(graph, (*graph.outputs, first)))
                 twins.append(replace(layer, node=twin))
                 values[first.name], made[first.name] = _output(layer), layer.node
-            Quantizer(edit, self.options, scales, progress).run(twins)
+            Quantizer(edit, self.options, scales, progress, products=copy.of_copies(self._products)).run(twins)
         ratios = self._reference.noise(copy.document.model, values, progress).ratios()
         return {node: ratios[name] for name, node in made.items() if name in ratios}
 

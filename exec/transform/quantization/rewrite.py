@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onnx_workbench.exec.transform.quantization.compensation import Products, compensated
 from onnx_workbench.exec.transform.quantization.plan import (
     FIXED_RANGES,
     PASSING,
@@ -29,6 +30,7 @@ from onnx_workbench.exec.transform.quantization.ranges import (
 )
 from onnx_workbench.model.edits.nodes import import_operators
 from onnx_workbench.model.edits.rewriter import GraphRewriter
+from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.attributes import make_attribute
@@ -58,6 +60,19 @@ def activations(layers: Sequence[Layer], options: QuantizeOptions) -> list[Value
         values += layer.node.outputs[:1] if PRESETS[options.preset].outputs else ()
         found.update(dict.fromkeys(v for v in values if v is not None and tensor_of(v) is None))
     return list(found)
+
+
+def compensated_inputs(layers: Sequence[Layer], options: QuantizeOptions) -> list[Value]:
+    """Return the values that matrices of the main graph are multiplied by, where errors of these are compensated."""
+    layers = [layer for layer in layers if options.compensate and layer.weights == (1,) and _is_product(layer.node)]
+    return list(dict.fromkeys(v for layer in layers if (v := layer.node.inputs[0]) is not None))
+
+
+def _is_product(node: Node) -> bool:
+    """Return whether a node of the main graph multiplies by a matrix."""
+    tensor = tensor_of(node.inputs[1])
+    is_product = node.op_type == "MatMul" or (node.op_type == "Gemm" and not attribute(node, "transA"))
+    return is_product and has_ranges(node) and tensor is not None and len(tensor.shape) == 2
 
 
 def scales_of(histograms: Mapping[Value, Histogram], options: QuantizeOptions) -> dict[Value, Scale]:
@@ -95,8 +110,15 @@ class Quantizer:
     """Rewrites layers within one edit. Weights that several layers read are quantized once."""
 
     def __init__(
-        self, edit: Transaction, options: QuantizeOptions, scales: Mapping[Value, Scale], progress: Progress = SILENT
+        self,
+        edit: Transaction,
+        options: QuantizeOptions,
+        scales: Mapping[Value, Scale],
+        progress: Progress = SILENT,
+        *,
+        products: Mapping[Value, Products] | None = None,
     ) -> None:
+        self._products = products or {}
         self._edit, self._options, self._scales, self._progress = edit, options, scales, progress
         self._rewriter = GraphRewriter(edit)
         self._floats: dict[tuple[Value, Any], tuple[Value, QuantizedWeight]] = {}
@@ -236,7 +258,7 @@ class Quantizer:
             axis = _reduced_axis(node, len(tensor.shape))
         key = value, (axis, block, kind)
         if key not in self._floats:
-            weight = quantize_weight(tensor.numpy(), kind, axis=axis, block=block, symmetric=self._is_symmetric)
+            weight = self._quantized_weight(node, tensor.numpy(), kind, axis, block)
             home = value.graph or _graph(node)
             before = value.producer.next if value.producer is not None else home.nodes.first
             attributes = {} if axis is None else {"axis": axis}
@@ -250,6 +272,23 @@ class Quantizer:
             )
             self._floats[key] = made, weight
         return self._floats[key]
+
+    def _quantized_weight(
+        self, node: Node, array: Array, kind: ElementType, axis: int | None, block: int
+    ) -> QuantizedWeight:
+        first = node.inputs[0]
+        products = self._products.get(first) if first is not None and _is_product(node) else None
+        if products is None or not products.sums.size or axis is None:
+            return quantize_weight(array, kind, axis=axis, block=block, symmetric=self._is_symmetric)
+        if not np.isfinite(array).all():
+            raise ModelError("Weights cannot be quantized", "they contain infinities or NaN")
+        turned = node.op_type == "Gemm" and attribute(node, "transB")
+        matrix = array.T if turned else array
+        found = compensated(matrix, kind, products.sums, block=block, symmetric=self._is_symmetric)
+        if not turned:
+            return found
+        parts = (found.numbers, found.scales, found.zeros)
+        return QuantizedWeight(*(np.ascontiguousarray(part.T) for part in parts))
 
     def _weights_alone(self, layer: Layer) -> None:
         node, options = layer.node, self._options
@@ -267,7 +306,7 @@ class Quantizer:
     def _matmul_nbits(self, node: Node, array: Array, kind: ElementType) -> None:
         """Replace MatMul by MatMulNBits, whose weights are packed in bytes, the lowest bits first."""
         graph, block, bits = _graph(node), self._options.block_size, kind.bits
-        weight = quantize_weight(array, kind, axis=0, block=block, symmetric=self._is_symmetric)
+        weight = self._quantized_weight(node, array, kind, 0, block)
         rows, columns = array.shape
         count = -(-rows // block)
         middle = 1 << bits - 1

@@ -472,6 +472,7 @@ def quantize(
     preset: Literal["any", "onnxruntime", "tensorrt", "qnn"] = "any",
     reach: float | None = None,
     alone: bool = False,
+    compensate: bool = False,
     image: ImageOptions | None = None,
     progress: Progress = SILENT,
 ) -> QuantizationReport:
@@ -489,6 +490,8 @@ def quantize(
       else of activations; None is what the preset prefers.
     - `keep`: operators or patterns of node names that stay in float; `reach`: keep as few more as it takes for all
       outputs to have this signal-to-noise ratio in decibels; `alone`: measure what each layer costs alone.
+    - `compensate`: choose the numbers of weights of matrices so that their errors make up for each other on the inputs
+      (GPTQ), for the method "weights".
 
     The model stays as it was where `refused` of the result says why it cannot be used. Layers of the result that are
     `kept` say why. Uses ONNX Runtime where it is installed, in a process of its own. Cost: several runs of the model,
@@ -509,9 +512,11 @@ def quantize(
     options = QuantizeOptions(
         method=method, type=type, calibration=calibration, percentile=percentile, per_channel=per_channel,
         symmetric=symmetric, block_size=block_size, keep=texts("keep", keep), preset=preset,
+        compensate=compensate,
     )  # fmt: skip
-    if inputs is None and method == "static":
-        raise ModelError("Inputs are missing", "Ranges of static quantization come from runs on typical inputs.")
+    if inputs is None and (method == "static" or compensate):
+        what = "Compensation of errors comes" if compensate else "Ranges of static quantization come"
+        raise ModelError("Inputs are missing", f"{what} from runs on typical inputs.")
     source = Path(os.fspath(inputs)) if isinstance(inputs, (str, os.PathLike)) else inputs
     work = Quantization(
         WorkingCopy(document.model, progress), options, split(samples_of(source, document.model.graph, image))

@@ -374,3 +374,34 @@ def test_weights_that_constants_make_are_folded_first():
     report = ow.quantize(model, method="weights")
     assert (report.refused, len(report.quantized)) == ("", 1)
     assert "Mul" not in operators(model)
+
+
+CORRELATED = """
+<ir_version: 8, opset_import: ["" : 13]>
+network (float[8, 64] x) => (float[8, 24] z) {
+    a = MatMul (x, w1)
+    b = Relu (a)
+    z = Gemm <transB = 1> (b, w2)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "options", [{"type": "int4", "preset": "onnxruntime"}, {"type": "int2", "symmetric": False}, {}]
+)
+def test_errors_of_weights_are_compensated_on_the_inputs(options):
+    generator = np.random.default_rng(6)
+    mixed = generator.normal(0, 1, (6, 64))
+    rows = [generator.normal(0, 1, (8, 6)) @ mixed + generator.normal(0, 0.1, (8, 64)) for _ in range(16)]
+    inputs = [{"x": row.astype(np.float32)} for row in rows]
+    reports = []
+    for compensate in (False, True):
+        model = model_of(CORRELATED, w1=(64, 40), w2=(24, 40))
+        reports.append(ow.quantize(model, method="weights", inputs=inputs, compensate=compensate, **options))
+    assert reports[1].refused == ""
+    assert reports[1].after == reports[0].after
+    assert reports[1].snr > reports[0].snr + 1
+    with pytest.raises(ow.ModelError, match="Inputs are missing"):
+        ow.quantize(network(), method="weights", compensate=True)
+    with pytest.raises(ow.ModelError, match="not compensated by static"):
+        ow.quantize(network(), inputs=images(), compensate=True)
