@@ -64,6 +64,11 @@ def _add_meaning_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --precision: operator or pattern of node names to leave unchanged, or inputs-outputs",
     )  # fmt: skip
     parser.add_argument(
+        "--reach", type=float, metavar="DB",
+        help="with a lower --precision: keep the fewest nodes in float32 with which outputs reach this ratio of signal "
+        "to noise on random inputs",
+    )  # fmt: skip
+    parser.add_argument(
         "--freeze", action="append", default=[], metavar="NAME=SIZE", help="replace a named dimension by a number"
     )
     parser.add_argument(
@@ -96,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
         converted = api.convert(
             model, opset=options.opset, precision=options.precision, keep=options.keep,
             freeze=sizes(options.freeze), free=options.free, functions=options.functions, strip=options.strip,
-            rename=options.rename, sort=options.sort, ir_version=options.ir_version,
+            rename=options.rename, sort=options.sort, ir_version=options.ir_version, reach=options.reach,
             nodes=chosen_nodes(options.nodes, model), checks=options.check, progress=converting,
         )  # fmt: skip
     if converted.is_applied:
@@ -110,6 +115,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _facts(converted: Converted, options: argparse.Namespace) -> dict[str, Any]:
     facts: dict[str, Any] = {"output": str(options.output)}
+    if options.reach is not None:
+        facts["kept"] = converted.kept
     if converted.reports:
         facts["changes"] = [{"what": text, "times": count} for r in converted.reports for text, count in r.summary()]
         facts["warnings"] = [remark.text for report in converted.reports for remark in report.warnings]
@@ -118,6 +125,8 @@ def _facts(converted: Converted, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _print(converted: Converted) -> None:
+    if converted.kept:
+        print(shorten(f"  kept in float32: {', '.join(converted.kept)}", 500, elide="end"))
     for report in converted.reports:
         for text, count in report.summary():
             print(shorten(f"  {counted(text, count)}", 300, elide="end"))

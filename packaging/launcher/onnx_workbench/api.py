@@ -379,7 +379,7 @@ class Converted:
 
     `is_applied` is false where outputs differ though they should not: the model is as it was then. `is_changed`:
     anything is other than it was; `is_comparable`: something that is computed is. `nodes` are those that it was limited
-    to with what became of them; None for whole models.
+    to with what became of them; None for whole models. `kept`: what stays in float32 to reach a ratio.
     """
 
     reports: tuple[ConversionReport, ...]
@@ -388,6 +388,7 @@ class Converted:
     is_changed: bool
     is_comparable: bool
     nodes: frozenset[Node] | None = None
+    kept: tuple[str, ...] = ()
 
 
 def convert(
@@ -404,6 +405,7 @@ def convert(
     sort: bool = False,
     ir_version: int | None = None,
     nodes: Collection[Node] | None = None,
+    reach: float | None = None,
     checks: int = 3,
     progress: Progress = SILENT,
 ) -> Converted:
@@ -411,7 +413,8 @@ def convert(
 
     - `opset`: the version of ai.onnx to convert to.
     - `precision` of weights and computing; `keep`: operators, or patterns of node names, that stay as they are, and
-      "inputs-outputs" for those.
+      "inputs-outputs" for those; `reach`: keep as few more nodes in float32 as it takes for all outputs to have this
+      ratio of signal to noise in decibels on random inputs, those that cost most alone.
     - `freeze`: numbers for named dimensions; `free`: names for dimensions of inputs, as "batch" for the first one of
       all, or "x:2=width" for one.
     - `functions`: "inline" all calls, or "extract" blocks that repeat.
@@ -432,6 +435,7 @@ def convert(
     """
     from onnx_workbench.exec.inspect.self_check import require_defined
     from onnx_workbench.exec.transform.convert import RENAMED, ConvertOptions, attempt
+    from onnx_workbench.exec.transform.mixed_precision import kept_to_reach
     from onnx_workbench.model.convert import PRECISIONS
     from onnx_workbench.model.history.working_copy import WorkingCopy
 
@@ -445,6 +449,8 @@ def convert(
         functions=functions, strip=texts("strip", strip), rename=known("rename", rename, RENAMED), sort=sort,
         ir_version=ir_version,
     )  # fmt: skip
+    kept = [] if reach is None else kept_to_reach(document.model, options, reach, progress)
+    options = replace(options, keep=[*options.keep, *kept])
     trial = attempt(WorkingCopy(document.model, progress), options, progress, nodes)
     if checks and trial.before is not None:
         require_defined(document.model)
@@ -454,7 +460,9 @@ def convert(
         with document.edit("Convert") as edit:
             edit.repeat(trial.steps)
     is_comparable = trial.before is not None
-    return Converted(tuple(trial.reports), agreement, is_applied, bool(trial.steps), is_comparable, trial.nodes)
+    return Converted(
+        tuple(trial.reports), agreement, is_applied, bool(trial.steps), is_comparable, trial.nodes, tuple(kept)
+    )
 
 
 def quantize(
