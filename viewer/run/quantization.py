@@ -17,6 +17,7 @@ from onnx_workbench.exec.transform.quantization.ranges import Histogram, Scale
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.recovery.write_ahead import Recording, recording_of
+from onnx_workbench.viewer.plots.plot import load_pyqtgraph
 from onnx_workbench.viewer.workflows.working_copies import copy_model
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def attempt(workspace: Workspace, request: Request, progress: Progress) -> Trial
     kept = [glob.escape(name) for name in request.kept if name in nodes]
     options = replace(request.options, keep=[*request.options.keep, *kept])
     work = Quantization(copy, options, split(samples))
+    load_pyqtgraph()  # here rather than when the ranges are first shown, on the GUI thread
     report = work.run(reach=request.reach, alone=request.alone, progress=progress)
     if request.data is None and _is_random(request.inputs):
         report.remarks.insert(0, "the inputs are random: ranges and losses for typical data may differ")
