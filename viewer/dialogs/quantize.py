@@ -90,6 +90,8 @@ class QuantizeDialog(PreviewDialog):
         self.per_channel.setChecked(True)
         self.symmetric = QCheckBox("Symmetric")
         self.symmetric.setToolTip("Zero points in the middle of the type")
+        self.compensate = QCheckBox("Compensate errors (GPTQ)")
+        self.compensate.setToolTip(wrapped("Choose weights of matrices so that their errors cancel out on the inputs"))
         self.data = QComboBox()
         self.data.setToolTip(
             wrapped(
@@ -120,7 +122,7 @@ class QuantizeDialog(PreviewDialog):
             ("&Calibration:", self.calibration),
             ("&Percentile:", self.percentile),
             ("&Block size:", self.block_size),
-            ("", self.per_channel, self.symmetric),
+            ("", self.per_channel, self.symmetric, self.compensate),
             ("&Keep in float:", self.keep),
             ("&Reach (dB):", self.reach, self.alone),
         ):
@@ -138,7 +140,7 @@ class QuantizeDialog(PreviewDialog):
         self.data.activated.connect(self._on_data)
         for line in (self.keep, self.percentile, self.block_size, self.reach):
             line.textEdited.connect(self._enable)
-        for box in (self.per_channel, self.symmetric, self.alone):
+        for box in (self.per_channel, self.symmetric, self.compensate, self.alone):
             box.toggled.connect(self._enable)
 
     def _make_buttons(self) -> None:
@@ -192,6 +194,11 @@ class QuantizeDialog(PreviewDialog):
         self.type.addItems(types)
         self.type.setCurrentIndex(max(self.type.findText(chosen), 0))
         self.type.blockSignals(False)
+        self.symmetric.setChecked(
+            bool(QuantizeOptions(method=method, preset=self.preset.currentData()).checked().symmetric)
+        )
+        self.symmetric.setEnabled(not preset.symmetric)
+        self.compensate.setVisible(method == "weights")
         self._show_rows()
 
     def _show_rows(self, *_: object) -> None:
@@ -199,9 +206,6 @@ class QuantizeDialog(PreviewDialog):
         self._form.setRowVisible(self.calibration, is_static)
         self._form.setRowVisible(self.percentile, is_static and self.calibration.currentData() == "percentile")
         self._form.setRowVisible(self.block_size, self.type.currentText() in ("int4", "int2"))
-        always = PRESETS[self.preset.currentData()].symmetric
-        self.symmetric.setEnabled(not always)
-        self.symmetric.setChecked(always or self.symmetric.isChecked())
         self._enable()
 
     def options(self) -> QuantizeOptions:
@@ -217,6 +221,7 @@ class QuantizeDialog(PreviewDialog):
             block_size=QuantizeOptions().block_size if block is None else int(block),
             keep=tuple(part.strip() for part in self.keep.text().split(",") if part.strip()),
             preset=self.preset.currentData(),
+            compensate=self.compensate.isChecked() and self.method.currentData() == "weights",
         )
 
     # -- measuring -----------------------------------------------------------------------------------------------

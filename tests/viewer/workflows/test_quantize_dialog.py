@@ -169,6 +169,8 @@ def test_types_are_those_of_the_method_and_target(dialog):
     def types():
         return [dialog.type.itemText(at) for at in range(dialog.type.count())]
 
+    assert not dialog.symmetric.isChecked()
+    assert not dialog.compensate.isVisible()
     dialog.preset.setCurrentIndex(dialog.preset.findData("tensorrt"))
     assert types() == ["int8", "float8e4m3"]
     assert dialog.symmetric.isChecked()
@@ -178,3 +180,10 @@ def test_types_are_those_of_the_method_and_target(dialog):
     dialog.type.setCurrentIndex(dialog.type.findText("int4"))
     assert dialog.block_size.isVisible()
     assert not dialog.calibration.isVisible()
+    dialog.preset.setCurrentIndex(dialog.preset.findData("any"))
+    assert dialog.symmetric.isChecked()  # as the command does for weights
+    assert not dialog.options().compensate
+    dialog.compensate.click()
+    assert dialog.options().compensate
+    dialog.method.setCurrentIndex(dialog.method.findData("static"))
+    assert dialog.options().checked().symmetric is False
