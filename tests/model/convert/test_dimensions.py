@@ -116,7 +116,7 @@ def test_a_free_size_that_a_weight_fixes_is_reported(body):
     [
         ({("z", 0): "N"}, "There is no input z"),
         ({("x", 3): "N"}, "no axis 3"),
-        ({("x", 0): "N", ("x", 1): "N"}, "different sizes"),
+        ({("x", 0): "N", ("x", 1): "N"}, "several sizes"),
         ({}, "No input has a dimension"),
     ],
 )

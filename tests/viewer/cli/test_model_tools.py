@@ -419,7 +419,7 @@ def test_what_is_in_no_part_is_reported(tmp_path, capsys):
     path, out = tmp_path / "model.onnx", tmp_path / "part.onnx"
     save(model, path)
     assert main(["split", str(path), "-o", str(out), "--at", "a"]) == 0
-    assert "warning: In no part" in (report := capsys.readouterr().err)
+    assert "warning: In neither part" in (report := capsys.readouterr().err)
     assert report.endswith(": function Idle\n")
     assert main(["split", str(path), "-o", str(out), "--at", "a", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["lost"] == ["function Idle"]

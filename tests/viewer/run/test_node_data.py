@@ -96,7 +96,7 @@ def test_the_node_table_has_them_in_columns_that_sort(window, qtbot, workspace, 
     panel.table.selectRow(0)
     panel.bulk.setText("4")
     panel.set_selected()
-    assert "no part of the model" in panel.error.text()
+    assert "not part of the model" in panel.error.text()
     workspace.trigger("run.colour_none")
     qtbot.waitUntil(lambda: "ms" not in [column.title for column in panel.model.columns])
 

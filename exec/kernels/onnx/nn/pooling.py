@@ -6,6 +6,7 @@ each tap only touches the outputs that see it. Blocks of channels fit the L2 cac
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -162,10 +163,10 @@ _known_window = lru_cache(maxsize=512)(window)  # making it takes longer than po
 
 def _window(
     x: Array,
-    kernel_shape: tuple[int, ...],
-    strides: tuple[int, ...] | None,
-    dilations: tuple[int, ...] | None,
-    pads: tuple[int, ...] | None,
+    kernel_shape: Sequence[int],
+    strides: Sequence[int] | None,
+    dilations: Sequence[int] | None,
+    pads: Sequence[int] | None,
     auto_pad: str,
     ceil_mode: int,
 ) -> Window:
@@ -174,10 +175,10 @@ def _window(
         raise KernelError(msg)
     return _known_window(
         x.shape[2:],
-        kernel_shape,
-        strides=strides,
-        dilations=dilations,
-        pads=pads,
+        tuple(kernel_shape),
+        strides=None if strides is None else tuple(strides),
+        dilations=None if dilations is None else tuple(dilations),
+        pads=None if pads is None else tuple(pads),
         auto_pad=auto_pad,
         ceil_mode=ceil_mode,
         may_overhang=True,
