@@ -235,7 +235,7 @@ def test_data_that_do_not_fit_are_refused(text):
 def test_options_that_do_not_exist_are_refused():
     for options, text in (
         ({"preset": "tpu"}, "no preset 'tpu'"), ({"type": "int4"}, "not a type for static"),
-        ({"calibration": "max"}, "no calibration"), ({"percentile": 3}, "no percentile"),
+        ({"calibration": "max"}, "no calibration"), ({"percentile": 3}, "not a percentile"),
         ({"preset": "qnn", "type": "int8"}, "preset qnn"),
     ):  # fmt: skip
         with pytest.raises(ow.ModelError, match=text):
