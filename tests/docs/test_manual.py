@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import json
 import re
 import shlex
 import shutil
@@ -158,8 +159,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "changes.jsonl").write_text(edit_script.export(document), encoding="utf-8")
     Image.new("L", (28, 28), 90).save(tmp_path / "digit.png")
     (tmp_path / "rules.txt").write_text(*blocks(DOCS / "how-to" / "rewrite.md", "text"), encoding="utf-8")
-    for number, name in enumerate(("profile", "before", "after")):
+    for number, name in enumerate(("before", "after")):
         (tmp_path / f"{name}.json").write_text(f'{{"/stem/Conv": {number}, "/down/Conv": 5}}', encoding="utf-8")
+    event = {
+        "cat": "Node", "name": "/stem/Conv_kernel_time", "dur": 7, "ts": 1, "ph": "X",
+        "args": {"op_name": "Conv", "provider": "CPUExecutionProvider"},
+    }  # fmt: skip
+    (tmp_path / "profile.json").write_text(json.dumps([event]), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
