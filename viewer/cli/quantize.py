@@ -21,7 +21,7 @@ from onnx_workbench import api
 from onnx_workbench.exec.transform.quantization.plan import METHODS, PRESETS
 from onnx_workbench.exec.transform.quantization.ranges import CALIBRATIONS
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.text.formatting import bytes_text, display
+from onnx_workbench.model.text.formatting import bytes_text, display, plural
 from onnx_workbench.viewer.cli.arguments import add_picture_arguments, natural, picture_options
 from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
 from onnx_workbench.viewer.cli.terminal import (
@@ -142,7 +142,7 @@ def _print(report: QuantizationReport) -> None:
         print(f"{count} more layers kept in float: {bytes_text(size)}, {_ratio(snr)}")
     print(f"\nconstant data: {bytes_text(report.before)} before, {bytes_text(report.after)} after")
     for name, snr in report.outputs.items():
-        print(f"output {display(name, 60)}: {_ratio(snr)} (on {report.checked} inputs)")
+        print(f"output {display(name, 60)}: {_ratio(snr)} (on {plural(report.checked, 'input')})")
     for remark in report.remarks:
         print(shorten(f"  {remark}", 500, elide="end"))
     if report.refused:
