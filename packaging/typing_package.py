@@ -13,11 +13,14 @@ PACKAGE = ROOT / "build" / "typing" / "onnx_workbench"
 
 
 def main() -> None:
-    """Make the folder and every link that is missing."""
+    """Make the folder and every link that is missing; remove those of modules that are gone."""
     PACKAGE.mkdir(parents=True, exist_ok=True)
+    for link in PACKAGE.iterdir():
+        if not link.exists():
+            link.unlink()
     launcher = ROOT / "packaging" / "launcher" / "onnx_workbench"
-    files = [path for path in launcher.iterdir() if path.suffix in {".py", ".pyi", ".typed"}]
-    for target in (*files, *(ROOT / name for name in ("model", "exec", "viewer", "resources"))):
+    parts = [path for path in launcher.iterdir() if path.suffix in {".py", ".pyi", ".typed"} or path.name == "api"]
+    for target in (*parts, *(ROOT / name for name in ("model", "exec", "viewer", "resources"))):
         link = PACKAGE / target.name
         if not link.is_symlink():
             link.symlink_to(target, target_is_directory=target.is_dir())

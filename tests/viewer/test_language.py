@@ -149,7 +149,8 @@ def package(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     (folder / "onnx_workbench").mkdir()
     launcher = ROOT / "packaging" / "launcher" / "onnx_workbench"
-    for source in (*launcher.glob("*.py"), *(ROOT / room for room in ("model", "exec", "viewer", "resources"))):
+    rooms = [ROOT / room for room in ("model", "exec", "viewer", "resources")]
+    for source in (*launcher.glob("*.py"), launcher / "api", *rooms):
         (folder / "onnx_workbench" / source.name).symlink_to(source)
     runpy.run_path(str(ROOT / "packaging" / "translations.py"))["build"](folder / "onnx_workbench" / "languages")
     return folder
