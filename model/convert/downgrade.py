@@ -11,6 +11,7 @@ from typing import Any
 
 from onnx_workbench.model.convert.node_editor import NodeEditor, number_constant
 from onnx_workbench.model.convert.upgrade import BROADCASTING, REDUCTIONS, Adapter, cast_mask
+from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor
 from onnx_workbench.model.ir.types import Dimension, ElementType, TensorType
@@ -355,8 +356,17 @@ def _reshape_from_5(editor: NodeEditor) -> None:
     _ints_back(editor, "shape", 1)
 
 
+def _power_from_2(editor: NodeEditor) -> None:
+    editor.set("p", float(editor.attribute("p", 2)))
+
+
 def _cast_from_6(editor: NodeEditor) -> None:
-    editor.set("to", ElementType(editor.attribute("to", 1)).name)
+    """Name the type, and declare the output's: no schema before 6 infers it, and ONNX Runtime refuses it without."""
+    kind = ElementType(editor.attribute("to", 1))
+    editor.set("to", kind.name)
+    (output,) = editor.node.outputs
+    if output is not None and output.type is None:
+        editor.edit.do(SetField(output, "type", TensorType(kind)))
 
 
 _AXES_FROM_START = (
@@ -398,6 +408,7 @@ DOWNWARD: Mapping[tuple[str, int], Adapter] = {
     **{(name, 11): _counted_from_start for name in _AXES_FROM_START},
     **{(name, 8): _same_shapes for name in ("Max", "Mean", "Min", "Sum")},
     **{(name, 7): _broadcast_from_7 for name in BROADCASTING},
+    **{(name, 2): _power_from_2 for name in ("GlobalLpPool", "LpPool")},
     **{(name, 7): _set("output_sequence", 1) for name in ("GRU", "LSTM", "RNN")},
     **{(name, 7): _set("is_test", 1) for name in ("BatchNormalization", "Dropout")},
     **{(name, 13): _per_tensor for name in ("DequantizeLinear", "QuantizeLinear")},

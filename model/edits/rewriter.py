@@ -25,7 +25,7 @@ from onnx_workbench.model.history.steps import (
 from onnx_workbench.model.ir.attributes import Attribute, make_attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
-from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.ir.types import ElementType, TensorType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -192,6 +192,8 @@ class GraphRewriter:
         name = served.name if served is not None and served.name else value.name
         is_named = graph.opset_imports.get("", _TO_IS_A_NUMBER_SINCE) < _TO_IS_A_NUMBER_SINCE
         to = element_type.name if is_named else int(element_type)
+        if is_named and output.type is None:  # inferred by no schema: ONNX Runtime wants it declared
+            self.edit.do(SetField(output, "type", TensorType(element_type)))
         return self.add_node(
             graph, "Cast", [value], {"to": to}, name=f"{name}_cast", before=before, outputs=[output],
             metadata=served.metadata if served is not None else None,

@@ -273,7 +273,11 @@ def is_read_by_others(case: Case) -> str:
             if changed := ow.diff(ow.load(data), ow.load(proto.SerializeToString())).differences:
                 return f"{suffix}: {changed[0]}"
         path = Path(folder) / "model.onnxtxt"
-        ow.save(ow.load(data), path)
+        try:
+            ow.save(ow.load(data), path)
+        except ModelError as error:
+            # onnx's printer writes "..." for the raw data of some types, such as uint4, which its parser refuses.
+            return "" if "`..." in error.detail else f".onnxtxt: {error}"
         if changed := ow.diff(ow.load(data), ow.load(path)).differences:
             return f".onnxtxt: {changed[0]}"
     return ""

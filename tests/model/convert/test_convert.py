@@ -12,12 +12,14 @@ from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.inference import infer
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.ir.types import ElementType
 from tests.model import builders
 from tests.model.convert.conversions import fed, made, outputs, to_opset
 from tests.model.snapshots import assert_linked, snapshot
 
 GROUPS = "g (float[2,4,3] x, float[4] s, float[4] b) => (float[2,4,3] y)"
 UP = [
+    (1, 2, "g (float[1,2,4,4] x) => (y) { a = LpPool<p=3.0,kernel_shape=[2,2]>(x) y = GlobalLpPool<p=1.0>(a) }"),
     (12, 13, "g (float[2,3,4] x) => (y) { y = Softmax(x) }"),
     (11, 13, "g (float[2,3,4] x) => (y) { y = LogSoftmax<axis=2>(x) }"),
     (12, 18, "g (float[2,3,4] x) => (y) { y = ReduceMean<axes=[1],keepdims=0>(x) }"),
@@ -69,6 +71,7 @@ def test_newer_operator_sets_compute_the_same(old, new, text):
 
 
 DOWN = [
+    (2, 1, "g (float[1,2,4,4] x) => (y) { a = LpPool<p=3,kernel_shape=[2,2]>(x) y = GlobalLpPool<p=1>(a) }"),
     (21, 11, "g (float[2,3,4] x) => (y) { y = Softmax<axis=1>(x) }"),
     (18, 11, "g (float[2,3,4] x) => (y) <int64[1] a = {1}> { y = ReduceMax(x, a) }"),
     (13, 11, "g (float[2,1,4] x) => (y) <int64[1] a = {1}> { b = Squeeze(x, a) y = Unsqueeze(b, a) }"),
@@ -208,6 +211,16 @@ def test_a_scan_of_one_batch_is_one_of_none():
     np.testing.assert_allclose(found["z"], (sums * x[0, ::-1])[None])
 
 
+def test_casts_to_a_type_named_by_a_string_declare_it():
+    """Before version 6 no schema infers a type from the string, nor does ONNX Runtime."""
+    text = "g (float[2,3] x) => (y) <int64 i = {1}> { n = Cast<to=7>(x) y = Gather(n, i) }"
+    document = builders.document(f'<ir_version: 3, opset_import: ["": 8]> {text}')
+    to_opset(document, 5)
+    graph = onnx.shape_inference.infer_shapes(onnx.load_from_string(to_bytes(document.model))).graph
+    declared = {value.name: value.type.tensor_type.elem_type for value in graph.value_info}
+    assert declared["n"] == ElementType.INT64
+
+
 def test_what_feeds_an_attribute_of_old_goes():
     document = made(13, "g (float[2,3] x) => (y) { a = Constant<value=int64[1] {1}>() y = ReduceSum(x, a) }")
     to_opset(document, 11)
@@ -267,6 +280,7 @@ SCATTER = "g (float[3,2] x, int64[3,2] i, float[3,2] u) => (y)"
          "Slice cannot be converted"),
         (9, 13, 'g (float[4] x) => (y) { y = Slice <starts = ["1"], ends = [3]> (x) }',
          "its starts is STRINGS; ai.onnx::Slice-1 has INTS"),
+        (1, 2, "g (float[1,1,4] x) => (y) { y = GlobalLpPool<p=1.5>(x) }", "exponent 1.5 is not a whole number"),
         (13, 99, "g (float[2] x) => (y) { y = Relu(x) }", "Versions 1 to"),
         (13, 0, "g (float[2] x) => (y) { y = Relu(x) }", "Versions 1 to"),
     ],

@@ -42,13 +42,17 @@ def to_precision(document, target, **wish):
 
 @pytest.mark.parametrize(("opset", "expected"), [(5, {b"FLOAT", b"FLOAT16"}), (6, {int(FLOAT), int(HALF)})])
 def test_casts_name_the_type_as_their_version_does(opset, expected):
-    """ "to: string (required)" before version 6, an integer from then on."""
+    """ "to: string (required)" before version 6, an integer from then on. Nobody infers a type from the string, so it
+    is declared.
+    """
     document = made(opset, "net (float[2] x) => (float[2] y) { y = Exp(x) }", 3)
     to_precision(document, HALF)
     proto = onnx.load_from_string(to_bytes(document.model))
     onnx.checker.check_model(proto)
     casts = [node for node in proto.graph.node if node.op_type == "Cast"]
     assert {onnx.helper.get_attribute_value(node.attribute[0]) for node in casts} == expected
+    graph = onnx.shape_inference.infer_shapes(proto).graph
+    assert {node.output[0] for node in casts} <= {value.name for value in (*graph.value_info, *graph.output)}
 
 
 @pytest.mark.parametrize("target", [HALF, BRAIN])
