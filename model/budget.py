@@ -9,6 +9,7 @@
 | a command, in total | `process_budget` | `--time-limit`; the same again to write its output |
 | a helper with onnx's C++ code | `HELPER_MEMORY`, or less if it needs less | `HELPER_SECONDS` |
 | comparing before and after, in a separate process | `value_limit` | `COMPARISON_SECONDS` |
+| quantizing and reducing in the window, in another | `process_budget` | until the user stops it |
 | ONNX Runtime, in another | `value_limit` | `RUNTIME_SECONDS` |
 
 Values of known size are refused before they are allocated; address space is limited too, where the system can. A run

@@ -46,15 +46,17 @@ def run_isolated(
     seconds: int = HELPER_SECONDS,
     threads: int = 1,
     progress: Progress = SILENT,
+    reports: bool = False,
     in_background: bool = False,
 ) -> bytes:
     """Call ``module:function`` with bytes in a child process and return its bytes.
 
     `what` is the subject of error messages: ModelError for a crash, a limit, or a ModelError raised inside. `memory`
-    limits its address space, `seconds` its wall time and the processor time of each of `threads` threads.
+    limits its address space, `seconds` its wall time and the processor time of each of `threads` threads. A function
+    that `reports` is called with a Progress too, whose reports arrive here.
     `in_background` lowers its priority below the window and runs. Blocks; not on the GUI thread.
     """
-    header = {"function": function, "memory": memory, "seconds": seconds, "threads": threads}
+    header = {"function": function, "memory": memory, "seconds": seconds, "threads": threads, "reports": reports}
     key = (*child_command(), function, str(in_background))
     child = _idle_child(key) or _Child(key, in_background=in_background)
     try:
@@ -108,17 +110,23 @@ class _Child:
                 answer = answers.get(timeout=_POLL)
                 if answer is None:
                     raise self._failure(what)
-                return answer
+                if "progress" not in answer[0]:
+                    return answer
+                progress.report(*answer[0]["progress"])
 
     def _exchange(
         self, header: dict[str, Any], payload: bytes, answers: queue.SimpleQueue[tuple[dict[str, Any], bytes] | None]
     ) -> None:
-        """Send a call and wait for the answer; None when the child ended. On a thread, since pipes block."""
+        """Send a call, pass on reports and the answer; None when the child ended. On a thread, since pipes block."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
             write_message(self._process.stdin, header, payload)
-            answers.put(read_message(self._process.stdout))
+            is_over = False
+            while not is_over:
+                message = read_message(self._process.stdout)
+                is_over = "progress" not in message[0]
+                answers.put(message)
         except (OSError, EOFError, ValueError):
             answers.put(None)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.progress import Progress
 
 IDLE_SECONDS = 60  # seconds after which an idle child ends
 _GIB = 1 << 30
@@ -75,7 +76,7 @@ def child_main() -> None:
         _limit(header["memory"], header["seconds"] * header["threads"])
         faulthandler.dump_traceback_later(header["seconds"] + 1, exit=True)  # works even while C++ code holds the GIL
         _end_with_input(calls, is_on=True)
-        answer, content = _answer(header, payload)
+        answer, content = _answer(header, payload, answers)
         _end_with_input(calls, is_on=False)
         faulthandler.cancel_dump_traceback_later()
         write_message(answers, answer, content)
@@ -83,10 +84,15 @@ def child_main() -> None:
             return
 
 
-def _answer(header: dict[str, Any], payload: bytes) -> tuple[dict[str, Any], bytes]:
+def _answer(header: dict[str, Any], payload: bytes, answers: IO[bytes]) -> tuple[dict[str, Any], bytes]:
     """Return the memory used and the result of the function, or a header with the error."""
+
+    def report(*news: float | str) -> None:
+        write_message(answers, {"progress": news}, b"")
+
     try:
-        result = _find(header["function"])(payload)
+        function = _find(header["function"])
+        result = function(payload, Progress(report)) if header["reports"] else function(payload)
         return {"memory": _memory()}, result
     except MemoryError:
         limit = f"The limit of {header['memory'] / _GIB:.1f} GiB was reached"
@@ -95,12 +101,12 @@ def _answer(header: dict[str, Any], payload: bytes) -> tuple[dict[str, Any], byt
         return {"title": error.title, "detail": error.detail, "place": str(error.place or "")}, b""
 
 
-def _find(function: str) -> Callable[[bytes], bytes]:
+def _find(function: str) -> Callable[..., bytes]:
     module, _, name = function.partition(":")
     if not module.startswith(_PACKAGE):
         msg = f"{function} is not part of this program"
         raise ValueError(msg)
-    found: Callable[[bytes], bytes] = getattr(importlib.import_module(module), name)
+    found: Callable[..., bytes] = getattr(importlib.import_module(module), name)
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.inputs.feeds import HeldInput, normalise
-from onnx_workbench.exec.inputs.sources import InputSource, contradictions, make_feeds, read_data_set
+from onnx_workbench.exec.inputs.sources import InputSource, Random, contradictions, make_feeds, read_data_set
 from onnx_workbench.exec.values.arrays import RuntimeValue
 from onnx_workbench.exec.values.statistics import describe
 from onnx_workbench.model.budget import default_input_limit
@@ -58,6 +58,11 @@ class Recipe:
             limit=self.limit,
             progress=progress,
         )
+
+    @property
+    def is_random(self) -> bool:
+        """Whether values of some inputs are random, so that another seed gives others."""
+        return any(isinstance(source, Random) for source in self.sources.values())
 
     def within(self, memory: int | None) -> Recipe:
         """Return the recipe for inputs that take no more than the memory limit of a run, if there is one."""

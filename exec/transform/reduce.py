@@ -6,7 +6,6 @@ the order of the nodes, then its beginning; then nodes are removed by delta debu
 
 from __future__ import annotations
 
-import pickle
 import shlex
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,14 +21,13 @@ from onnx_workbench.exec.inspect import run_comparison
 from onnx_workbench.exec.inspect.nonfinite import non_finite_values
 from onnx_workbench.exec.inspect.overview import actual_type
 from onnx_workbench.exec.inspect.reference import available, run_model
-from onnx_workbench.exec.kernels.threads import allowed_cores
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.exec.session import Session
 from onnx_workbench.exec.transform.anonymize import with_neutral_names, with_small_weights
+from onnx_workbench.exec.transform.isolated import isolated
 from onnx_workbench.exec.values.arrays import RuntimeValue
 from onnx_workbench.exec.values.npz_files import write_npz
-from onnx_workbench.model.budget import value_limit
 from onnx_workbench.model.edits.declare_types import is_shapeless
 from onnx_workbench.model.edits.extract import cut_out, cut_selection
 from onnx_workbench.model.edits.functions import inline_all
@@ -40,7 +39,7 @@ from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.types import ElementType, TensorType, Type
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.sandbox import make_own_folder, run_isolated
+from onnx_workbench.model.sandbox import make_own_folder
 from onnx_workbench.model.text.formatting import display, plural
 
 Feeds = Mapping[str, RuntimeValue]
@@ -48,7 +47,6 @@ Feeds = Mapping[str, RuntimeValue]
 Failing = Callable[[Model, Feeds, Progress], str]
 
 KINDS = ("nonfinite", "differs-from-ort", "fails")
-_SECONDS = 24 * 3600  # of all trials in a child process; they are stopped by the user
 
 
 @dataclass(frozen=True)
@@ -179,34 +177,18 @@ def reduce_isolated(
     options: ReduceOptions = ReduceOptions(),
     progress: Progress = SILENT,
 ) -> Reduction:
-    """Do `reduce_model` in a child process, which the window does not wait for. The model is written to a folder."""
-    folder = make_own_folder()
-    try:
-        path = folder / "model.onnx"
-        save(model, path, progress=progress)
-        progress.report(0, 0, "Reducing")
-        reply = run_isolated(
-            f"{__name__}:reduce_in_child",
-            pickle.dumps((path, dict(feeds), until, options)),
-            what="Reducing the model",
-            memory=value_limit(),
-            seconds=_SECONDS,
-            threads=allowed_cores(),
-            progress=progress,
-        )
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    content, *rest = pickle.loads(reply)  # noqa: S301 - written by the child that we started
+    """Do `reduce_model` in a child process, which the window does not wait for."""
+    content, rest = isolated(_reduced, model, "Reducing the model", progress)(feeds, until, options)
     return Reduction(load(content), *rest)
 
 
-def reduce_in_child(payload: bytes) -> bytes:
-    """The child's side of `reduce_isolated`."""
-    path, feeds, until, options = pickle.loads(payload)  # noqa: S301 - written by the process that started this
-    found = reduce_model(load(path), feeds, failing(until, options), options)
-    content = to_bytes(found.model, Storage(DataLayout.INLINE))
+def _reduced(
+    model: Model, progress: Progress, feeds: Feeds, until: str, options: ReduceOptions
+) -> tuple[bytes, list[Any]]:
+    """Return the fields of the Reduction, the model as bytes."""
+    found = reduce_model(model, feeds, failing(until, options), options, progress)
     rest = [getattr(found, one.name) for one in fields(found)[1:]]
-    return pickle.dumps((content, *rest))
+    return to_bytes(found.model, Storage(DataLayout.INLINE)), rest
 
 
 def _bisect(most: int, fails: Callable[[int], bool]) -> int:

@@ -28,6 +28,8 @@ def _cases(monkeypatch, tmp_path):
         "import ctypes, os, signal, sys, time\n"
         "from onnx_workbench.model.errors import ModelError\n"
         "def echo(data): return data[::-1]\n"
+        "def count(data, progress):\n"
+        "    for done in range(3): progress.report(done, 2, data.decode())\n    return b'counted'\n"
         "def crash(data): os.kill(os.getpid(), signal.SIGSEGV)\n"
         "def announce(data):\n    if data:\n        with open(data, 'w') as file: file.write(str(os.getpid()))\n"
         "def spin(data):\n    announce(data)\n    while True: pass\n"
@@ -57,6 +59,13 @@ def _cases(monkeypatch, tmp_path):
 
 def test_bytes_go_in_and_come_out():
     assert run("echo", b"abc") == b"cba"
+
+
+def test_a_function_that_reports_is_heard_before_its_answer():
+    heard = []
+    progress = Progress(lambda *news: heard.append(news))
+    assert run("count", b"steps", reports=True, progress=progress) == b"counted"
+    assert heard[-1] == (2, 2, "steps")
 
 
 def test_a_crash_is_a_message():

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnx_workbench.exec.inputs.recipe import Recipe
-from onnx_workbench.exec.inputs.sources import File, Random
-from onnx_workbench.exec.transform.quantization.calibration import Sample, samples_of, split
+from onnx_workbench.exec.inputs.sources import File
 from onnx_workbench.exec.transform.quantization.plan import QuantizeOptions, name_of
-from onnx_workbench.exec.transform.quantization.quantize import Quantization, QuantizationReport
+from onnx_workbench.exec.transform.quantization.quantize import Quantization, QuantizationReport, measure_isolated
 from onnx_workbench.exec.transform.quantization.ranges import Histogram, Scale
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.progress import Progress
@@ -23,8 +22,6 @@ from onnx_workbench.viewer.workflows.working_copies import copy_model
 if TYPE_CHECKING:
     from onnx_workbench.model.history.steps import Step
     from onnx_workbench.viewer.run.workspace import Workspace
-
-_SEEDS = 4  # random samples, of which one is kept aside
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,34 +56,23 @@ class Trial:
 
 
 def attempt(workspace: Workspace, request: Request, progress: Progress) -> Trial:
-    """Quantize a copy and measure the loss. From a task. ModelError if data or options do not fit."""
+    """Quantize a copy; a child process measures the loss. From a task. ModelError if data or options do not fit."""
     copy, revision = copy_model(workspace, progress)
-    graph = copy.document.model.graph
     nodes = {name_of(node): copy.original(node) for part in copy.document.model.graphs() for node in part.nodes}
-    if request.data is None:
-        samples = _samples_of_run(request.inputs)
-    else:
-        images = (source.image for source in request.inputs.sources.values() if isinstance(source, File))
-        samples = samples_of(request.data, graph, next(filter(None, images), None))
+    images = (source.image for source in request.inputs.sources.values() if isinstance(source, File))
     kept = [glob.escape(name) for name in request.kept if name in nodes]
     options = replace(request.options, keep=[*request.options.keep, *kept])
-    work = Quantization(copy, options, split(samples))
     load_pyqtgraph()  # here rather than when the ranges are first shown, on the GUI thread
-    report = work.run(reach=request.reach, alone=request.alone, progress=progress)
-    if request.data is None and _is_random(request.inputs):
-        report.remarks.insert(0, "the inputs are random: ranges and losses for typical data may differ")
-    return Trial(report, nodes, work.ranges, copy.steps(), recording_of(copy), revision)
-
-
-def _is_random(inputs: Recipe) -> bool:
-    return any(isinstance(source, Random) for source in inputs.sources.values())
-
-
-def _samples_of_run(inputs: Recipe) -> list[Sample]:
-    """Return the inputs of the Run panel, with several seeds where some of them are random."""
-    if not _is_random(inputs):
-        return [Sample("the input of the Run panel", inputs.make)]
-    return [
-        Sample(f"the input of the Run panel with seed {seed}", replace(inputs, seed=seed).make)
-        for seed in range(inputs.seed, inputs.seed + _SEEDS)
-    ]
+    found = measure_isolated(
+        copy.document.model,
+        options,
+        request.data or request.inputs,
+        next(filter(None, images), None),
+        reach=request.reach,
+        alone=request.alone,
+        progress=progress,
+    )
+    Quantization(copy, options).repeat(found, progress)
+    if request.data is None and request.inputs.is_random:
+        found.report.remarks.insert(0, "the inputs are random: ranges and losses for typical data may differ")
+    return Trial(found.report, nodes, found.ranges, copy.steps(), recording_of(copy), revision)

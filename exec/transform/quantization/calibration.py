@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from onnx_workbench.exec.inputs.feeds import normalise
 from onnx_workbench.exec.inputs.images import SUFFIXES, ImageOptions
+from onnx_workbench.exec.inputs.recipe import Recipe
 from onnx_workbench.exec.inputs.sources import File, make_feeds, make_value, read_data_set, read_inputs
 from onnx_workbench.exec.session import Session
 from onnx_workbench.exec.transform.quantization.ranges import Array
@@ -22,6 +23,7 @@ from onnx_workbench.model.progress import SILENT, Progress
 
 _ASIDE = 4  # of so many samples one is kept aside from calibration, for the check
 _RANDOM_SAMPLES = 2
+_SEEDS = 4  # random samples of a recipe, of which one is kept aside
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,9 @@ class Samples:
         return self.calibration is not self.check
 
 
+NO_SAMPLES = Samples((), ())
+
+
 def split(samples: Sequence[Sample]) -> Samples:
     """Keep every fourth sample aside, at least one of two."""
     if len(samples) < 2:
@@ -54,14 +59,21 @@ def split(samples: Sequence[Sample]) -> Samples:
 
 
 def samples_of(
-    source: Path | Sequence[Mapping[str, RuntimeValue]] | None, graph: Graph, image: ImageOptions | None = None
+    source: Path | Recipe | Sequence[Mapping[str, RuntimeValue]] | None,
+    graph: Graph,
+    image: ImageOptions | None = None,
 ) -> list[Sample]:
-    """Return samples from an .npz or .json file, a folder of such, of pictures or of test_data_set folders, or from
-    mappings of arrays; without a source, two random ones. ModelError if there are none.
+    """Return samples from an .npz or .json file, a folder of such, of pictures or of test_data_set folders, from
+    mappings of arrays, or from a recipe, with several seeds where some inputs are random; without a source, two random
+    ones. ModelError if there are none.
     """
     if source is None:
         return [Sample(f"random input {seed}", _random(graph, seed)) for seed in range(_RANDOM_SAMPLES)]
-    if not isinstance(source, Path):
+    if isinstance(source, Recipe):
+        seeds = range(source.seed, source.seed + (_SEEDS if source.is_random else 1))
+        name = "the input of the Run panel with seed {}" if source.is_random else "the input of the Run panel"
+        found = [Sample(name.format(seed), replace(source, seed=seed).make) for seed in seeds]
+    elif not isinstance(source, Path):
         found = [Sample(f"input {n}", _given(graph, feeds)) for n, feeds in enumerate(source, 1)]
     elif source.is_dir():
         found = [sample for path in sorted(source.iterdir()) if (sample := _in_file(path, graph, image)) is not None]

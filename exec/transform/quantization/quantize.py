@@ -6,11 +6,22 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
+from pathlib import Path
 
 from onnx_workbench.exec.engine.constant_folding import evaluate
+from onnx_workbench.exec.inputs.images import ImageOptions
+from onnx_workbench.exec.inputs.recipe import Recipe
 from onnx_workbench.exec.inspect.reference import available, run_onnxruntime
 from onnx_workbench.exec.inspect.self_check import interface_changes, load_both
-from onnx_workbench.exec.transform.quantization.calibration import Samples, checked_feeds, observe
+from onnx_workbench.exec.transform.isolated import isolated
+from onnx_workbench.exec.transform.quantization.calibration import (
+    NO_SAMPLES,
+    Samples,
+    checked_feeds,
+    observe,
+    samples_of,
+    split,
+)
 from onnx_workbench.exec.transform.quantization.compensation import Products
 from onnx_workbench.exec.transform.quantization.plan import Kept, Layer, Plan, QuantizeOptions, has_ranges, plan
 from onnx_workbench.exec.transform.quantization.ranges import Histogram, Scale
@@ -89,14 +100,27 @@ class QuantizationReport:
         return [layer for layer in self.layers if not layer.kept]
 
 
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What a quantization of a copy has found, with which another copy is quantized in the same way, in any process.
+
+    `ranges`: of values by name, what occurred and what was chosen. `left`: numbers of the layers that stay in float.
+    """
+
+    report: QuantizationReport
+    ranges: Mapping[str, tuple[Histogram, Scale]]
+    products: Mapping[str, Products]
+    left: frozenset[int]
+
+
 class Quantization:
     """A copy of a model about to be quantized. Any thread, one at a time."""
 
-    def __init__(self, copy: WorkingCopy, options: QuantizeOptions, samples: Samples) -> None:
+    def __init__(self, copy: WorkingCopy, options: QuantizeOptions, samples: Samples = NO_SAMPLES) -> None:
         self.copy, self.options, self._samples = copy, options.checked(), samples
         self._histograms: dict[Value, Histogram] = {}
         self._products: Mapping[Value, Products] = {}
-        self.ranges: dict[str, tuple[Histogram, Scale]] = {}  # of values by name: what occurred, and what was chosen
+        self.found: Measurement | None = None  # by `run`
 
     def run(
         self, *, reach: float | None = None, alone: bool = False, progress: Progress = SILENT
@@ -110,9 +134,9 @@ class Quantization:
         document = self.copy.document
         untouched = WorkingCopy(document.model, progress).document.model
         report = QuantizationReport(before=figures(document.model).nbytes)
-        self._prepare(document, progress)
-        decided = plan(document.model, self.options, infer(document.model, progress=progress).type_of)
-        if not decided.layers:
+        decided = self._decide(document, progress)
+        layers = decided.layers
+        if not layers:
             reasons = "; ".join(dict.fromkeys(f"{one.name}: {one.reason}" for one in decided.kept[:5]))
             raise ModelError("Nothing can be quantized", reasons or "The model has no layers with weights.")
         self._calibrate(document.model, decided, report, progress)
@@ -126,8 +150,13 @@ class Quantization:
         }
         if reach is not None or alone:
             decided = self._swept(document.model, decided, losses, reach, report, progress)
-        scales = self._scales(decided.layers)
-        self.ranges = {value.name: (self._histograms[value], scale) for value, scale in scales.items()}
+        scales, remaining = self._scales(decided.layers), {layer.node for layer in decided.layers}
+        self.found = Measurement(
+            report,
+            {value.name: (self._histograms[value], scale) for value, scale in scales.items()},
+            {value.name: products for value, products in self._products.items()},
+            frozenset(number for number, layer in enumerate(layers) if layer.node not in remaining),
+        )
         if self.options.method == "static":
             taken = [layer for layer in decided.layers if layer.node.op_type != "Gather"]
             if count := sum(not has_ranges(layer.node) for layer in taken):
@@ -135,11 +164,34 @@ class Quantization:
                     f"layers in bodies and functions, and recurrent ones, have no ranges: of {count} weights alone are "
                     "quantized"
                 )
-        with document.edit("Quantize") as edit:
-            Quantizer(edit, self.options, scales, progress, products=self._products).run(decided.layers)
+        self._quantize(document, decided.layers, scales, self._products, progress)
         report.after = figures(document.model).nbytes
         self._check(untouched, document.model, decided, losses, outputs, report, progress)
         return report
+
+    def repeat(self, found: Measurement, progress: Progress = SILENT) -> None:
+        """Quantize the copy as a measurement of the same model and options decided. Runs nothing. Call once."""
+        document = self.copy.document
+        decided = self._decide(document, progress)
+        layers = [layer for number, layer in enumerate(decided.layers) if number not in found.left]
+        scales = {value: found.ranges[value.name][1] for value in activations(layers, self.options)}
+        products = {value: found.products[value.name] for value in compensated_inputs(layers, self.options)}
+        self._quantize(document, layers, scales, products, progress)
+
+    def _decide(self, document: Document, progress: Progress) -> Plan:
+        self._prepare(document, progress)
+        return plan(document.model, self.options, infer(document.model, progress=progress).type_of)
+
+    def _quantize(
+        self,
+        document: Document,
+        layers: Sequence[Layer],
+        scales: Mapping[Value, Scale],
+        products: Mapping[Value, Products],
+        progress: Progress,
+    ) -> None:
+        with document.edit("Quantize") as edit:
+            Quantizer(edit, self.options, scales, progress, products=products).run(layers)
 
     def _prepare(self, document: Document, progress: Progress) -> None:
         """Bring the opset to what is needed, and fold defaults, constants, and normalization into weights."""
@@ -183,8 +235,7 @@ class Quantization:
         copy = WorkingCopy(model, progress)
         scales = copy.of_copies(self._scales(layers))
         taken = [replace(layer, node=copy.copy_of(layer.node)) for layer in layers]
-        with copy.document.edit("Quantize") as edit:
-            Quantizer(edit, self.options, scales, progress, products=copy.of_copies(self._products)).run(taken)
+        self._quantize(copy.document, taken, scales, copy.of_copies(self._products), progress)
         return copy.document.model
 
     def _local(self, model: Model, layers: Sequence[Layer], progress: Progress) -> dict[Node, float]:
@@ -279,6 +330,37 @@ class Quantization:
         for name, value in run(model, feeds, progress=progress).items():
             noise.add(name, theirs.get(name), value)
         return noise.problem or f"ONNX Runtime computes the same within {noise.least:.1f} dB"
+
+
+def measure_isolated(
+    model: Model,
+    options: QuantizeOptions,
+    source: Path | Recipe,
+    image: ImageOptions | None = None,
+    *,
+    reach: float | None = None,
+    alone: bool = False,
+    progress: Progress = SILENT,
+) -> Measurement:
+    """Quantize a copy in a child process, which the window does not wait for, see `Quantization.run` and `samples_of`;
+    the model is left as it is.
+    """
+    return isolated(_measured, model, "Quantizing a copy", progress)(options, source, image, reach, alone)
+
+
+def _measured(
+    model: Model,
+    progress: Progress,
+    options: QuantizeOptions,
+    source: Path | Recipe,
+    image: ImageOptions | None,
+    reach: float | None,
+    alone: bool,
+) -> Measurement:
+    work = Quantization(WorkingCopy(model, progress), options, split(samples_of(source, model.graph, image)))
+    work.run(reach=reach, alone=alone, progress=progress)
+    assert work.found is not None
+    return work.found
 
 
 def _output(layer: Layer) -> str:

@@ -49,10 +49,16 @@ def test_the_part_that_makes_nan_opens_with_its_inputs(window, qtbot, tmp_path):
     assert np.isnan(part.results.current.result.outputs["c"]).all()
 
 
-def test_a_model_that_does_not_fail_is_not_reduced(window, qtbot, tmp_path):
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "failure", ["NaN or infinities of finite inputs", "A value that differs from ONNX Runtime", "A node that fails"]
+)
+def test_a_model_that_does_not_fail_is_not_reduced(window, qtbot, tmp_path, failure):
+    if failure.endswith("Runtime"):
+        pytest.importorskip("onnxruntime")
     workspace = opened_with(window, qtbot, tmp_path, NAN.replace("Neg(a)", "Abs(a)"), 1.0)
     shown = []
     workspace.messages.shown.connect(lambda message: shown.append(message.title))
-    reduce(window, "NaN or infinities of finite inputs")
+    reduce(window, failure)
     qtbot.waitUntil(lambda: "The model does not fail" in shown)
     assert len(window.tabs()) == 1

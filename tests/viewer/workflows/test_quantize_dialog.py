@@ -11,7 +11,8 @@ from shiboken6 import isValid
 
 import onnx_workbench
 from onnx_workbench.exec.session import Session
-from onnx_workbench.model.edits.nodes import rename_node
+from onnx_workbench.model import extensions
+from onnx_workbench.model.edits.nodes import change_operator, rename_node
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.viewer.dialogs.quantize import QuantizeDialog
 from onnx_workbench.viewer.run.workspace import Workspace
@@ -163,6 +164,30 @@ def test_data_that_do_not_fit_are_a_sentence_in_the_dialog(dialog, qtbot, tmp_pa
     assert said in dialog.error.text()
     assert not dialog.ok.isEnabled()
     assert snapshot(dialog.workspace.model) == before
+
+
+@pytest.mark.long
+def test_a_kernel_that_crashes_while_measuring_is_a_sentence_in_the_dialog(dialog, qtbot, tmp_path):
+    crashing = tmp_path / "crashing.py"
+    crashing.write_text(
+        "import os\nimport onnx_workbench\n\n"
+        '@onnx_workbench.kernel("Crash", domain="my.domain")\n'
+        "def crash(x):\n    os.abort()\n",
+        "utf-8",
+    )
+    workspace = dialog.workspace
+    with workspace.document.edit("Use it") as edit:
+        middle = next(node for node in workspace.graph.nodes if node.name == "middle")
+        change_operator(edit, middle, "Crash", "my.domain")
+    before = snapshot(workspace.model)
+    extensions.load(crashing)
+    try:
+        measure(dialog, qtbot)
+    finally:
+        extensions.unload(str(crashing))
+    assert "Quantizing a copy crashed on this model" in dialog.error.text()
+    assert not dialog.ok.isEnabled()
+    assert snapshot(workspace.model) == before
 
 
 def test_types_are_those_of_the_method_and_target(dialog):
