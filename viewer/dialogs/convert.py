@@ -20,7 +20,6 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
     QWidget,
 )
-from shiboken6 import isValid
 
 from onnx_workbench.exec.transform.convert import RENAMED, ConvertOptions, Trial, attempt, counted
 from onnx_workbench.model import schemas
@@ -94,6 +93,7 @@ class ConvertDialog(PreviewDialog):
         layout.addWidget(self.state)
         layout.addWidget(self.list, 1)
         layout.addWidget(self.error)
+        layout.addWidget(self.bar)
         self._make_buttons()
         layout.addWidget(self.buttons)
         workspace.changes.changed.connect(self._on_change)
@@ -281,9 +281,9 @@ class ConvertDialog(PreviewDialog):
         if self._task is not None:
             self._task.cancel()
         self._trial = self._task = None
-        wanted = options.converts_anything
-        self.state.setText("Preparing the preview…" if wanted else "Choose what to convert.")
-        if not wanted:
+        if not options.converts_anything:
+            self.bar.hide()
+            self.state.setText("Choose what to convert.")
             return
         workspace, nodes = self.workspace, self.scope.nodes
 
@@ -291,23 +291,12 @@ class ConvertDialog(PreviewDialog):
             copy, revision = copy_model(workspace, progress)
             return attempt(copy, options, progress, nodes), revision
 
-        self._task = workspace.tasks.start(
-            "Preparing the preview",
-            try_out,
-            done=self._show,
-            failed=self._failed,
-            finished=self._stopped,
-            supersede="convert",
-        )
+        self._start("Preparing the preview…", "Preparing the preview", try_out, self._show, supersede="convert")
 
-    def _stopped(self) -> None:
+    def _ended(self) -> None:
         """If the user stopped it, restore the choices; if the dialog cancelled it, a new preview follows."""
-        task = self._task
-        if task is not None and task.finished and task.cancelled and not self._delay.isActive():
-            self._is_done = False
-            self.form.setEnabled(True)
-            self.ok.setEnabled(True)
-            self.state.setText("Preview stopped. Convert starts again.")
+        if not self._delay.isActive():
+            super()._ended()
 
     def _show(self, tried: tuple[Trial, int]) -> None:
         trial, revision = tried
@@ -334,8 +323,11 @@ class ConvertDialog(PreviewDialog):
         self.list.addItem(item)
 
     def _failed(self, error: BaseException) -> None:
-        self.state.setText("Cannot be converted.")
+        is_choice = self.form.isEnabled()  # which cannot be tried; it is locked while a conversion is applied
         super()._failed(error)
+        if is_choice:
+            self.state.setText("Cannot be converted.")
+            self.ok.setEnabled(False)
 
     def _go(self, item: QListWidgetItem) -> None:
         place = item.data(_PlaceRole)
@@ -357,13 +349,11 @@ class ConvertDialog(PreviewDialog):
             self._change(self.title(), trial.steps, trial.recording, self._close_converted)
         else:
             self._lock(True)
-            self.state.setText("Comparing outputs…")
-            self._task = self.workspace.tasks.start(
+            self._start(
+                "Comparing outputs…",
                 "Comparing outputs",
                 lambda progress: trial.compare(progress=progress),
-                done=lambda agreement: self._compared(trial, agreement) if isValid(self) else None,
-                failed=self._failed,
-                finished=self._stopped,
+                lambda agreement: self._compared(trial, agreement),
                 supersede="convert",
                 makes="edit",
             )

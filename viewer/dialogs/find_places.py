@@ -132,11 +132,11 @@ class FindPlacesDialog(SimplifyDialog):
         try:
             self._rule = self._rule_now()
         except ModelError as error:
-            self.state.setText(display(str(error), 500))
+            self.error.show_error(error)
             return
         if is_untouched:
             self.text.setPlainText(text_for(self._rule.pattern.function))
-        self.search()
+        self.preview()
 
     def _list(self, surveyed: Surveyed) -> None:
         work, revision, survey = surveyed

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QWidget
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QProgressBar, QWidget
 from shiboken6 import isValid
 
 from onnx_workbench.model.errors import ModelError
@@ -18,14 +18,18 @@ from onnx_workbench.viewer.workflows.apply_edits import apply_edits
 
 if TYPE_CHECKING:
     from onnx_workbench.model.history.steps import Step
+    from onnx_workbench.model.progress import Progress
     from onnx_workbench.model.recovery.write_ahead import Recording
     from onnx_workbench.viewer.core.tasks import Task
 
+T = TypeVar("T")
+
 
 class PreviewDialog(QDialog):
-    """Has a form, a line about the state, an error, and the buttons OK and Cancel. Subclasses arrange them.
+    """Has a form, a line about the state, an error, a bar of progress, and the buttons OK and Cancel.
 
-    They override `preview`, which starts the trial, `apply`, which ends in `_change`, and `_stopped`.
+    Subclasses arrange them. They override `preview`, which starts the trial, and `apply`, which ends in `_change`; both
+    by `_start`. Once a task was stopped or has failed, OK starts again.
     """
 
     def __init__(self, workspace: Workspace, title: str, parent: QWidget | None) -> None:
@@ -35,17 +39,23 @@ class PreviewDialog(QDialog):
         self.workspace = workspace
         self._task: Task[Any] | None = None  # started last
         self._revision = -1  # of the model that was tried
-        self._is_done = False
+        self._is_done = False  # from the change on, unless that fails
+        self._is_closed = False
         self.form = QWidget()
         self.state = QLabel()
         self.state.setTextFormat(Qt.TextFormat.PlainText)
         self.state.setWordWrap(True)
         self.error = ErrorLabel()
+        self.bar = QProgressBar()
+        self.bar.setTextVisible(False)
+        self.bar.setFixedHeight(6)
+        self.bar.hide()
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
         self.ok = self.buttons.button(QDialogButtonBox.StandardButton.Ok)
         self.cancel = self.buttons.button(QDialogButtonBox.StandardButton.Cancel)
         without_icons(self.buttons.buttons())
         self.buttons.accepted.connect(self.apply)
+        workspace.tasks.progressed.connect(self._show_progress)
 
     def preview(self) -> None:
         """Try the change on a copy, in a task."""
@@ -55,12 +65,56 @@ class PreviewDialog(QDialog):
         """Make the edit, or close the dialog once it is made."""
         raise NotImplementedError
 
-    def _stopped(self) -> None:
+    @property
+    def _is_busy(self) -> bool:
+        return self._task is not None and not self._task.finished
+
+    def _start(
+        self, text: str, title: str, work: Callable[[Progress], T], done: Callable[[T], object], **options: Any
+    ) -> None:
+        """Start a task in place of the one before, whose result is not awaited any more; OK waits for its end.
+
+        `text` says what is done, until progress does. `options` are those of TaskRunner.start.
+        """
+        if self._task is not None:
+            self._task.cancel()
+        self.error.show_error(None)
+        self.state.setText(text)
+        self.ok.setEnabled(False)
+        self.bar.setRange(0, 0)
+        self.bar.show()
+        self._task = self.workspace.tasks.start(
+            title,
+            work,
+            done=lambda result: done(result) if isValid(self) else None,
+            failed=self._failed,
+            finished=self._ended,
+            **options,
+        )
+
+    def _show_progress(self, task: Task[object]) -> None:
+        if task is self._task and task.text:
+            self.bar.setRange(0, int(task.total))
+            self.bar.setValue(int(task.done))
+            self.state.setText(f"{task.text}…")
+
+    def _ended(self) -> None:
         """Called when a task has ended, also where the user stopped it."""
+        if self._task is None or not self._task.finished:
+            return
+        self.bar.hide()
+        if self._task.cancelled:
+            self._start_over("Stopped. Nothing was changed.")
 
     def _failed(self, error: BaseException) -> None:
+        self._start_over("Nothing was changed.")
         if isinstance(error, ModelError):
             self.error.show_error(error)
+
+    def _start_over(self, text: str) -> None:
+        self._is_done = False
+        self._lock(False)
+        self.state.setText(text)
 
     def _change(
         self, title: str, steps: Sequence[Step], recording: Recording | None, then: Callable[[], object]
@@ -69,8 +123,6 @@ class PreviewDialog(QDialog):
         workspace, revision = self.workspace, self._revision
 
         def applied(is_applied: bool) -> None:
-            if not isValid(self):
-                return
             if is_applied:
                 then()
             else:
@@ -79,18 +131,17 @@ class PreviewDialog(QDialog):
 
         self._is_done = True
         self._lock(True)
-        self.state.setText(f"Changing the model: {plural(len(steps), 'step')}…")
-        self._task = workspace.tasks.start(
+        self._start(
+            f"Changing the model: {plural(len(steps), 'step')}…",
             title,
             lambda progress: apply_edits(workspace, [(title, steps)], revision, recording, progress),
-            done=applied,
-            failed=self._failed,
-            finished=self._stopped,
+            applied,
             makes="edit",
         )
 
     def _show_done(self, text: str) -> None:
-        """Show that the edit was made; the button closes the dialog."""
+        """Show that the edit was made, or why not; the button closes the dialog."""
+        self._is_done = True
         self.state.setText(text)
         self.ok.setText("Close")
         self.ok.setEnabled(True)
@@ -102,6 +153,10 @@ class PreviewDialog(QDialog):
 
     def done(self, result: int) -> None:
         """Cancel the preview, and an edit that is not applied yet."""
-        if self._task is not None:
-            self._task.cancel()
+        if self._is_closed:  # as when it is closed while a question about it is open
+            return
+        self._is_done = self._is_closed = True
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
         super().done(result)

@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QLineEdit,
-    QProgressBar,
     QPushButton,
     QVBoxLayout,
     QWidget,
@@ -25,7 +24,6 @@ from onnx_workbench.exec.transform.quantization.quantize import QuantizationRepo
 from onnx_workbench.exec.transform.quantization.ranges import CALIBRATIONS
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.formatting import bytes_text, display, plural
-from onnx_workbench.viewer.core.tasks import Task
 from onnx_workbench.viewer.dialogs.preview import PreviewDialog
 from onnx_workbench.viewer.dialogs.quantized_layers import QuantizedLayers, ratio_text
 from onnx_workbench.viewer.popups.file_dialogs import ask_file, ask_folder
@@ -55,10 +53,6 @@ class QuantizeDialog(PreviewDialog):
         self._make_form()
         self.state.setText(_INVITATION)
         self.state.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.bar = QProgressBar()
-        self.bar.setTextVisible(False)
-        self.bar.setFixedHeight(6)
-        self.bar.hide()
         self.layers = QuantizedLayers(workspace)
         self._make_buttons()
         layout = QVBoxLayout(self)
@@ -69,7 +63,6 @@ class QuantizeDialog(PreviewDialog):
         self.layers.curve.chosen.connect(self._set_reach)
         workspace.changes.changed.connect(self._on_change)
         workspace.runs.inputs.changed.connect(self._enable)
-        workspace.tasks.progressed.connect(self._show_progress)
         self._on_choice()
 
     # -- choices -------------------------------------------------------------------------------------------------
@@ -252,7 +245,7 @@ class QuantizeDialog(PreviewDialog):
 
     def _enable(self, *_: object) -> None:
         """What was measured for other choices must not be applied; it stays to be looked at."""
-        is_busy = self._task is not None and not self._task.finished
+        is_busy = self._is_busy
         self.ok.setEnabled(not is_busy and self._is_current())
         self.measure_button.setEnabled(not is_busy)
         self.form.setEnabled(not is_busy)
@@ -267,7 +260,6 @@ class QuantizeDialog(PreviewDialog):
 
     def preview(self) -> None:
         """Quantize a copy in the background and measure the loss."""
-        self.error.show_error(None)
         request, workspace = self._request(), self.workspace
         try:
             request.options.checked()
@@ -275,37 +267,18 @@ class QuantizeDialog(PreviewDialog):
             self._failed(error)
             return
         self._asked = request
-        self.state.setText("Quantizing a copy and comparing outputs…")
-        self.bar.setRange(0, 0)
-        self.bar.show()
-        self._task = workspace.tasks.start(
+        self._start(
+            "Quantizing a copy and comparing outputs…",
             "Quantizing a copy",
             lambda progress: attempt(workspace, request, progress),
-            done=self._show,
-            failed=self._failed,
-            finished=self._stopped,
+            self._show,
             supersede="quantize",
         )
         self._enable()
 
-    def _show_progress(self, task: Task[object]) -> None:
-        if task is self._task and task.text:
-            self.bar.setRange(0, int(task.total))
-            self.bar.setValue(int(task.done))
-            self.state.setText(f"{task.text}…")
-
-    def _failed(self, error: BaseException) -> None:
-        self._is_done = False
-        self.state.setText("Nothing was changed.")
-        super()._failed(error)
-
-    def _stopped(self) -> None:
-        if self._task is not None and self._task.finished:
-            self.bar.hide()
-            if self._task.cancelled:
-                self._is_done = False
-                self.state.setText("Stopped. Nothing was changed.")
-            self._enable()
+    def _ended(self) -> None:
+        super()._ended()
+        self._enable()
 
     def _show(self, trial: Trial) -> None:
         self._trial, self._revision = trial, trial.revision
@@ -327,7 +300,7 @@ class QuantizeDialog(PreviewDialog):
 
     def _cancel(self) -> None:
         """Stop measuring; close where nothing runs."""
-        if self._task is not None and not self._task.finished:
+        if self._is_busy and self._task is not None:
             self._task.cancel()
         else:
             self.reject()

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
-    QDialog,
-    QDialogButtonBox,
     QHBoxLayout,
-    QLabel,
-    QProgressBar,
     QStackedWidget,
     QTreeWidget,
     QTreeWidgetItem,
     QVBoxLayout,
     QWidget,
 )
-from shiboken6 import isValid
 
 from onnx_workbench.exec.transform.simplify import Simplification, SimplifyOutcome, refusal_counts, size_table
 from onnx_workbench.model.budget import WINDOW_TENSOR
@@ -30,23 +24,19 @@ from onnx_workbench.model.simplify.pass_list import all_passes
 from onnx_workbench.model.simplify.passes import Pass, SimplifyOptions
 from onnx_workbench.model.simplify.pipeline import Survey, chosen_passes
 from onnx_workbench.model.text.formatting import display, number_text, plural
+from onnx_workbench.viewer.dialogs.preview import PreviewDialog
 from onnx_workbench.viewer.dialogs.simplify_matches import MatchTree, make_tree
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.tooltips import plain_tip
-from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 from onnx_workbench.viewer.widgets.scope_box import ScopeBox
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
-from onnx_workbench.viewer.workflows.apply_edits import apply_edits
 from onnx_workbench.viewer.workflows.working_copies import copy_model
-
-if TYPE_CHECKING:
-    from onnx_workbench.viewer.core.tasks import Task
 
 #: On a copy of the model of a revision: what passes find.
 Surveyed = tuple[Simplification, int, Survey]
 
 
-class SimplifyDialog(QDialog):
+class SimplifyDialog(PreviewDialog):
     """Modeless dialog: choosing a match selects and shows its nodes on the graph."""
 
     _title = "Simplify"
@@ -54,31 +44,23 @@ class SimplifyDialog(QDialog):
     _key = "simplify"  # a later search of the same kind takes the place of an earlier one
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle(self._title)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__(workspace, self._title, parent)
         self.resize(620, 640)
-        self.workspace = workspace
-        self._task: Task[Any] | None = None  # started last
-        self._is_done = False
-        self._work: Simplification | None = None  # on a working copy of the current model, once it was searched
-        self._is_applying = False
-        self._is_stopped = False  # stopped by the user, and not restarted since
+        self._trial: Simplification | None = None  # on a working copy of the current model, once it was searched
         self._arrange()
-        self.buttons.accepted.connect(self.apply)
         self.buttons.rejected.connect(self.reject)
         self.passes.shown.connect(self._show_match)
         self.passes.choice_changed.connect(self._enable)
         self.scope.changed.connect(self._on_change)
         workspace.changes.changed.connect(self._on_change)
-        self.search()
+        self.preview()
 
     def _arrange(self) -> None:
         self.scope = ScopeBox(self.workspace)
         self.scope.setAccessibleName("Where to simplify")
-        self.state = QLabel()
-        self.state.setTextFormat(Qt.TextFormat.PlainText)
-        self.state.setWordWrap(True)
+        form = QVBoxLayout(self.form)
+        form.setContentsMargins(0, 0, 0, 0)
+        form.addWidget(self.scope)
         self.passes = MatchTree()
         self.report = QTreeWidget()
         self.report.setItemDelegate(WholeTextDelegate(self.report))
@@ -86,20 +68,13 @@ class SimplifyDialog(QDialog):
         self.pages = QStackedWidget()
         self.pages.addWidget(self.passes)
         self.pages.addWidget(self.report)
-        self.bar = QProgressBar()
-        self.bar.setTextVisible(False)
-        self.bar.setFixedHeight(6)
-        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
-        self.ok = self.buttons.button(QDialogButtonBox.StandardButton.Ok)
-        self.cancel = self.buttons.button(QDialogButtonBox.StandardButton.Cancel)
         self.ok.setText(self._title)
-        without_icons(self.buttons.buttons())
         above = QHBoxLayout()
         above.addWidget(self.state, 1)
-        above.addWidget(self.scope, 0, Qt.AlignmentFlag.AlignTop)
+        above.addWidget(self.form, 0, Qt.AlignmentFlag.AlignTop)
         layout = QVBoxLayout(self)
         layout.addLayout(above)
-        for part in (self.pages, self.bar, self.buttons):
+        for part in (self.pages, self.error, self.bar, self.buttons):
             layout.addWidget(part)
 
     def _searched(self) -> Sequence[Pass]:
@@ -124,11 +99,10 @@ class SimplifyDialog(QDialog):
 
     # -- what there is to do -------------------------------------------------------------------------------------
 
-    def search(self) -> None:
+    def preview(self) -> None:
         """Search for matches in a working copy, off the GUI thread."""
-        self._work = None
+        self._trial = None
         self._lock(False)
-        self._start("Searching for matches…")
         workspace, options_of, passes = self.workspace, self._options(), self._searched()
 
         def survey(progress: Progress) -> Surveyed:
@@ -136,14 +110,7 @@ class SimplifyDialog(QDialog):
             work = Simplification(copy)
             return work, revision, work.survey(passes, options=options_of(copy), progress=progress)
 
-        self._task = workspace.tasks.start(
-            "Searching for matches",
-            survey,
-            done=self._list,
-            failed=self._failed,
-            finished=self._stopped,
-            supersede=self._key,
-        )
+        self._start("Searching for matches…", "Searching for matches", survey, self._list, supersede=self._key)
 
     def _options(self) -> Callable[[WorkingCopy], SimplifyOptions]:
         """Return a function that makes the chosen options for a copy of the model."""
@@ -152,39 +119,15 @@ class SimplifyDialog(QDialog):
             work_limit=WINDOW_TENSOR, nodes=None if nodes is None else copy.copies(nodes), only=only
         )
 
-    def _start(self, text: str) -> None:
-        if self._task is not None:
-            self._task.cancel()
-        self._is_stopped = False
-        self.state.setText(text)
-        self.bar.setRange(0, 0)
-        self.bar.setVisible(True)
-        self.ok.setEnabled(False)
-
     def _lock(self, is_working: bool) -> None:
-        for part in (self.scope, self.passes):
-            part.setEnabled(not is_working)
-
-    def _failed(self, error: BaseException, untouched: Simplification | None = None) -> None:
-        self._work = untouched or self._work
-        self._lock(False)
-        self.state.setText(display(str(error), 500))
-
-    def _stopped(self) -> None:
-        if self._task is None or self._task.finished:
-            self.bar.setVisible(False)
-            self._is_applying = False
-            if self._task is not None and self._task.cancelled:
-                self._is_stopped = True
-                self._lock(False)
-                self.state.setText(f"Search stopped. {self._title} starts again.")
-            self._enable()
+        super()._lock(is_working)
+        self.passes.setEnabled(not is_working)
 
     def _list(self, surveyed: Surveyed) -> None:
         work, revision, survey = surveyed
         if revision != self.workspace.document.revision:
             return  # it is being searched again
-        self._work = work
+        self._trial, self._revision = work, revision
         self.passes.fill(self._searched(), survey.found, work.copy.original)
         total = sum(map(len, survey.found.values()))
         self._describe(survey, total)
@@ -199,83 +142,62 @@ class SimplifyDialog(QDialog):
         )
 
     def _enable(self) -> None:
-        if self.pages.currentWidget() is self.passes:
-            can_start = bool(self.passes.choice().passes) and self._work is not None
-            self.ok.setEnabled(can_start or self._is_stopped)
+        self.ok.setEnabled(not self._is_busy and bool(self.passes.choice().passes))
 
     def _show_match(self, things: tuple[Node | Value, ...]) -> None:
         self.workspace.highlights.mark("matches", things)
-        if things and self._work is not None:
+        if things and self._trial is not None:
             with self.scope.display_only():
                 self.workspace.navigation.reveal_all(things)
 
     def _on_change(self, *_: object) -> None:
-        if self.pages.currentWidget() is self.passes and not self._is_applying:
-            self.search()
+        if not self._is_done:
+            self.preview()
 
     # -- doing it ------------------------------------------------------------------------------------------------
 
     def apply(self) -> None:
         """Simplify the copy, compare, and apply the steps; afterwards the button closes the dialog."""
-        if self.pages.currentWidget() is self.report:
+        if self._is_done:
             self.accept()
             return
-        work, self._work = self._work, None
+        work, self._trial = self._trial, None
         if work is None:
-            self.search()
+            self.preview()
             return
+        options, title = self._options()(work.copy), self._entry_title()
+
+        def run(progress: Progress) -> SimplifyOutcome:
+            try:
+                passes = chosen(work.copy.document.model, progress)
+            except ModelError:
+                self._trial = work  # nothing was done to it
+                raise
+            return work.run(passes, options=options, progress=progress, title=title)
+
         try:
             chosen = self._chosen()
         except ModelError as error:
-            self._work = work
-            self.state.setText(display(str(error), 500))
+            self._trial = work
+            self._failed(error)
             return
-        options = self._options()(work.copy)
-        revision, begun, title = self.workspace.document.revision, False, self._entry_title()
-
-        def run(progress: Progress) -> SimplifyOutcome:
-            nonlocal begun
-            passes = chosen(work.copy.document.model, progress)
-            begun = True
-            return work.run(passes, options=options, progress=progress, title=title)
-
         self._lock(True)
-        self._start("Changing a copy and comparing outputs…")
-        self._task = self.workspace.tasks.start(
+        self._start(
+            "Changing a copy and comparing outputs…",
             self._title,
             run,
-            done=lambda outcome: self._carry_over(outcome, revision) if isValid(self) else None,
-            failed=lambda error: self._failed(error, None if begun else work),
-            finished=self._stopped,
+            self._carry_over,
             lane="mutate",
             supersede=self._key,
             makes="edit",
         )
 
-    def _carry_over(self, outcome: SimplifyOutcome, revision: int) -> None:
-        workspace = self.workspace
-        if revision != workspace.document.revision:
-            return  # it changed in the meantime, and is being searched again
-        if outcome.agreement.agrees is False and not self._may_differ():
+    def _carry_over(self, outcome: SimplifyOutcome) -> None:
+        if outcome.entries and (outcome.agreement.agrees is not False or self._may_differ()):
+            ((title, steps),) = outcome.entries
+            self._change(title, steps, outcome.recording, lambda: self._report(outcome))
+        else:
             self._report(outcome)
-            return
-        self._is_applying = True
-        self._start(f"Changing the model: {plural(outcome.steps, 'step')}…")
-        self._task = workspace.tasks.start(
-            self._title,
-            lambda progress: apply_edits(workspace, outcome.entries, revision, outcome.recording, progress),
-            done=lambda is_applied: self._applied(outcome, is_applied) if isValid(self) else None,
-            failed=self._failed,
-            finished=self._stopped,
-            makes="edit",
-        )
-
-    def _applied(self, outcome: SimplifyOutcome, is_applied: bool) -> None:
-        self._is_applying = False
-        if is_applied:
-            self._report(outcome)
-        else:  # the model was changed meanwhile
-            self.search()
 
     def _report(self, outcome: SimplifyOutcome) -> None:
         """Show the report in place of the matches."""
@@ -285,11 +207,9 @@ class SimplifyDialog(QDialog):
         titles = {p.id: p.title for p in all_passes()}
         agreement = display(str(outcome.agreement), 300)
         if outcome.agreement.agrees is False and not self._may_differ():
-            self.state.setText(f"Nothing was changed, because afterwards {agreement}.")
-        elif not outcome.report.applied:
-            self.state.setText("Nothing was changed.")
+            self._show_done(f"Nothing was changed, because afterwards {agreement}.")
         else:
-            self.state.setText(f"{self._done}; {agreement}.")
+            self._show_done(f"{self._done}; {agreement}." if outcome.report.applied else "Nothing was changed.")
         for cells in size_table(outcome.report)[1:]:
             self._row(self.report.invisibleRootItem(), *cells)
         applied = self._row(self.report.invisibleRootItem(), "Passes")
@@ -303,9 +223,6 @@ class SimplifyDialog(QDialog):
         for group in (applied, refused):
             group.setExpanded(True)
             group.setHidden(not group.childCount())
-        self.ok.setText("Close")
-        self.ok.setEnabled(True)
-        self.cancel.setVisible(False)
 
     def _row(self, parent: QTreeWidgetItem, *cells: str) -> QTreeWidgetItem:
         item = QTreeWidgetItem(list(cells))
@@ -316,13 +233,6 @@ class SimplifyDialog(QDialog):
         return item
 
     def done(self, result: int) -> None:
-        """Cancel running work and an edit that is not applied yet; remove the marks."""
-        if self._is_done:  # as when it is closed while a question about it is open
-            return
-        self._is_done = True
-        if self._task is not None:
-            self._task.cancel()
+        """Remove the marks, too."""
         self.workspace.highlights.mark("matches", [])
-        self.scope.changed.disconnect(self._on_change)
-        self.workspace.changes.changed.disconnect(self._on_change)
         super().done(result)

@@ -105,7 +105,7 @@ def test_stop_while_it_is_tried_out_leaves_the_choice(dialog, qtbot, monkeypatch
         dialog.precision.setCurrentText("float16")
         stop(dialog, qtbot, began)
         settled(dialog, qtbot)
-    assert dialog.state.text().startswith("Preview stopped")
+    assert dialog.state.text() == "Stopped. Nothing was changed."
     dialog.ok.click()
     qtbot.waitUntil(lambda: "2 × weights converted to float16" in lines(dialog))
 
@@ -121,7 +121,7 @@ def test_stop_while_outputs_are_compared_leaves_the_model_and_the_choice(dialog,
         dialog.ok.click()
         stop(dialog, qtbot, began)
         settled(dialog, qtbot)
-    assert dialog.state.text().startswith("Preview stopped")
+    assert dialog.state.text() == "Stopped. Nothing was changed."
     assert dialog.form.isEnabled()
     assert snapshot(document.model) == before
     dialog.ok.click()

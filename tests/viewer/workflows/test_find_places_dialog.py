@@ -57,7 +57,7 @@ def tick(dialog, text: str, state: Qt.CheckState) -> None:
 
 
 def places(dialog, qtbot) -> list[str]:
-    qtbot.waitUntil(lambda: dialog._work is not None)
+    qtbot.waitUntil(lambda: dialog._trial is not None)
     top = dialog.passes.topLevelItem(0)
     return [top.child(row).text(0) for row in range(top.childCount())]
 
@@ -136,7 +136,7 @@ def test_a_wrong_text_says_where_and_the_dialog_goes_on(opened, qtbot):
     dialog.text.setPlainText("replacement (b) => (c) {\n nonsense }")
     qtbot.waitUntil(dialog.ok.isEnabled)
     dialog.ok.click()
-    qtbot.waitUntil(lambda: "Line 2" in dialog.state.text())
+    qtbot.waitUntil(lambda: "Line 2" in dialog.error.text())
     qtbot.waitUntil(dialog.ok.isEnabled)
     assert operators(dialog).count("Mul") == 6
 
@@ -158,7 +158,7 @@ def test_an_unknown_operator_is_named(opened, qtbot):
     dialog.operator.setText("Sofmax")
     qtbot.waitUntil(dialog.ok.isEnabled)
     dialog.ok.click()
-    assert "Sofmax" in dialog.state.text()
+    assert "Sofmax" in dialog.error.text()
 
 
 def do_there(dialog, qtbot) -> None:
@@ -236,13 +236,13 @@ def test_what_no_other_place_has_is_named_and_nothing_is_done(opened, qtbot):
     assert len(places(dialog, qtbot)) == 3
     document = dialog.workspace.document
     do_there(dialog, qtbot)
-    qtbot.waitUntil(lambda: "No place was edited" in dialog.state.text())
+    qtbot.waitUntil(lambda: "No place was edited" in dialog.error.text())
     second = node_named(dialog, "s2")
     with document.edit("Shortcut") as edit:
         edit.do(SetInputs(second, node_named(dialog, "m1").outputs))
     before = snapshot(document.model)
     do_there(dialog, qtbot)
-    qtbot.waitUntil(lambda: "uses a now, and other places have no such value" in dialog.state.text())
+    qtbot.waitUntil(lambda: "uses a now, and other places have no such value" in dialog.error.text())
     assert snapshot(document.model) == before
 
 

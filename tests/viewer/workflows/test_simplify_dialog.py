@@ -107,7 +107,7 @@ def test_what_was_stopped_can_be_begun_again(dialog, qtbot, monkeypatch):
         qtbot.waitUntil(began.is_set)
         dialog.workspace.tasks.cancel_all()
         qtbot.waitUntil(dialog.ok.isEnabled)
-    assert dialog.state.text().startswith("Search stopped")
+    assert dialog.state.text() == "Stopped. Nothing was changed."
     assert dialog.passes.isEnabled()
     assert document.undo_title is None
     dialog.ok.click()
@@ -158,7 +158,7 @@ def test_what_is_stopped_before_the_change_can_be_begun_again(about_to_change, q
     dialog = about_to_change
     dialog.workspace.tasks.cancel_all()
     qtbot.waitUntil(dialog.ok.isEnabled)
-    assert dialog.state.text().startswith("Search stopped")
+    assert dialog.state.text() == "Stopped. Nothing was changed."
     assert dialog.passes.isEnabled()
     free.set()
     assert dialog.workspace.document.undo_title is None
