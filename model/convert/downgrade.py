@@ -11,7 +11,7 @@ from typing import Any
 
 from onnx_workbench.model.convert.node_editor import NodeEditor, number_constant
 from onnx_workbench.model.convert.upgrade import BROADCASTING, REDUCTIONS, Adapter, cast_mask
-from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.history.steps import SetField, SetOutputs
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor
 from onnx_workbench.model.ir.types import Dimension, ElementType, TensorType
@@ -360,6 +360,14 @@ def _power_from_2(editor: NodeEditor) -> None:
     editor.set("p", float(editor.attribute("p", 2)))
 
 
+def _gru_from_3(editor: NodeEditor) -> None:
+    """Name the last state too, which is not optional there."""
+    first, last = (*editor.node.outputs, None, None)[:2]
+    if last is None:
+        last = Value(editor.rewriter.names.value(editor.graph, f"{editor.node.name or 'GRU'}_Y_h"))
+        editor.edit.do(SetOutputs(editor.node, (first, last)))
+
+
 def _cast_from_6(editor: NodeEditor) -> None:
     """Name the type, and declare the output's: no schema before 6 infers it, and ONNX Runtime refuses it without."""
     kind = ElementType(editor.attribute("to", 1))
@@ -417,6 +425,7 @@ DOWNWARD: Mapping[tuple[str, int], Adapter] = {
     **{(name, 18): _axes_back for name in REDUCTIONS},
     **{(name, 13): _axes_back for name in ("ReduceSum", "Squeeze", "Unsqueeze")},
     **{(name, 13): _single_axis for name in ("Softmax", "LogSoftmax", "Hardmax")},
+    ("GRU", 3): _gru_from_3,
     ("If", 11): _equal_branches,
     ("Split", 18): _split_from_18,
     ("Split", 13): _split_from_13,

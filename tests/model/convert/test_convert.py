@@ -71,6 +71,7 @@ def test_newer_operator_sets_compute_the_same(old, new, text):
 
 
 DOWN = [
+    (7, 1, "g (float[2,1,3] x, float[1,6,3] w, float[1,6,2] r) => (y) { y = GRU<hidden_size=2>(x, w, r) }"),
     (2, 1, "g (float[1,2,4,4] x) => (y) { a = LpPool<p=3,kernel_shape=[2,2]>(x) y = GlobalLpPool<p=1>(a) }"),
     (21, 11, "g (float[2,3,4] x) => (y) { y = Softmax<axis=1>(x) }"),
     (18, 11, "g (float[2,3,4] x) => (y) <int64[1] a = {1}> { y = ReduceMax(x, a) }"),
