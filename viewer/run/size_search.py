@@ -17,7 +17,7 @@ from onnx_workbench.exec.session import Session
 from onnx_workbench.exec.worker.client import WorkerSession
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.model.text.formatting import display
+from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.core.readers import read_model
 from onnx_workbench.viewer.run.inputs import make_inputs
 from onnx_workbench.viewer.run.run_task import RunTask
@@ -50,10 +50,13 @@ class SizeSearch(QObject):
         if not sizes or failure.kind != KernelError.__name__ or run.recipe.data_set is not None:
             return
         work = partial(self._search, run, failure, sizes)
-        self._workspace.tasks.start("Searching for sizes that run", work, done=self._offer, supersede=_TOPIC)
+        done = partial(self._offer, list(sizes))
+        self._workspace.tasks.start("Searching for sizes that run", work, done=done, supersede=_TOPIC)
 
-    def _search(self, run: RunTask, failure: Failure, sizes: Mapping[str, int], progress: Progress) -> dict[str, int]:
-        def runs_with(tried: dict[str, int]) -> bool:
+    def _search(
+        self, run: RunTask, failure: Failure, sizes: Mapping[str, int], progress: Progress
+    ) -> tuple[dict[str, int], int]:
+        def failure_with(tried: dict[str, int]) -> Failure | None:
             progress.check()
             before = run.recipe
             signature = ("sizes", tuple(tried.items()))
@@ -65,18 +68,21 @@ class SizeSearch(QObject):
                 request = read_model(partial(_make_request, run.session, feeds), progress)
                 result = self._workspace.runs.perform(request, progress=progress)
             except ModelError:
-                return False
-            return not result.failures and not result.stopped
+                return failure
+            return result.failures[0] if result.failures else failure if result.stopped else None
 
-        return runnable_sizes(sizes, failure, runs_with, _SECONDS)
+        return runnable_sizes(sizes, failure, failure_with, _SECONDS)
 
-    def _offer(self, sizes: dict[str, int]) -> None:
-        if not sizes:
-            return
-        text = ", ".join(f"{display(name, 40)} = {size}" for name, size in sizes.items())
-        choices = (("Use and Run", partial(self._use, sizes)),)
-        detail = "Other sizes of symbolic dimensions can be set in the Run panel."
-        self._workspace.messages.show("info", f"The model runs with {text}", detail, choices=choices, topic=_TOPIC)
+    def _offer(self, names: list[str], found: tuple[dict[str, int], int]) -> None:
+        sizes, count = found
+        show = partial(self._workspace.messages.show, "info", topic=_TOPIC)
+        if sizes:
+            text = ", ".join(f"{display(name, 40)} = {size}" for name, size in sizes.items())
+            detail = "Other sizes of symbolic dimensions can be set in the Run panel."
+            show(f"The model runs with {text}", detail, choices=(("Use and Run", partial(self._use, sizes)),))
+        elif count:
+            tried = f"Tried {plural(count, 'choice')} of sizes for {display(', '.join(names), 200)}."
+            show("No sizes found with which the model runs", f"{tried} Set sizes and values in the Run panel.")
 
     def _use(self, sizes: Mapping[str, int]) -> None:
         for name, size in sizes.items():

@@ -1,5 +1,7 @@
 """Sizes that are offered when a run fails with others."""
 
+import re
+
 import numpy as np
 import onnx
 import pytest
@@ -20,6 +22,17 @@ IN_BRANCH = """
         [gate] y = If (c) <
             then_branch = yes () => (float[batch, k] a) { [fc] a = MatMul (f, w) },
             else_branch = no () => (float[batch, k] b) { b = Neg (f) }>
+    }
+"""
+TWO_SIZES = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (float[batch, length] x, float[rows] z) => (float[n] y) {
+        [fc] a = MatMul (x, w)
+        s = Constant <value = int64[2] {1, 7}> ()
+        [fold] b = Reshape (z, s)
+        [join] c = Concat <axis = 1> (a, b)
+        shape = Constant <value = int64[1] {12}> ()
+        y = Reshape (c, shape)
     }
 """
 NO_SIZE = """
@@ -62,7 +75,20 @@ def test_a_size_with_which_the_model_runs_is_offered_and_used(offers, window, qt
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("text", [NO_SIZE, NO_OUTPUT])
-def test_nothing_is_offered_where_no_size_helps(offers, text):
-    _, found = offers(text)
-    assert not found
+def test_a_failure_behind_the_first_is_searched_on(offers):
+    """Each of the two sizes helps one node alone."""
+    _, found = offers(TWO_SIZES)
+    assert [m.title for m in found] == ["The model runs with length = 48, rows = 7"]
+
+
+@pytest.mark.long
+def test_what_was_tried_is_said_where_no_size_helps(offers):
+    (found,) = offers(NO_SIZE)[1]
+    assert found.title == "No sizes found with which the model runs"
+    assert re.match(r"Tried \d+ choices of sizes for batch\.", found.detail)
+    assert not found.choices
+
+
+@pytest.mark.long
+def test_nothing_is_said_where_the_outputs_do_not_need_the_failed_node(offers):
+    assert not offers(NO_OUTPUT)[1]
