@@ -395,6 +395,15 @@ def random_model(seed: int | str, *, nodes: int | None = None, opset: int | None
     return finished(builder)
 
 
+def _bodies(graph: onnx.GraphProto) -> list[onnx.GraphProto]:
+    return [a.g for node in graph.node for a in node.attribute if a.HasField("g")]
+
+
+def _has_initializers(graph: onnx.GraphProto) -> bool:
+    """Whether a graph or a body in it has some."""
+    return bool(graph.initializer) or any(map(_has_initializers, _bodies(graph)))
+
+
 def finished(builder: Builder) -> onnx.ModelProto:
     """The model of a builder: what nothing uses is an output, and some of the rest."""
     rng, opset = builder.rng, builder.opset
@@ -411,7 +420,7 @@ def finished(builder: Builder) -> onnx.ModelProto:
     graph = builder.graph(outputs, "fuzz")
     needed = 10 if any(f.overload for f in builder.functions) else 8 if builder.functions else 0
     version = max(ir_version(opset), needed, rng.choice((0, 8, 10)))
-    if any(a.g.initializer for node in graph.node for a in node.attribute):
+    if any(_has_initializers(body) for body in _bodies(graph)):
         version = max(version, 4)  # before, an initializer of a subgraph had to be an input of it
     if version < 4:
         graph.input.extend(helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in graph.initializer)
