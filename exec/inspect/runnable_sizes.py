@@ -6,7 +6,8 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from onnx_workbench.exec.results.node_table import Failure, Path
+from onnx_workbench.exec.results.node_table import Failure
+from onnx_workbench.exec.results.slot_map import Path
 
 #: Sizes to try apart from the numbers that the failure names.
 _USUAL = (16, 32, 64, 128, 224, 256, 512, 640, 1024)
