@@ -165,7 +165,7 @@ def _bench(name: str, row: Row, options: argparse.Namespace) -> None:
     model = load(source)
     sizes = {size: int(number) for size, _, number in (text.rpartition("=") for text in options.size)}
     feeds = feeds or make_feeds(model.graph, sizes=sizes)
-    variants = [varied(feeds, number + 1) for number in range(max(options.inputs, options.rounds + 1))]
+    variants = [varied(feeds, number + 1) for number in range(options.inputs + options.rounds)]
     session = Session(model)
     np.ones(_TOUCHED, np.uint8)
     gc.collect()
@@ -186,7 +186,7 @@ def _bench(name: str, row: Row, options: argparse.Namespace) -> None:
         row.error = largest_error(outputs, dict(zip(outputs, runtime.run(list(outputs), given[0]), strict=True)))
         times: list[tuple[float, ...]] = []
         for number in range(options.rounds):
-            at = len(variants) - 2 - number  # not that of the run before
+            at = options.inputs + number  # not that of the run before
             theirs, new, again, fresh, same = (
                 spent(task, clock)
                 for task in (

@@ -111,7 +111,7 @@ class _Direction:
         factors = factors.reshape(4 * slices, 1, -1)
         packed = weights.matrix.packed(batch)
         if packed is None:
-            r = self._cell.packed(slices, lambda: pack_columns(weights.matrix.centred, slices))
+            r = self._cell.packed((slices, 1), lambda: pack_columns(weights.matrix.centred, slices))
 
         def multiply(h: Array, out: Array) -> None:
             codes, step, zero = _quantized(h, *_range(h))
@@ -261,8 +261,10 @@ def _run_quick(
     if cell is None:
         return None
     inputs = _for_quick(product.reshape(*product.shape[:2], 4, -1)).reshape(product.shape)
-    end = run_quick(replace(cell, input_forget=gates.input_forget), inputs, *state, out, reverse=backwards)
-    return end if np.isfinite(out).all() else None
+    h, c = (one[None] for one in state)
+    cell = replace(cell, input_forget=gates.input_forget)
+    end, last = run_quick([cell], [inputs], h, c, out[:, None], [backwards])
+    return (end[0], None if last is None else last[0]) if np.isfinite(out).all() else None
 
 
 def _run(

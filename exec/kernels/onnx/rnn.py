@@ -17,7 +17,7 @@ from onnx_workbench.exec.kernels.shared.recurrence import (
     checked_lengths,
     directions_of,
     make_cell,
-    run_cell,
+    run_layer,
 )
 from onnx_workbench.exec.values.arrays import Array, empty, zeros
 
@@ -109,18 +109,11 @@ def _run(
     c = _state(initial_c, shape, options.layout, dtype, "initial_c") if options.kind == "LSTM" else None
     lengths = checked_lengths(sequence_lens, steps, batch)
     y = empty((steps, *shape), dtype)
-    last_h, last_c = np.empty(shape, dtype), np.empty(shape, dtype)
-    for d, (cell, backwards) in enumerate(zip(cells, options.reversed, strict=True)):
-        end_h, end_c = run_cell(
-            cell, source, h[d], None if c is None else c[d], lengths, reverse=backwards, out=y[:, d]
-        )
-        last_h[d] = end_h
-        if end_c is not None:
-            last_c[d] = end_c
+    last_h, last_c = run_layer(cells, source, h, c, lengths, backwards=options.reversed, out=y)
     if options.layout:
-        y, last_h, last_c = y.transpose(2, 0, 1, 3), last_h.swapaxes(0, 1), last_c.swapaxes(0, 1)
-    ends = narrow(last_h, x.dtype), narrow(last_c, x.dtype) if options.kind == "LSTM" else None
-    return narrow(y, x.dtype), *ends
+        y, last_h = y.transpose(2, 0, 1, 3), last_h.swapaxes(0, 1)
+        last_c = None if last_c is None else last_c.swapaxes(0, 1)
+    return narrow(y, x.dtype), narrow(last_h, x.dtype), None if last_c is None else narrow(last_c, x.dtype)
 
 
 def _state(value: Array | None, shape: tuple[int, ...], layout: int, dtype: np.dtype[Any], name: str) -> Array:

@@ -49,19 +49,19 @@ class Cell:
     #: For rows and slices: (h, out), an LSTM's product with its recurrent weights in recurrence_quick, if not of `r`.
     product: Callable[[int, int], Callable[[Array, Array], Any]] | None = None
     feedback: Activation | None = None  # (N, H) → (N, A): the values that `r`, then (H + A, gates × H), takes beside h
-    _packed: dict[int, Array] = field(default_factory=dict)
+    _packed: dict[tuple[int, int], Array] = field(default_factory=dict)
 
-    def packed(self, slices: int, make: Callable[[], Array]) -> Array:
-        """Return the recurrent weights in a number of slices, made on first use."""
-        found = self._packed.get(slices)
+    def packed(self, form: tuple[int, int], make: Callable[[], Array]) -> Array:
+        """Return the recurrent weights in a number of slices, with those of so many directions, made on first use."""
+        found = self._packed.get(form)
         if found is None:
-            found = self._packed[slices] = make()
+            found = self._packed[form] = make()
         return found
 
     @property
     def by_rows(self) -> Array:
         """The recurrent weights with contiguous rows, which small products read fastest; made on first use."""
-        return self.packed(0, lambda: np.ascontiguousarray(self.r))
+        return self.packed((0, 1), lambda: np.ascontiguousarray(self.r))
 
 
 def make_cell(
@@ -118,6 +118,32 @@ def _halved(cell: Cell) -> Cell:
     return replace(cell, w=w, r=r, bias=(cell.bias * factor)[order], _packed={})
 
 
+def run_layer(
+    cells: Sequence[Cell],
+    x: Array,
+    h: Array,
+    c: Array | None,
+    lengths: Array | None,
+    *,
+    backwards: Sequence[bool],
+    out: Array,
+) -> tuple[Array, Array | None]:
+    """Run all directions over x (T, N, I) from states h, c (D, N, H), see `run_cell`; out is (T, D, N, H)."""
+    if lengths is not None and (lengths == lengths[0]).all():  # as one sequence alone has
+        end = int(lengths[0])
+        out[end:] = 0
+        x, out, lengths = x[:end], out[:end], None
+    quick = [cell.quick for cell in cells if cell.quick is not None]
+    if lengths is None and len(quick) == len(cells):
+        return run_quick(quick, [_inputs(cell, x) for cell in quick], h, c, out, backwards)
+    ends = [
+        run_cell(cell, x, h[d], None if c is None else c[d], lengths, reverse=reverse, out=out[:, d])
+        for d, (cell, reverse) in enumerate(zip(cells, backwards, strict=True))
+    ]
+    last = [end for _, end in ends if end is not None]
+    return np.stack([end for end, _ in ends]), np.stack(last) if last else None
+
+
 def run_cell(
     cell: Cell, x: Array, h: Array, c: Array | None, lengths: Array | None, *, reverse: bool, out: Array | None
 ) -> tuple[Array, Array | None]:
@@ -126,8 +152,6 @@ def run_cell(
     `lengths` (N,) ends each sequence of the batch early: its state stays and `out` is zero from there on. Feedback is
     zero before the first step.
     """
-    if cell.quick is not None and lengths is None and out is not None:
-        return run_quick(cell.quick, _inputs(cell.quick, x), h, c, out, reverse=reverse)
     inputs = _inputs(cell, x)
     if lengths is not None and reverse:
         time = np.arange(len(x))[:, None]

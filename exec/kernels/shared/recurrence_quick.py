@@ -3,12 +3,12 @@
 Three things save time. A sigmoid is (1 + tanh(x/2)) / 2, so one tanh serves all gates; the halves are folded into the
 weights (and the LSTM's state is kept doubled), so that only 1 + tanh remains. All buffers are preallocated. And the
 state's product is split into slices of columns small enough for OpenBLAS to skip packing the weights, which for a
-handful of rows costs several times the arithmetic.
+handful of rows costs several times the arithmetic. The directions of a small layer share all calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -26,38 +26,74 @@ if TYPE_CHECKING:
 _SLICE = 300_000
 _FEW = 64  # rows
 
-#: step(number, h, target): write the next h to target (slices, N, H / slices), given h (N, H) and the inputs at a time.
-Step = Callable[[int, Array, Array], None]
+#: Bytes of recurrent weights up to which directions run side by side: those of all then stay in the second-level cache.
+_BESIDE = 1 << 20
+
+#: step(number, h, before, target): write the next h to target (D, slices, N, H / slices), given the inputs at a number
+#: and h twice, as rows (D, 1, N, H), of one direction (N, H), and in the layout of the target.
+Step = Callable[[int, Array, Array, Array], None]
 
 
 def run_quick(
-    cell: Cell, inputs: Array, h: Array, c: Array | None, out: Array, *, reverse: bool
+    cells: Sequence[Cell], inputs: Sequence[Array], h: Array, c: Array | None, out: Array, backwards: Sequence[bool]
 ) -> tuple[Array, Array | None]:
-    """Run over inputs (T, N, gates × H), writing each h to out (T, N, H); returns the last h and c."""
-    steps, batch = inputs.shape[:2]
-    slices = _slices(batch, cell.hidden)
-    width = cell.hidden // slices
-    # (T, gates, slices, N, width): the layout of the product with the state
-    parts = inputs.reshape(steps, batch, inputs.shape[2] // cell.hidden, slices, width).transpose(0, 2, 3, 1, 4)
-    targets = out.reshape(steps, batch, slices, width).transpose(0, 2, 1, 3)
+    """Run the directions of a layer, which differ in their weights only, each over its inputs (T, N, gates × H).
+
+    Writes each h to out (T, D, N, H); returns the last h and c (D, N, H). Small ones run side by side, so that each
+    call of numpy serves all.
+    """
+    if len(cells) > 1 and (cells[0].product is not None or sum(cell.r.nbytes for cell in cells) > _BESIDE):
+        each = [
+            run_quick([cell], [inputs[d]], h[d : d + 1], None if c is None else c[d : d + 1], out[:, d : d + 1], [turn])
+            for d, (cell, turn) in enumerate(zip(cells, backwards, strict=True))
+        ]
+        last = [end for _, end in each if end is not None]
+        return np.concatenate([end for end, _ in each]), np.concatenate(last) if last else None
+    inputs = [one[::-1] if turn else one for one, turn in zip(inputs, backwards, strict=True)]
+    if len(cells) == 1:
+        return _run(cells, inputs, h, c, out[::-1] if backwards[0] else out)
+    states = np.empty(out.shape, out.dtype)  # in the order of the steps
+    ends = _run(cells, inputs, h, c, states)
+    for d, turn in enumerate(backwards):
+        out[:, d] = states[::-1, d] if turn else states[:, d]
+    return ends
+
+
+def _run(
+    cells: Sequence[Cell], inputs: Sequence[Array], h: Array, c: Array | None, out: Array
+) -> tuple[Array, Array | None]:
+    (steps, count, batch, hidden), kind = out.shape, cells[0].kind
+    slices = _slices(batch, hidden)
+    width = hidden // slices
+    # (T, gates, D, slices, N, width): the layout of the product with the state
+    shape = (steps, batch, inputs[0].shape[2] // hidden, slices, width)
+    each = [one.reshape(shape).transpose(0, 2, 3, 1, 4) for one in inputs]
+    parts = each[0][:, :, None]
+    if count > 1:
+        parts = np.empty((*each[0].shape[:2], count, *each[0].shape[2:]), out.dtype)
+        for d, part in enumerate(each):
+            parts[:, :, d] = part
+    targets = out.reshape(steps, count, batch, slices, width).swapaxes(2, 3)
     state = np.ascontiguousarray(h)
-    if cell.kind == "LSTM":
+    before = state.reshape(count, batch, slices, width).swapaxes(1, 2)
+    if kind == "LSTM":
         assert c is not None
-        cells = np.ascontiguousarray(c.reshape(batch, slices, width).transpose(1, 0, 2))
-        step, cells = _lstm(cell, parts, cells)
+        step, now = _lstm(cells, parts, c.reshape(before.shape[0], batch, slices, width).swapaxes(1, 2))
         state = state * 2
     else:
-        step = (_gru if cell.kind == "GRU" else _rnn)(cell, parts)
-    for number in range(steps - 1, -1, -1) if reverse else range(steps):
+        step = (_gru if kind == "GRU" else _rnn)(cells, parts)
+    rows_of = out[:, 0] if count == 1 else out[:, :, None]
+    state = state.reshape(rows_of.shape[1:])
+    for number, (rows, target) in enumerate(zip(rows_of, targets, strict=True)):
         if number % 32 == 0:
             checkpoint()
-        step(number, state, targets[number])
-        state = out[number]
-    if cell.kind == "LSTM":
+        step(number, state, before, target)
+        state, before = rows, target
+    last = state.reshape(h.shape)
+    if kind == "LSTM":
         np.multiply(out, 0.5, out=out)
-        last = cells.transpose(1, 0, 2).reshape(batch, cell.hidden)
-        return (state if steps else h), last
-    return state, None
+        return (last if steps else h), now.swapaxes(1, 2).reshape(h.shape)
+    return last, None
 
 
 @cache
@@ -85,77 +121,103 @@ def pack_columns(r: Array, slices: int) -> Array:
     return packed
 
 
-def _halved_product(cell: Cell, slices: int) -> Callable[[Array, Array], Any]:
-    r = cell.packed(slices, lambda: pack_columns(cell.r * cell.r.dtype.type(0.5), slices))
+def _packed(cells: Sequence[Cell], slices: int, weights_of: Callable[[Cell], Array]) -> Array:
+    """Return the recurrent weights of all directions as (gates, D, slices, H, width), made on first use."""
+
+    def make() -> Array:
+        packed = [pack_columns(weights_of(cell), slices) for cell in cells]
+        if len(packed) == 1:
+            return packed[0].reshape(-1, 1, slices, *packed[0].shape[1:])
+        shape = (len(packed[0]) // slices, len(cells), slices, *packed[0].shape[1:])
+        both = aligned(shape, packed[0].dtype)
+        for d, one in enumerate(packed):
+            both[:, d] = one.reshape(-1, slices, *one.shape[1:])
+        return both
+
+    return cells[0].packed((slices, len(cells)), make)
+
+
+def _stack(matrices: Array) -> Array:
+    """Return (gates, D, slices, R, C) of one direction as (gates × slices, R, C), which matmul goes through faster."""
+    return matrices.reshape(-1, *matrices.shape[-2:]) if matrices.shape[1] == 1 else matrices
+
+
+def _product(cells: Sequence[Cell], slices: int) -> Callable[[Array, Array], Any]:
+    r = _stack(_packed(cells, slices, lambda cell: cell.r * cell.r.dtype.type(0.5)))
     return lambda h, out: np.matmul(h, r, out)
 
 
-def _lstm(cell: Cell, parts: Array, c: Array) -> tuple[Step, Array]:
+def _lstm(cells: Sequence[Cell], parts: Array, c: Array) -> tuple[Step, Array]:
     """Gates i, o, f, g; h is kept doubled (the recurrent weights are halved), c is not."""
-    _, _, slices, batch, width = parts.shape
-    multiply = cell.product(batch, slices) if cell.product is not None else _halved_product(cell, slices)
+    _, _, count, slices, batch, width = parts.shape
     # one buffer of o, i, f, g, c, so that (i, f) times (g, c) is one product of adjacent parts
-    buffer = aligned((5, slices, batch, width), parts.dtype)
+    buffer = aligned((5, count, slices, batch, width), parts.dtype)
     buffer[4] = c
     gates, sigmoids, pair, others = buffer[:4], buffer[:3], buffer[1:3], buffer[3:5]
-    o, i, f, cells = buffer[0], buffer[1], buffer[2], buffer[4]
-    flat = gates.reshape(4 * slices, batch, width)
-    products = aligned((2, slices, batch, width), parts.dtype)
+    o, i, f, now = buffer[0], buffer[1], buffer[2], buffer[4]
+    products = aligned((2, count, slices, batch, width), parts.dtype)
     first, second = products
     one, two, half = (np.array(v, parts.dtype) for v in (1, 2, 0.5))  # of no axes: numbers are slower to add
+    flat, own, forgets = _stack(gates), cells[0].product, cells[0].input_forget
+    multiply = _product(cells, slices) if own is None else own(batch, slices)
 
-    def step(number: int, h: Array, target: Array) -> None:
+    def step(number: int, h: Array, _before: Array, target: Array) -> None:
         multiply(h, flat)
         np.add(gates, parts[number], gates)
         np.tanh(gates, gates)
         np.add(sigmoids, one, sigmoids)
-        if cell.input_forget:
+        if forgets:
             np.subtract(two, i, f)
         np.multiply(pair, others, products)
-        np.add(first, second, cells)
-        np.multiply(cells, half, cells)
-        np.tanh(cells, first)
+        np.add(first, second, now)
+        np.multiply(now, half, now)
+        np.tanh(now, first)
         np.multiply(o, first, target)
 
-    return step, cells
+    return step, now
 
 
-def _gru(cell: Cell, parts: Array) -> Step:
+def _gru(cells: Sequence[Cell], parts: Array) -> Step:
     """Gates z, r, h; what r multiplies is halved in advance."""
-    _, _, slices, batch, width = parts.shape
-    hidden = cell.hidden
-    linear = cell.recurrent_bias is not None
+    _, _, count, slices, batch, width = parts.shape
+    hidden = slices * width
+    half, one = np.array(0.5, parts.dtype), np.array(1, parts.dtype)
+    biases = [cell.recurrent_bias for cell in cells if cell.recurrent_bias is not None]
 
-    def pack() -> Array:
+    def halved_candidate(cell: Cell) -> Array:
         weights = cell.r.copy(order="K")
-        weights[:, 2 * hidden :] *= weights.dtype.type(0.5)
-        return pack_columns(weights, slices)
+        weights[:, 2 * hidden :] *= half
+        return weights
 
-    r = cell.packed(slices, pack)
-    r_gates, r_candidate = r[: 2 * slices], r[2 * slices :]
-    buffer = aligned((3, slices, batch, width), parts.dtype)
+    r = _packed(cells, slices, halved_candidate)
+    r_all, r_gates, r_candidate = _stack(r), _stack(r[:2]), _stack(r[2:])
+    buffer = aligned((3, count, slices, batch, width), parts.dtype)
     gates, z, reset, candidate = buffer[:2], buffer[0], buffer[1], buffer[2]
-    whole, flat = buffer.reshape(3 * slices, batch, width), gates.reshape(2 * slices, batch, width)
-    work = aligned((slices, batch, width), parts.dtype)
-    rows = np.empty((batch, hidden), parts.dtype)
-    rows_view = rows.reshape(batch, slices, width).transpose(1, 0, 2)
-    bias: Any = 0.5 * cell.recurrent_bias.reshape(slices, 1, width) if cell.recurrent_bias is not None else None
-    one, half = np.array(1, parts.dtype), np.array(0.5, parts.dtype)
+    all_flat, gates_flat, candidate_flat = _stack(buffer), _stack(gates), _stack(buffer[2:])
+    work = aligned(candidate.shape, parts.dtype)
+    last = parts[:, 2]
+    if biases:  # they are added with the inputs of the gates
+        last = last.copy()
+        parts = parts.copy()
+        parts[:, 2] = half * np.stack(biases).reshape(count, slices, 1, width)
+    rows = np.empty((count, 1, batch, hidden) if count > 1 else (batch, hidden), parts.dtype)
+    rows_view = rows.reshape(count, batch, slices, width).swapaxes(1, 2)
 
-    def step(number: int, h: Array, target: Array) -> None:
-        part = parts[number]
-        before = h.reshape(batch, slices, width).transpose(1, 0, 2)
-        np.matmul(h, r if linear else r_gates, whole if linear else flat)
-        np.add(gates, part[:2], gates)
+    def step(number: int, h: Array, before: Array, target: Array) -> None:
+        if biases:
+            np.matmul(h, r_all, all_flat)
+            np.add(buffer, parts[number], buffer)
+        else:
+            np.matmul(h, r_gates, gates_flat)
+            np.add(gates, parts[number, :2], gates)
         np.tanh(gates, gates)
         np.add(gates, one, gates)
-        if linear:
-            np.add(candidate, bias, candidate)
+        if biases:
             np.multiply(candidate, reset, candidate)
         else:
             np.multiply(reset, before, rows_view)
-            np.matmul(rows, r_candidate, candidate)
-        np.add(candidate, part[2], candidate)
+            np.matmul(rows, r_candidate, candidate_flat)
+        np.add(candidate, last[number], candidate)
         np.tanh(candidate, candidate)
         np.subtract(before, candidate, work)
         np.multiply(work, z, work)
@@ -165,14 +227,15 @@ def _gru(cell: Cell, parts: Array) -> Step:
     return step
 
 
-def _rnn(cell: Cell, parts: Array) -> Step:
-    _, _, slices, batch, width = parts.shape
-    r = cell.packed(slices, lambda: pack_columns(cell.r, slices))
-    gate = aligned((slices, batch, width), parts.dtype)
+def _rnn(cells: Sequence[Cell], parts: Array) -> Step:
+    _, _, count, slices, batch, width = parts.shape
+    r = _stack(_packed(cells, slices, lambda cell: cell.r))
+    gate = aligned((1, count, slices, batch, width), parts.dtype)
+    flat = _stack(gate)
 
-    def step(number: int, h: Array, target: Array) -> None:
-        np.matmul(h, r, gate)
-        np.add(gate, parts[number, 0], gate)
-        np.tanh(gate, target)
+    def step(number: int, h: Array, _before: Array, target: Array) -> None:
+        np.matmul(h, r, flat)
+        np.add(gate, parts[number], gate)
+        np.tanh(gate[0], target)
 
     return step

@@ -116,6 +116,30 @@ def test_every_slicing_of_the_state_gives_the_same(op_type: str, batch: int, hid
 
 
 @pytest.mark.parametrize("op_type", GATES)
+@pytest.mark.parametrize(("batch", "hidden"), [(1, 12), (3, 128), (2, 320)])
+def test_two_directions_are_each_direction_alone(op_type: str, batch: int, hidden: int) -> None:
+    inputs = inputs_of(op_type, 5, batch, 4, hidden, 2, "B", "h", "c")
+    more = {"linear_before_reset": batch % 2} if op_type == "GRU" else {}
+    both = call(op_type, inputs, opset=14, direction="bidirectional", **more)
+    for d, direction in enumerate(("forward", "reverse")):
+        alone = [None if one is None else one if n in (0, 4) else one[d : d + 1] for n, one in enumerate(inputs)]
+        expected = call(op_type, alone, opset=14, direction=direction, **more)
+        assert_same([both[0][:, d : d + 1], *(end[d : d + 1] for end in both[1 : OUTPUTS[op_type]])],
+                    list(expected[: OUTPUTS[op_type]]), rtol=1e-5, atol=1e-6)  # fmt: skip
+
+
+@pytest.mark.parametrize("op_type", GATES)
+def test_equal_lengths_end_the_sequences_early(op_type: str) -> None:
+    inputs = inputs_of(op_type, 6, 2, 3, 4, 2, "B", "lengths", "h", "c")
+    inputs[4] = np.array([4, 4], np.int32)
+    y, *ends = call(op_type, inputs, opset=14, direction="bidirectional")[: OUTPUTS[op_type]]
+    inputs[0], inputs[4] = inputs[0][:4], None
+    short, *expected = call(op_type, inputs, opset=14, direction="bidirectional")[: OUTPUTS[op_type]]
+    assert_same([y[:4], *ends], [short, *expected])
+    assert not y[4:].any()
+
+
+@pytest.mark.parametrize("op_type", GATES)
 def test_layout_one_is_layout_zero_transposed(op_type: str) -> None:
     inputs = inputs_of(op_type, 5, 3, 4, 6, 2, "B", "h", "c")
     straight = call(op_type, inputs, opset=14, outputs=3, direction="bidirectional", hidden_size=6)
