@@ -180,14 +180,14 @@ def refused_by_ort(case: Case, data: bytes) -> str:
         return ""
     reported = ORT.run(data)
     has_kernels = isinstance(reported, dict) or not any(
-        text in reported for text in ("NOT_IMPLEMENTED", "crashed", "support", _ITS_OWN_CAST)
+        text in reported for text in ("NOT_IMPLEMENTED", "crashed", "support", ITS_OWN_CAST)
     )
     return f"ONNX Runtime refuses it: {reported}" if isinstance(reported, str) and has_kernels else ""
 
 
 #: It computes float16 in float between Casts of its own, which it writes as those of version 6 into older models, where
 #: "to: string" is demanded, and then refuses them.
-_ITS_OWN_CAST = "InsertedPrecisionFreeCast"
+ITS_OWN_CAST = "InsertedPrecisionFreeCast"
 
 
 def interface_differs(before: onnx.GraphProto, after: onnx.GraphProto) -> str:

@@ -14,6 +14,7 @@ import onnx_workbench as ow
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.writer.save import to_bytes
 from tests.fuzz.cases import (
+    ITS_OWN_CAST,
     OPTIMISER,
     ORT,
     SIZES,
@@ -51,6 +52,13 @@ def _gathers_texts(case: Case) -> bool:
 def _has_integer_logarithm(case: Case) -> bool:
     """Whether a logarithm is rounded to an integer: how, no version says, and 28 takes no integers any more."""
     names = {node.output[0] for node in _nodes(case.proto) if node.op_type.startswith("ReduceLog")}
+    values = (result.values.get(name) for _, result in case.results for name in names)
+    return any(isinstance(value, np.ndarray) and value.dtype.kind in "iu" for value in values)
+
+
+def _has_sum_of_integer_squares(case: Case) -> bool:
+    """Whether integers are squared and summed, of which onnx.reference makes int64: numpy's sum does."""
+    names = {node.output[0] for node in _nodes(case.proto) if node.op_type == "ReduceSumSquare"}
     values = (result.values.get(name) for _, result in case.results for name in names)
     return any(isinstance(value, np.ndarray) and value.dtype.kind in "iu" for value in values)
 
@@ -131,7 +139,8 @@ def as_optimised(case: Case) -> str:
         return ""
     new = errors_of(ow.load(data)) - case.errors
     # Below IR version 4 it writes initializers that are no inputs, which the version demands.
-    if new := {problem for problem in new if not problem.startswith("initializer-input")}:
+    # Its casts have the same names in bodies as around them, where "all node output names MUST be unique".
+    if new := {p for p in new if not p.startswith(("initializer-input", f"shadowing: {ITS_OWN_CAST}"))}:
         return f"new problem: {min(new)}"
     simplified = ow.load(data)
     ow.simplify(simplified, checks=0)
@@ -181,7 +190,7 @@ def _pads_below_0(node: onnx.NodeProto) -> bool:
 def as_reference(case: Case) -> str:
     from onnx.reference import ReferenceEvaluator
 
-    if _has_early_one_hot(case.proto):
+    if _has_early_one_hot(case.proto) or _has_sum_of_integer_squares(case):
         return ""
     for node in _nodes(case.proto):
         if node.op_type in _REFERENCE_ERRS or _casts_to_4_bits(node):

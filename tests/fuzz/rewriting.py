@@ -40,10 +40,17 @@ def _symbols(case: Case) -> list[str]:
 # -- options of a conversion
 
 
+def _stacks_nothing(case: Case) -> bool:
+    """Whether a Loop may have no rounds: the sizes of what it stacks are those its body declares, 0 for a symbol."""
+    outputs = {name for node in case.proto.graph.node for name in node.output if node.op_type == "Loop"}
+    values = (result.values.get(name) for _, result in case.results for name in outputs)
+    return any(isinstance(value, np.ndarray) and value.shape[:1] == (0,) for value in values)
+
+
 def freezes(case: Case) -> str:
     """With numbers for symbols, the model computes the same where they had these."""
     symbols, model = _symbols(case), case.load()
-    if not symbols:
+    if not symbols or _stacks_nothing(case):
         return ""
     sizes = {name: size for name, size in case.sizes[0].items() if name in symbols and case.rng.random() < 0.7}
     if refused(lambda: ow.convert(model, freeze=sizes, checks=0)):
@@ -61,7 +68,7 @@ def frees(case: Case) -> str:
         if dim.HasField("dim_value")
     ]
     model = case.load()
-    if not numbers:
+    if not numbers or _stacks_nothing(case):
         return ""
     name, axis = case.rng.choice(numbers)
     if refused(lambda: ow.convert(model, free=[f"{name}:{axis}=freed"], checks=0)):

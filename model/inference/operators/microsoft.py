@@ -181,7 +181,7 @@ MICROSOFT: dict[str, Rule] = {
     "SkipLayerNormalization": _skip_normalization,
     "SkipSimplifiedLayerNormalization": _skip_normalization,
     **dict.fromkeys(("FusedMatMul", "TransposeMatMul", "FusedMatMulActivation", "GemmFastGelu"), matmul()),
-    **dict.fromkeys(("DynamicQuantizeMatMul", "MatMulIntegerToFloat"), matmul(kind=E.FLOAT)),
+    **dict.fromkeys(("DynamicQuantizeMatMul", "MatMulIntegerToFloat"), matmul()),
     "MatMulInteger16": matmul(kind=E.INT32),
     **dict.fromkeys(("MatMulNBits", "MatMulBnb4"), _matmul_nbits),
     "FusedGemm": _gemm(),

@@ -121,6 +121,18 @@ def test_operators_of_microsoft(call, expected):
     assert types("y") == expected
 
 
+def test_a_product_of_integers_has_the_type_of_its_scales():
+    types = inferred(
+        """
+        a = Cast<to = 2>(x) b = Transpose(a) h = Cast<to = 10>(s)
+        y = com.microsoft.MatMulIntegerToFloat(a, b, h, h) z = com.microsoft.MatMulIntegerToFloat(a, b, s, s)
+        """,
+        inputs="float[N, 4] x, float s",
+        imports=', "com.microsoft" : 1',
+    )
+    assert [types(name).element_type for name in "yz"] == [ElementType.FLOAT16, ElementType.FLOAT]
+
+
 def test_what_follows_an_operator_of_microsoft_is_known_too():
     types = inferred(
         "a = com.microsoft.Gelu(x) b = Transpose(a) c = com.microsoft.FastGelu(b) y = MatMul(x, c)",
