@@ -2,42 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import QModelIndex, QObject, Qt, Signal
 
 from onnx_workbench.viewer.property_tree.rows import LazyRows, PropertyRow
 from onnx_workbench.viewer.style.tooltips import plain_tip
-from onnx_workbench.viewer.tables.tree_model import Index, TreeModel
+from onnx_workbench.viewer.tables.tree_model import Index, KeyedTreeModel, TreeRow
 
 #: The Row of an index.
 RowRole = Qt.ItemDataRole.UserRole + 1
 _FLAGS = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsEditable
 
 
-class _Item:
-    """A node of the row tree; its children are created on first access."""
+@dataclass(slots=True, eq=False)
+class _Item(TreeRow):
+    """A row of the tree."""
 
-    __slots__ = ("items", "parent", "position", "row", "source")
-
-    def __init__(self, parent: _Item | None, position: int, row: PropertyRow | None, source: LazyRows | None) -> None:
-        self.parent = parent
-        self.position = position
-        self.row = row  # None: to be created from `source`, the parent's lazy rows
-        self.source = source
-        self.items: list[_Item] | None = None
+    row: PropertyRow | None = None  # None: to be created from `source`, the lazy rows of the item around it
+    source: LazyRows | None = None
 
 
-class PropertyModel(TreeModel):
+class PropertyModel(KeyedTreeModel[_Item]):
     """Rows in two columns: label and value. Emits changes of rows, of lazy rows all at once: `many_changed`."""
 
     many_changed = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._root = _Item(None, 0, PropertyRow("", ""), None)
-        self._root.items = []
+        self.root = _Item(None, 0, PropertyRow("", ""))
+        self.root.children = []
         self._may_open = False
 
     # -- contents --------------------------------------------------------------------------------------------
@@ -48,97 +44,65 @@ class PropertyModel(TreeModel):
         Return whether some may have become expandable.
         """
         self._may_open = False
-        self._root.row = PropertyRow("", "", children=rows)
-        self._update(self._root, rows)
+        self.root.row = PropertyRow("", "", children=rows)
+        self._update(self.root, rows)
         return self._may_open
 
     def _update(self, item: _Item, rows: Sequence[PropertyRow]) -> None:
-        if item.items is None:
+        if item.children is None:
             return
         if isinstance(rows, LazyRows):
             self._update_lazily(item, rows)
             return
-        if item.items and item.items[0].source is not None:  # lazy rows, too many to match by key
-            self._remove(item, 0, len(item.items) - 1)
-        keys = {row.key for row in rows}
-        for position in range(len(item.items) - 1, -1, -1):
-            if self.row_of(item.items[position]).key not in keys:
-                self._remove(item, position, position)
-        for position, row in enumerate(rows):
-            if self._place_row(item, position, row):
-                child = item.items[position]
-                self.dataChanged.emit(self._index_of(child), self._index_of(child, 1))
+        if item.children and item.children[0].source is not None:  # lazy rows, too many to match by key
+            self.remove_children(item)
+        kept = self.show_branch(item, _items_of(item, rows))
+        self._may_open |= len(kept) < len(rows)
+        for child, new in kept:
+            if self._show_row(child, self.row_of(new)):
+                self.dataChanged.emit(self.index_of_row(child), self.index_of_row(child, 1))
 
-    def _place_row(self, item: _Item, position: int, row: PropertyRow) -> bool:
-        """Move or insert a row at `position` among the children; return whether it looks different."""
-        items = item.items
-        assert items is not None
-        found = next((i for i in range(position, len(items)) if self.row_of(items[i]).key == row.key), None)
-        if found is None:
-            self._may_open = True
-            self.beginInsertRows(self._index_of(item), position, position)
-            items.insert(position, _Item(item, position, row, None))
-            _number(items, position)
-            self.endInsertRows()
-            return False
-        if found != position:
-            self.beginMoveRows(self._index_of(item), found, found, self._index_of(item), position)
-            items.insert(position, items.pop(found))
-            _number(items, position)
-            self.endMoveRows()
-        child = items[position]
-        before = self.row_of(child)
-        child.row = row
+    def _show_row(self, item: _Item, row: PropertyRow) -> bool:
+        """Show another row in an item; return whether it looks different."""
+        before = self.row_of(item)
+        item.row = row
         self._may_open |= (before.expanded, before.children is None) != (row.expanded, row.children is None)
-        if child.items is not None:
+        if item.children is not None:
             if before.children is not None and row.children is None:
-                self._clear(child)
+                self._clear(item)
             else:
                 rows = row.rows()
-                if isinstance(rows, LazyRows) and child.items and child.items[0].source is None:
-                    self._clear(child)  # the view would lay out all child rows at once
+                if isinstance(rows, LazyRows) and item.children and item.children[0].source is None:
+                    self._clear(item)  # the view would lay out all child rows at once
                     self._may_open = True
-                self._update(child, rows)
+                self._update(item, rows)
         return not row.looks_like(before)
 
     def _update_lazily(self, item: _Item, rows: LazyRows) -> None:
-        assert item.items is not None
-        have, wanted = len(item.items), len(rows)
+        assert item.children is not None
+        have, wanted = len(item.children), len(rows)
         if wanted < have:
-            self._remove(item, wanted, have - 1)
+            self.remove_children(item, keep={*item.children[:wanted]})
         elif wanted > have:
             self._may_open = True
-            self.beginInsertRows(self._index_of(item), have, wanted - 1)
-            item.items.extend(_Item(item, i, None, rows) for i in range(have, wanted))
-            self.endInsertRows()
-        for position, child in enumerate(item.items):
+            self.insert_children(item, have, _items_of(item, rows)[have:])
+        for place, child in enumerate(item.children):
             child.row, child.source = None, rows
-            if child.items is None:
+            if child.children is None:
                 continue
-            if rows.opens(position):
+            if rows.opens(place):
                 self._update(child, self.row_of(child).rows())
             else:
                 self._clear(child)
         self.many_changed.emit()  # dataChanged would make QTreeView search all its rows for the range
 
-    def _remove(self, item: _Item, first: int, last: int) -> None:
-        assert item.items is not None
-        self.beginRemoveRows(self._index_of(item), first, last)
-        del item.items[first : last + 1]
-        _number(item.items, first)
-        self.endRemoveRows()
-
     def _clear(self, item: _Item) -> None:
-        if item.items:
-            self._remove(item, 0, len(item.items) - 1)
-        item.items = None
-
-    def _index_of(self, item: _Item, column: int = 0) -> QModelIndex:
-        return QModelIndex() if item is self._root else self.createIndex(item.position, column, item)
+        self.remove_children(item)
+        item.children = None
 
     def is_lazy(self, index: Index) -> bool:
         """Return whether the child rows are lazy, each created on access."""
-        items = self._children(self._item(index))
+        items = self.children_of(self.row_at(index))
         return bool(items) and items[0].source is not None
 
     def row_of(self, item: _Item) -> PropertyRow:
@@ -146,7 +110,7 @@ class PropertyModel(TreeModel):
         row = item.row
         if row is None:
             assert item.source is not None
-            row = item.row = item.source[item.position]
+            row = item.row = item.source[item.place]
         return row
 
     def row(self, index: Index) -> PropertyRow | None:
@@ -179,40 +143,22 @@ class PropertyModel(TreeModel):
 
     # -- Qt --------------------------------------------------------------------------------------------------
 
-    def _children(self, item: _Item) -> list[_Item]:
-        if item.items is None:
-            rows = self.row_of(item).rows()
-            if isinstance(rows, LazyRows):
-                item.items = [_Item(item, i, None, rows) for i in range(len(rows))]
-            else:
-                item.items = [_Item(item, i, row, None) for i, row in enumerate(rows)]
-        return item.items
+    def children_of(self, row: _Item) -> list[_Item]:
+        if row.children is None:
+            row.children = _items_of(row, self.row_of(row).rows())
+        return row.children
 
-    def _item(self, index: Index) -> _Item:
-        return index.internalPointer() if index.isValid() else self._root
-
-    def index(self, row: int, column: int, parent: Index = QModelIndex()) -> QModelIndex:
-        if parent.isValid() and parent.column() != 0:
-            return QModelIndex()
-        items = self._children(self._item(parent))
-        return self.createIndex(row, column, items[row]) if 0 <= row < len(items) else QModelIndex()
-
-    def outer_index(self, index: Index) -> QModelIndex:
-        """Return the index of the parent row."""
-        item = index.internalPointer().parent if index.isValid() else None
-        return QModelIndex() if item is None else self._index_of(item)
-
-    def rowCount(self, parent: Index = QModelIndex()) -> int:
-        return 0 if parent.column() > 0 else len(self._children(self._item(parent)))
+    def keys_of(self, rows: Sequence[_Item]) -> list[Hashable]:
+        return [self.row_of(item).key for item in rows]
 
     def hasChildren(self, parent: Index = QModelIndex()) -> bool:
         if parent.column() > 0:
             return False
-        item = self._item(parent)
-        if item.items is not None:
-            return bool(item.items)
+        item = self.row_at(parent)
+        if item.children is not None:
+            return bool(item.children)
         if item.source is not None:
-            return item.source.opens(item.position)
+            return item.source.opens(item.place)
         children = self.row_of(item).children
         return children is not None and (callable(children) or len(children) > 0)
 
@@ -238,6 +184,8 @@ class PropertyModel(TreeModel):
         return _FLAGS if index.isValid() else Qt.ItemFlag.NoItemFlags
 
 
-def _number(items: list[_Item], first: int) -> None:
-    for position in range(first, len(items)):
-        items[position].position = position
+def _items_of(item: _Item, rows: Sequence[PropertyRow]) -> list[_Item]:
+    """Return items of rows below one; those of lazy rows are created when they are asked for."""
+    if isinstance(rows, LazyRows):
+        return [_Item(item, place, None, rows) for place in range(len(rows))]
+    return [_Item(item, place, row) for place, row in enumerate(rows)]

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from PySide6.QtCore import QModelIndex, QObject, Qt, Signal
 from shiboken6 import isValid
 
 from onnx_workbench.model.analysis.name_scopes import Scope
-from onnx_workbench.model.analysis.sequences import out_of_order
 from onnx_workbench.model.ir.graph import Graph, Model, Node
 from onnx_workbench.viewer.core.grouping import Grouping
 from onnx_workbench.viewer.style.icons import dot, icon
 from onnx_workbench.viewer.style.theme import categories, node_category, theme
 from onnx_workbench.viewer.style.tooltips import for_role
 from onnx_workbench.viewer.tables.outline_rows import Constants, OutlineRow, Stretch
-from onnx_workbench.viewer.tables.tree_model import Index, TreeModel
+from onnx_workbench.viewer.tables.tree_model import Index, KeyedTreeModel
 from onnx_workbench.viewer.tables.two_tone import TextsRole
 
 #: The subject of a row: a Graph, Scope, Stretch or Node.
 ObjectRole = int(Qt.ItemDataRole.UserRole)
 
 
-class OutlineModel(TreeModel):
+class OutlineModel(KeyedTreeModel[OutlineRow]):
     """Columns: name and operator. GUI thread.
 
     Rows are built branch by branch, and that of a large graph when its groups are known, which takes no turn of the
@@ -35,20 +34,35 @@ class OutlineModel(TreeModel):
 
     def __init__(self, model: Model, grouping: Grouping, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._root = OutlineRow(model, None)
+        self.root = OutlineRow(None, 0, model)
         self._grouping = grouping
         self._graphs: dict[Graph, OutlineRow] = {}  # whose branches are built, or will be when their groups are known
         self._waiting: dict[Graph, set[Node]] = {}  # nodes that changed since the groups of their graph were known
         grouping.regrouped.connect(self._fill)
-        self.destroyed.connect(self._root.forget_all)
+        self.destroyed.connect(self.root.forget_all)
 
     # -- building ------------------------------------------------------------------------------------------------
 
-    def _children(self, row: OutlineRow) -> list[OutlineRow]:
+    def children_of(self, row: OutlineRow) -> list[OutlineRow]:
         if row.children is None:
             row.set_children(row.branch(self._subjects(row)))
             assert row.children is not None
         return row.children
+
+    def keys_of(self, rows: Sequence[OutlineRow]) -> list[Hashable]:
+        """Return keys that outlive edits, after which groups and stretches are other objects."""
+        found: list[Hashable] = []
+        for index, row in enumerate(rows):
+            match row.subject:
+                case Scope() as scope:
+                    found.append(scope.path)
+                case Constants():
+                    found.append(Constants)
+                case Stretch():
+                    found.append(index)
+                case subject:
+                    found.append(subject)
+        return found
 
     def _subjects(self, row: OutlineRow) -> list[Any]:
         match row.subject:
@@ -75,14 +89,17 @@ class OutlineModel(TreeModel):
     def rebuild(self) -> None:
         """Rebuild everything after graphs were added or removed."""
         self.beginResetModel()
-        self._forget(self._root)
+        self.forget(self.root)
         self.endResetModel()
 
-    def _forget(self, row: OutlineRow) -> None:
+    def forget(self, row: OutlineRow) -> None:
         """A branch is not built any more."""
         for one in row.forget_all():
             if isinstance(one.subject, Graph):
                 self._graphs.pop(one.subject, None)
+
+    def regrouped(self, row: OutlineRow) -> None:
+        row.rows = None
 
     # -- following edits -------------------------------------------------------------------------------------------
 
@@ -128,16 +145,7 @@ class OutlineModel(TreeModel):
         """Show objects below a row that showed those before; what stays keeps its row."""
         if row.children is None or (nodes is not None and before == after and nodes.isdisjoint(after)):
             return
-        branch = row.branch(after)
-        place = {key: index for index, key in enumerate(_keys(branch))}
-        staying = [
-            (child, place[key]) for child, key in zip(row.children, _keys(row.children), strict=True) if key in place
-        ]
-        moved = set(out_of_order([index for _, index in staying]))
-        kept = {index: child for number, (child, index) in enumerate(staying) if number not in moved}
-        self._keep(row, set(kept.values()))
-        self._insert_between(row, branch, kept)
-        contents = [(child, child.subject, branch[index].subject) for index, child in kept.items()]
+        contents = [(child, child.subject, new.subject) for child, new in self.show_branch(row, row.branch(after))]
         for child, _, subject in contents:
             child.subject = subject
         row.find_stretches()
@@ -145,37 +153,6 @@ class OutlineModel(TreeModel):
             shown = [one.subject for one in child.children or ()] if isinstance(old, Node) else _below(old)
             self._update(child, shown, _below(subject), nodes)
             self._update_texts(child)
-
-    def _keep(self, row: OutlineRow, kept: set[OutlineRow]) -> None:
-        """Remove the other children of a row."""
-        children, last = row.children or [], len(row.children or ()) - 1
-        row.rows = None
-        while last >= 0:
-            first = last
-            if children[last] not in kept:
-                while first and children[first - 1] not in kept:
-                    first -= 1
-                self.beginRemoveRows(self._index(row), first, last)
-                for child in children[first : last + 1]:
-                    self._forget(child)
-                del children[first : last + 1]
-                self.endRemoveRows()
-            last = first - 1
-
-    def _insert_between(self, row: OutlineRow, branch: list[OutlineRow], kept: dict[int, OutlineRow]) -> None:
-        """Insert the rows of a branch but those in whose places others are kept."""
-        children, first = row.children, 0
-        assert children is not None
-        while first < len(branch):
-            end = first
-            while end < len(branch) and end not in kept:
-                end += 1
-            if end > first:
-                self.beginInsertRows(self._index(row), first, end - 1)
-                children[first:first] = branch[first:end]
-                row.rows = None
-                self.endInsertRows()
-            first = end + 1
 
     def _follow_at_once(self, row: OutlineRow, nodes: set[Node]) -> None:
         """Remove the rows of nodes that left the graph of a row, and show the names of the others."""
@@ -185,7 +162,7 @@ class OutlineModel(TreeModel):
             children = one.children or []
             pending += [child for child in children if isinstance(child.subject, (Scope, Stretch))]
             if not gone.isdisjoint(child.subject for child in children):
-                self._keep(one, {child for child in children if child.subject not in gone})
+                self.remove_children(one, keep={child for child in children if child.subject not in gone})
             if not nodes.isdisjoint(child.subject for child in children):
                 for child in children:
                     self._update_texts(child)
@@ -199,7 +176,7 @@ class OutlineModel(TreeModel):
 
     def retitle(self) -> None:
         """Graphs and functions may have other names; bodies are called after their attributes."""
-        for row in self._children(self._root):
+        for row in self.children_of(self.root):
             self._update_texts(row)
 
     def _update_texts(self, row: OutlineRow) -> None:
@@ -207,7 +184,7 @@ class OutlineModel(TreeModel):
         if row.shown_texts is None or row.shown_texts == row.identity():
             return
         row.shown_texts = None
-        index = self._index(row)
+        index = self.index_of_row(row)
         self.dataChanged.emit(index, index)
 
     # -- finding -------------------------------------------------------------------------------------------------
@@ -215,7 +192,7 @@ class OutlineModel(TreeModel):
     def index_of(self, subject: Node | Graph) -> QModelIndex:
         """Return the row of a node or graph, building the branches to it; an invalid index if there is none."""
         row = self._find(subject, build=True)
-        return QModelIndex() if row is None else self._index(row)
+        return QModelIndex() if row is None else self.index_of_row(row)
 
     def _find(self, subject: Node | Graph, *, build: bool) -> OutlineRow | None:
         if isinstance(subject, Graph):
@@ -224,7 +201,7 @@ class OutlineModel(TreeModel):
         row = None if graph is None else self._row_of_graph(graph, build=build)
         if row is None or (row.children is None and not build):
             return None
-        self._children(row)
+        self.children_of(row)
         scope = row.scopes.of.get(subject) if row.scopes is not None else None
         for step in _steps_to(scope):
             inner = self._child(row, step, build)
@@ -238,50 +215,24 @@ class OutlineModel(TreeModel):
         if isinstance(owner, Node):
             parent = self._find(owner, build=build)
         else:
-            parent = self._root
+            parent = self.root
         if parent is None:
             return None
         return self._child(parent, graph, build)
 
     def _child(self, row: OutlineRow, subject: object, build: bool) -> OutlineRow | None:
-        if build or row is self._root:
-            self._children(row)
+        if build or row is self.root:
+            self.children_of(row)
         inner = row.down_to(subject)[-1]
         while build and inner.children is None:
-            self._children(inner)
+            self.children_of(inner)
             inner = inner.down_to(subject)[-1]
         return inner.child(subject)
 
-    def _index(self, row: OutlineRow) -> QModelIndex:
-        return QModelIndex() if row is self._root else self.createIndex(self._index_in_parent(row), 0, row)
-
-    def _index_in_parent(self, row: OutlineRow) -> int:
-        """Return the index of a row among its siblings; searches them if it is not at its last index."""
-        siblings = row.parent.children if row.parent is not None else None
-        assert siblings is not None
-        if row.place >= len(siblings) or siblings[row.place] is not row:
-            row.place = siblings.index(row)
-        return row.place
-
     # -- QAbstractItemModel --------------------------------------------------------------------------------------
 
-    def index(self, row: int, column: int, parent: Index = QModelIndex()) -> QModelIndex:
-        children = self._children(self._row(parent))
-        if not (0 <= row < len(children) and 0 <= column < 2):
-            return QModelIndex()
-        child = children[row]
-        child.place = row
-        return self.createIndex(row, column, child)
-
-    def outer_index(self, index: Index) -> QModelIndex:
-        row = self._row(index).parent
-        return QModelIndex() if row is None or row is self._root else self._index(row)
-
-    def rowCount(self, parent: Index = QModelIndex()) -> int:
-        return len(self._children(self._row(parent)))
-
     def hasChildren(self, parent: Index = QModelIndex()) -> bool:
-        row = self._row(parent)
+        row = self.row_at(parent)
         if row.children is not None:
             return bool(row.children)
         match row.subject:
@@ -295,7 +246,7 @@ class OutlineModel(TreeModel):
         return 1
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        row = self._row(index)
+        row = self.row_at(index)
         if role == ObjectRole:
             return row.subject
         if role in (Qt.ItemDataRole.DisplayRole, TextsRole):
@@ -311,9 +262,6 @@ class OutlineModel(TreeModel):
         if role == Qt.ItemDataRole.DecorationRole and isinstance(row.subject, Node):
             return dot(categories()[node_category(row.subject)].color)
         return None
-
-    def _row(self, index: Index) -> OutlineRow:
-        return index.internalPointer() if index.isValid() else self._root
 
 
 def _inside(scope: Scope) -> list[Any]:
@@ -331,22 +279,6 @@ def _below(subject: Any) -> list[Any]:
         case Node() as node:
             return list(node.bodies)
     return []
-
-
-def _keys(rows: list[OutlineRow]) -> list[object]:
-    """Return what tells the rows of a branch apart over edits, after which groups and stretches are other objects."""
-    found: list[object] = []
-    for index, row in enumerate(rows):
-        match row.subject:
-            case Scope() as scope:
-                found.append(scope.path)
-            case Constants():
-                found.append(Constants)
-            case Stretch():
-                found.append(index)
-            case subject:
-                found.append(subject)
-    return found
 
 
 def _steps_to(scope: Scope | None) -> list[Scope]:

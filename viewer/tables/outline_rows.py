@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from onnx_workbench.model.analysis.name_scopes import Path, Scope, ScopeTree, is_constant
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node
 from onnx_workbench.model.text.formatting import count_text, display, number_text, plural
 from onnx_workbench.viewer.style.labels import first_output
+from onnx_workbench.viewer.tables.tree_model import TreeRow
 
 T = TypeVar("T")
 
@@ -51,17 +52,10 @@ Subject = Model | Graph | Scope | Stretch | Node
 
 
 @dataclass(slots=True, eq=False)
-class OutlineRow:
-    """A line of the tree; `children` is None until it is expanded.
-
-    `place` is its last known index among its siblings. The children of a row with very many of them are stretches,
-    and `stretches` maps objects to them.
-    """
+class OutlineRow(TreeRow):
+    """A line of the tree. Very many children of a row are shown in stretches, to which `stretches` maps objects."""
 
     subject: Subject
-    parent: OutlineRow | None
-    place: int = 0
-    children: list[OutlineRow] | None = None
     scopes: ScopeTree | None = field(default=None, repr=False)  # of a graph's row
     stretches: dict[object, OutlineRow] | None = field(default=None, repr=False)
     rows: dict[object, OutlineRow] | None = field(default=None, repr=False)  # children by subject
@@ -93,9 +87,9 @@ class OutlineRow:
             shown = [Stretch(part) for part in divided(shown)]
         if constants:
             shown = [*shown, Constants(constants)]
-        return [OutlineRow(subject, self, index) for index, subject in enumerate(shown)]
+        return [OutlineRow(self, index, subject) for index, subject in enumerate(shown)]
 
-    def set_children(self, branch: list[OutlineRow]) -> None:
+    def set_children(self, branch: list[Self]) -> None:
         """Set the children."""
         self.children = branch
         self.find_stretches()

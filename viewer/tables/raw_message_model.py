@@ -27,10 +27,11 @@ from onnx_workbench.model.io.raw_view import (
     root,
     value_text,
 )
+from onnx_workbench.model.io.wire import LENGTH
 from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.style.theme import monospace, theme
 from onnx_workbench.viewer.style.tooltips import plain_tip
-from onnx_workbench.viewer.tables.tree_model import Index, TreeModel
+from onnx_workbench.viewer.tables.tree_model import Index, KeyedTreeModel, TreeRow
 
 _BATCH = 500  # rows fetched at once
 _STRETCHES = 10  # limit for stretches read at once, each of which costs reading its content
@@ -38,13 +39,10 @@ _COLUMNS = ("Field", "Number", "Value", "Bytes")
 
 
 @dataclass(slots=True, eq=False)
-class RawRow:
+class RawRow(TreeRow):
     """A field, a stretch of them, a part of its numbers or bytes, or one reading of an unknown field."""
 
     raw: RawField  # of a stretch, the first
-    parent: RawRow | None
-    place: int = 0
-    children: list[RawRow] | None = None
     rest: Iterator[RawField | RawPart | RawStretch] | None = None  # children not fetched yet
     part: RawPart | None = None
     stretch: RawStretch | None = None
@@ -89,10 +87,11 @@ def _batch(rest: Iterator[Any], stretches: int) -> tuple[list[Any], bool]:
     return found, len(found) < _BATCH
 
 
-class RawMessageModel(TreeModel):
+class RawMessageModel(KeyedTreeModel[RawRow]):
     """Columns: field, number, value, byte range."""
 
-    _top: RawRow | None = None  # also of a model that is garbage: its view, which goes last, may still call it
+    # also of a model that is garbage: its view, which goes last, may still call it
+    root = RawRow(None, 0, RawField(0, LENGTH, 0, 0, 0, 0, 0, None, 0, "-"))
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -105,7 +104,7 @@ class RawMessageModel(TreeModel):
         self.beginResetModel()
         self._contents, self._branches = contents, branches
         self._is_muted = False
-        self._top = RawRow(root(contents), None)
+        self.root = RawRow(None, 0, root(contents))
         self.endResetModel()
 
     def mute(self) -> None:
@@ -114,10 +113,7 @@ class RawMessageModel(TreeModel):
 
     # -- rows ----------------------------------------------------------------------------------------------------
 
-    def _row(self, index: Index) -> RawRow | None:
-        return index.internalPointer() if index.isValid() else self._top
-
-    def _open(self, row: RawRow) -> list[RawRow]:
+    def children_of(self, row: RawRow) -> list[RawRow]:
         if row.children is None:
             row.children = []
             if row.stretch is not None and row.parent is not None:
@@ -129,7 +125,7 @@ class RawMessageModel(TreeModel):
                 row.rest = parts(self._contents, row.part or row.raw)
             elif row.is_field and row.raw.schema is None and not row.raw.problem:
                 for index, reading in enumerate(self._safely(lambda: readings(self._contents, row.raw), [])):
-                    row.children.append(RawRow(row.raw, row, index, reading=reading, path=row.path))
+                    row.children.append(RawRow(row, index, row.raw, reading=reading, path=row.path))
             row.children += self._fetched(row)
         return row.children
 
@@ -144,10 +140,10 @@ class RawMessageModel(TreeModel):
         made = []
         for index, found in enumerate(batch, len(row.children)):
             if isinstance(found, RawStretch):
-                made.append(RawRow(found.first, row, index, stretch=found, path=(*row.path, *found.key)))
+                made.append(RawRow(row, index, found.first, stretch=found, path=(*row.path, *found.key)))
                 continue
             raw, part = (found.field, found) if isinstance(found, RawPart) else (found, None)
-            made.append(RawRow(raw, row, index, part=part, path=(*row.around, found.key)))
+            made.append(RawRow(row, index, raw, part=part, path=(*row.around, found.key)))
         return made
 
     def _safely(self, read: Any, otherwise: Any) -> Any:
@@ -159,15 +155,14 @@ class RawMessageModel(TreeModel):
 
     def index_of(self, path: Path) -> QModelIndex:
         """Return the row of a field, fetching its ancestors; the nearest row if it does not exist."""
-        row, index = self._top, QModelIndex()
-        while row is not None and row.path != path:
-            row = self._find(row, path)
-            index = index if row is None else self.createIndex(row.place, 0, row)
-        return index
+        row = self.root
+        while row.path != path and (inner := self._find(row, path)) is not None:
+            row = inner
+        return self.index_of_row(row)
 
     def _find(self, row: RawRow, path: Path) -> RawRow | None:
         """Return the child of a row that a path leads through."""
-        children = self._open(row)
+        children = self.children_of(row)
         position = 0
         while True:
             for child in children[position:]:
@@ -183,32 +178,13 @@ class RawMessageModel(TreeModel):
         assert row.children is not None
         made = self._fetched(row)
         if made:
-            parent = QModelIndex() if row is self._top else self.createIndex(row.place, 0, row)
-            self.beginInsertRows(parent, len(row.children), len(row.children) + len(made) - 1)
-            row.children += made
-            self.endInsertRows()
+            self.insert_children(row, len(row.children), made)
 
     # -- QAbstractItemModel --------------------------------------------------------------------------------------
 
-    def index(self, row: int, column: int, parent: Index = QModelIndex()) -> QModelIndex:
-        found = self._row(parent)
-        children = self._open(found) if found is not None else []
-        if not (0 <= row < len(children) and 0 <= column < len(_COLUMNS)):
-            return QModelIndex()
-        return self.createIndex(row, column, children[row])
-
-    def outer_index(self, index: Index) -> QModelIndex:
-        row = self._row(index)
-        outer = row.parent if row is not None else None
-        return QModelIndex() if outer is None or outer is self._top else self.createIndex(outer.place, 0, outer)
-
-    def rowCount(self, parent: Index = QModelIndex()) -> int:
-        row = self._row(parent)
-        return 0 if row is None or parent.column() > 0 else len(self._open(row))
-
     def hasChildren(self, parent: Index = QModelIndex()) -> bool:
-        row = self._row(parent)
-        if row is None or row.reading is not None:
+        row = self.row_at(parent)
+        if row.reading is not None:
             return False
         if row.has_parts or row.stretch is not None:
             return True
@@ -219,13 +195,13 @@ class RawMessageModel(TreeModel):
         return row.raw.schema is None and not row.raw.problem
 
     def canFetchMore(self, parent: Index) -> bool:
-        row = self._row(parent)
-        return row is not None and row.rest is not None
+        row = self.row_at(parent)
+        return row.rest is not None
 
     def fetchMore(self, parent: Index) -> None:
         """Fetch the next fields, when the view scrolls there."""
-        row = self._row(parent)
-        if row is not None and row.children is not None:
+        row = self.row_at(parent)
+        if row.children is not None:
             self._fetch_visibly(row)
 
     def columnCount(self, _parent: Index = QModelIndex()) -> int:
@@ -239,9 +215,7 @@ class RawMessageModel(TreeModel):
         return None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        row = self._row(index)
-        if row is None:
-            return None
+        row = self.row_at(index)
         if role == Qt.ItemDataRole.UserRole:
             return row.path
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole, Qt.ItemDataRole.EditRole):
