@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDialogButtonBox,
     QFormLayout,
-    QHBoxLayout,
     QLineEdit,
     QListWidget,
     QListWidgetItem,
@@ -34,6 +33,7 @@ from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.labels import without_mnemonic
 from onnx_workbench.viewer.style.tooltips import plain_tip, wrapped
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
+from onnx_workbench.viewer.widgets.flow_layout import in_a_row
 from onnx_workbench.viewer.widgets.scope_box import ScopeBox
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 from onnx_workbench.viewer.workflows.working_copies import copy_model
@@ -200,7 +200,7 @@ class ConvertDialog(PreviewDialog):
 
     def _make_strip(self) -> QWidget:
         self.strip = {part: self._box(_STRIPPED[part], PARTS[part]) for part in PARTS}
-        return _in_a_row(self.strip.values())
+        return in_a_row(*self.strip.values(), is_left=True)
 
     def _add_functions_and_names(self, form: QFormLayout) -> None:
         model = self.workspace.model
@@ -222,7 +222,7 @@ class ConvertDialog(PreviewDialog):
                 self.ir_version.addItem(str(version), version)
         for title, field in (
             ("F&unctions:", self.functions),
-            ("New names for:", _in_a_row(self.renamed.values())),
+            ("New names for:", in_a_row(*self.renamed.values(), is_left=True)),
             ("Sort:", self.sort),
             ("&IR version:", self.ir_version),
         ):
@@ -397,13 +397,3 @@ class ConvertDialog(PreviewDialog):
         nodes = self.scope.nodes
         what = "Convert" if nodes is None else f"Convert {plural(len(nodes), 'node')}"
         return f"{what} to " + ", ".join(part for part in parts if part)
-
-
-def _in_a_row(widgets: Iterable[QWidget]) -> QWidget:
-    holder = QWidget()
-    row = QHBoxLayout(holder)
-    row.setContentsMargins(0, 0, 0, 0)
-    for widget in widgets:
-        row.addWidget(widget)
-    row.addStretch(1)
-    return holder

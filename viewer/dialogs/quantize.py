@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDialogButtonBox,
     QFormLayout,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QPushButton,
@@ -33,6 +32,7 @@ from onnx_workbench.viewer.style.choices import choice_title
 from onnx_workbench.viewer.style.labels import without_mnemonic
 from onnx_workbench.viewer.style.tooltips import wrapped
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
+from onnx_workbench.viewer.widgets.flow_layout import in_a_row
 from onnx_workbench.viewer.widgets.number_edit import NumberEdit
 
 _RUN_PANEL, _FILE, _FOLDER = "run", "file", "folder"
@@ -119,7 +119,7 @@ class QuantizeDialog(PreviewDialog):
             ("&Keep in float:", self.keep),
             ("&Reach (dB):", self.reach, self.alone),
         ):
-            form.addRow(title, fields[0] if len(fields) == 1 else _in_a_row(*fields))
+            form.addRow(title, fields[0] if len(fields) == 1 else in_a_row(*fields, is_left=True))
             label = form.itemAt(form.rowCount() - 1, QFormLayout.ItemRole.LabelRole)
             if label is not None and isinstance(text := label.widget(), QLabel):
                 text.setBuddy(fields[0])
@@ -329,13 +329,3 @@ def report_text(report: QuantizationReport) -> str:
         f"It cannot be used: {report.refused}." if report.refused else "",
     ]
     return "\n".join(filter(None, lines))
-
-
-def _in_a_row(*widgets: QWidget) -> QWidget:
-    holder = QWidget()
-    row = QHBoxLayout(holder)
-    row.setContentsMargins(0, 0, 0, 0)
-    for widget in widgets:
-        row.addWidget(widget)
-    row.addStretch(1)
-    return holder

@@ -23,11 +23,12 @@ from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.run.breakpoints import Condition
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.run_panel.controls import Combo, Section, line
+from onnx_workbench.viewer.run_panel.controls import Combo, Section
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.style.theme import theme, themes
 from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.widgets.flow_layout import in_a_row
 from onnx_workbench.viewer.widgets.number_edit import NumberEdit
 
 _WHEN: dict[Literal[""] | Condition, str] = {
@@ -59,7 +60,7 @@ class BreakpointSection(Section):
         self.shape = QCheckBox("a shape differs from the declared")
         self.add(QLabel("Stop after a node when"))
         self.add(self.non_finite)
-        self.add(line(self.above, self.limit))
+        self.add(in_a_row(self.above, self.limit))
         self.add(self.shape)
         self._boxes: tuple[tuple[QCheckBox, Condition], ...] = (
             (self.non_finite, "non-finite"),
@@ -192,7 +193,7 @@ class BreakpointSection(Section):
         remove.setToolTip("Remove this breakpoint")
         remove.setAccessibleName(f"Remove the breakpoint {where} {display(name_of(thing), 40)}")
         remove.clicked.connect(lambda: self._remove(one))
-        return line(stops, text, *self._when(one), remove)
+        return in_a_row(stops, text, *self._when(one), remove)
 
 
 class _PlaceButton(QToolButton):

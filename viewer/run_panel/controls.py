@@ -84,14 +84,3 @@ def muted(text: str = "") -> QLabel:
     label.setForegroundRole(QPalette.ColorRole.PlaceholderText)
     label.setWordWrap(True)
     return label
-
-
-def line(*widgets: QWidget) -> QWidget:
-    """Lay out widgets side by side."""
-    holder = QWidget()
-    row = QHBoxLayout(holder)
-    row.setContentsMargins(0, 0, 0, 0)
-    row.setSpacing(6)
-    for widget in widgets:
-        row.addWidget(widget)
-    return holder

@@ -32,11 +32,12 @@ from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.types import ElementType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
 from onnx_workbench.model.text.formatting import display, type_text
 from onnx_workbench.viewer.run.inputs import RunInputs, SourceKind, kind_of
-from onnx_workbench.viewer.run_panel.controls import Combo, line
+from onnx_workbench.viewer.run_panel.controls import Combo
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.style.tooltips import plain_tip, wrapped
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
+from onnx_workbench.viewer.widgets.flow_layout import in_a_row
 from onnx_workbench.viewer.widgets.number_edit import NumberEdit
 
 _KINDS: list[tuple[str, object]] = [
@@ -196,7 +197,7 @@ class _RandomEditor(_Editor):
         self.seed.setToolTip("Seed of this input; empty: that of the run")
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(line(self.distribution, self.low, self.high, self.seed))
+        layout.addWidget(in_a_row(self.distribution, self.low, self.high, self.seed))
         is_whole = isinstance(element, ElementType) and element.is_int
         self.distribution.setVisible(not is_whole and element not in _WITHOUT_BOUNDS)
         for bound in (self.low, self.high):
@@ -253,7 +254,7 @@ class _RangeEditor(_Editor):
             edit.number_entered.connect(self._enter)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(line(QLabel("first"), self.start, QLabel("step"), self.step))
+        layout.addWidget(in_a_row(QLabel("first"), self.start, QLabel("step"), self.step))
 
     def _enter(self, _number: float | None) -> None:
         self._choose(self.first())
@@ -289,7 +290,7 @@ class _FileEditor(_Editor):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)
-        layout.addWidget(line(self.path, self.button))
+        layout.addWidget(in_a_row(self.path, self.button))
         layout.addWidget(self.key)
         layout.addWidget(self.image)
         self.key.hide()

@@ -112,9 +112,16 @@ class FlowLayout(QLayout):
 
 def labelled(text: str, widget: QWidget) -> QWidget:
     """Return a widget with its label that wrap together."""
+    return in_a_row(QLabel(text), widget)
+
+
+def in_a_row(*widgets: QWidget, is_left: bool = False) -> QWidget:
+    """Return widgets side by side as one; `is_left`: no wider than they need to be."""
     holder = QWidget()
     row = QHBoxLayout(holder)
     row.setContentsMargins(0, 0, 0, 0)
-    row.addWidget(QLabel(text))
-    row.addWidget(widget)
+    for widget in widgets:
+        row.addWidget(widget)
+    if is_left:
+        row.addStretch(1)
     return holder
