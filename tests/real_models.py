@@ -1,7 +1,7 @@
 """Models that people use: the small ones in tests/models, and all of ../shared/models where that folder is there.
 
 Each folder holds model.onnx and, of most, inputs.npz and outputs.npz (what ONNX Runtime gave for them). MANIFEST.json
-says where each comes from and under which licence.
+says where each comes from, under which licence, and how far ONNX Runtime's own optimisations change its outputs.
 """
 
 from __future__ import annotations
