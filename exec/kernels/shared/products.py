@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
@@ -101,39 +103,33 @@ def _pieces(matrix: Array, count: int, step: int) -> Array:
     return np.lib.stride_tricks.as_strided(matrix, shape, (step * value, row, value))
 
 
-def small_product(a: Array, b: Array) -> Array | None:
-    """Return a @ b of matrices of one type, float32 or float64, by a single call.
-
-    None for others, and where the product is worth threads or its size a check: the calls of `product` take 10 us.
-    """
-    if a.dtype != b.dtype or a.dtype.char not in "fd" or not a.ndim == 2 == b.ndim or a.shape[1] != b.shape[0]:
-        return None
-    if a.shape[0] * b.shape[1] > _SMALL or a.size * b.shape[1] > WORTH or not (a.flags.forc and b.flags.forc):
-        return None
-    return np.asarray(np.matmul(a, b))
-
-
 def product(a: Array, b: Array) -> Array:
-    """Return a @ b of float32 or float64 arrays with numpy's rules for ranks, by BLAS throughout."""
+    """Return a @ b of float32 or float64 arrays of one type with numpy's rules for ranks, by BLAS throughout."""
+    if b.ndim == 2 <= a.ndim and a.shape[-1] == b.shape[0] and a.flags.forc and b.flags.forc:
+        depth, columns = b.shape
+        if 0 < a.size * columns <= min(WORTH, _SMALL * depth):  # the calls below take longer than a small product
+            small: Array = np.matmul(a if a.ndim == 2 else a.reshape(-1, depth), b)
+            return small if a.ndim == 2 else small.reshape(*a.shape[:-1], columns)
     shape = product_shape(a, b)
-    result = empty(shape, a.dtype)
+    result = np.empty(shape, a.dtype) if prod(shape) <= _SMALL else empty(shape, a.dtype)
     if not (a.size and b.size):
         result[...] = 0  # empty sums, if the result has elements
         return result
     work = result.size * a.shape[-1]
-    if a.ndim > 2 and b.ndim == 2:
-        # One large product instead of many small ones.
-        _flat_product(_for_blas(a.reshape(-1, a.shape[-1])), _for_blas(b), result.reshape(-1, b.shape[1]), work)
-        return result
-    a, b = _for_blas(a), _for_blas(b)
-    if min(a.ndim, b.ndim) < 2 or (len(shape) == 2 and _parts(work) == 1):
-        np.matmul(a, b, result)
-    elif len(shape) == 2:
-        _flat_product(a, b, result, work)
-    elif _parts(work) == 1 or not a.ndim == b.ndim == len(shape):
-        matmul_stack(a, b, result)
+    if a.ndim > 2 == b.ndim:  # one large product instead of many small ones
+        a, out = a.reshape(-1, a.shape[-1]), result.reshape(-1, b.shape[1])
     else:
-        _stack_product(a, b, result, work)
+        out = result
+    a, b = (a if a.flags.forc else _for_blas(a)), (b if b.flags.forc else _for_blas(b))
+    one_piece = work < WORTH
+    if min(a.ndim, b.ndim) < 2 or (one_piece and out.ndim == 2):
+        np.matmul(a, b, out)
+    elif out.ndim == 2:
+        _flat_product(a, b, out, work)
+    elif one_piece or _parts(work) == 1 or not a.ndim == b.ndim == len(shape):
+        matmul_stack(a, b, out)
+    else:
+        _stack_product(a, b, out, work)
     return result
 
 
@@ -172,8 +168,8 @@ def _stack_product(a: Array, b: Array, out: Array, work: int) -> None:
 
 def product_shape(a: Array, b: Array) -> tuple[int, ...]:
     """Return the shape of a @ b; KernelError when the shapes do not fit."""
-    if a.ndim == b.ndim == 2 and a.shape[1] == b.shape[0]:
-        return a.shape[0], b.shape[1]
+    if a.ndim == b.ndim >= 2 and a.shape[:-2] == b.shape[:-2] and a.shape[-1] == b.shape[-2]:
+        return (*a.shape[:-1], b.shape[-1])
     fits = a.ndim and b.ndim and a.shape[-1] == b.shape[-2 if b.ndim > 1 else 0]
     try:
         leading = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])

@@ -29,7 +29,7 @@ from onnx_workbench.exec.kernels.shared.dtypes import (
     narrow,
     widen,
 )
-from onnx_workbench.exec.kernels.shared.products import product, product_shape, small_product
+from onnx_workbench.exec.kernels.shared.products import product, product_shape
 from onnx_workbench.exec.kernels.shared.weights import LaidOut
 from onnx_workbench.exec.values.arrays import Array, check_size
 
@@ -46,10 +46,10 @@ def _integer_product(a: Array, b: Array) -> Array:
 @kernel("MatMul", since=1)
 def matmul_1(a: Array, b: Array) -> Array:
     """Return the matrix product with numpy's rules for vectors and stacks."""
-    small = small_product(a, b)
-    if small is not None:
-        return small
-    check_one_type(a, b)
+    if a.dtype != b.dtype:
+        check_one_type(a, b)
+    if a.dtype.char in "fd":
+        return product(a, b)
     if a.dtype.kind in "iu":
         return _integer_product(a, b)
     return narrow(product(widen(a), widen(b)), a.dtype)
@@ -98,9 +98,8 @@ def gemm_11(
         check_one_type(a, b)
     left = a.T if transA else a
     right = b.T if transB else b
-    small = small_product(left, right)
-    if small is not None:
-        return _scaled(small, c, alpha, beta)
+    if a.dtype.char in "fd":
+        return _scaled(product(left, right), c, alpha, beta)
     if a.dtype.kind in "iu":
         return _integer_gemm(left, right, c, alpha, beta)
     return narrow(_scaled(product(widen(left), widen(right)), c, alpha, beta), a.dtype)
