@@ -81,8 +81,10 @@ def _written(shape: Sequence[int], dtype: DTypeLike) -> str:
 
 def empty(shape: Sequence[int], dtype: DTypeLike) -> Array:
     """Like numpy.empty, after the size was checked against the limit."""
-    check_size(shape, dtype)
-    return np.empty(tuple(shape), dtype)
+    kind = np.dtype(dtype)
+    if not 0 < prod(map(int, shape)) * kind.itemsize <= UNCHECKED:
+        check_size(shape, kind)
+    return np.empty(tuple(shape), kind)
 
 
 def zeros(shape: Sequence[int], dtype: DTypeLike) -> Array:

@@ -72,15 +72,16 @@ def _convolution(
     With `of_integers` that is one that only multiplies and adds: sums that fit the type are exact.
     """
     group = attributes.get("group", 1)
-    known: dict[tuple[int, ...], tuple[Window, _Flatten, strategies.Runner]] = {}
+    known: dict[tuple[int, ...], tuple[tuple[int, ...], _Flatten, strategies.Runner]] = {}
 
     def run(x: Array) -> Array:
         found = known.get(x.shape)
         if found is None:
             return first(x)
-        view, flat, runner = found
-        out = empty((x.shape[0], w.shape[0], *view.output), x.dtype)
-        runner(flat(np.ascontiguousarray(x)), flat(out))
+        shape, flat, runner = found
+        out = empty(shape, x.dtype)
+        x = x if x.flags.c_contiguous else np.ascontiguousarray(x)
+        runner(flat(x), flat(out))
         return out
 
     def first(x: Array) -> Array:
@@ -98,7 +99,7 @@ def _convolution(
             runner = _finite(runner, lambda x, out: _by_slabs(x, flat(w), b, flat_view, group, out))
         runner(flat(x), flat(out))
         if len(known) < _KEPT_SHAPES:
-            known[x.shape] = view, flat, runner
+            known[x.shape] = out.shape, flat, runner
         return out
 
     return run
@@ -281,7 +282,11 @@ def _flattened(view: Window) -> tuple[_Flatten, Window]:
         return lambda x: x[:, :, None], row
     if view.rank == 2 and view.sizes[1] == view.kernel[1] == view.output[1] == 1 and not view.begin[1]:
         return lambda x: x.swapaxes(2, 3), Window(*(getattr(view, part.name)[::-1] for part in fields(view)))
-    return lambda x: x, view
+    return _as_it_is, view
+
+
+def _as_it_is(x: Array) -> Array:
+    return x
 
 
 # Quantized

@@ -48,7 +48,10 @@ def _by_blocks(
             if bias is not None:
                 np.add(target, bias[part, None, None], out=target)
 
-        parallel_for(one, x.shape[0] * blocks, out.size * _COST)
+        if len(x) * blocks == 1:
+            one(0)
+        else:
+            parallel_for(one, len(x) * blocks, out.size * _COST)
 
     return run
 

@@ -25,7 +25,7 @@ from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.products import LONGEST, UNPACKED, matmul_columns
 from onnx_workbench.exec.kernels.shared.scratch import KEPT_BYTES, scratch
 from onnx_workbench.exec.kernels.shared.windows import Window, fill_padded, positions, windows_of
-from onnx_workbench.exec.kernels.threads import parallel_for, pieces, split
+from onnx_workbench.exec.kernels.threads import WORTH, parallel_for, pieces, split
 from onnx_workbench.exec.values.arrays import Array
 
 Runner = Callable[[Array, Array], None]
@@ -60,12 +60,19 @@ def pointwise(w: Array, bias: Array | None, window: Window) -> Runner:
     """1×1 kernel: the matrix product of weights and pixels, after dropping pixels that strides skip."""
     matrix: Array = np.ascontiguousarray(w.reshape(w.shape[:2]))
     rows, cols = window.strides
+    skips, pixels = window.strides != (1, 1) or window.output != window.sizes, positions(window)
+    column = None if bias is None else bias[:, None]
 
     def run(x: Array, out: Array) -> None:
-        if window.strides != (1, 1) or window.output != window.sizes:
+        if skips:
             x = np.ascontiguousarray(x[:, :, ::rows, ::cols])
-        pixels, images = positions(window), x.shape[0]
+        images = len(x)
         source, target = x.reshape(images, -1, pixels), out.reshape(images, -1, pixels)
+        if matrix.size * pixels <= UNPACKED and out.size * matrix.shape[1] < WORTH:
+            np.matmul(matrix, source, target)
+            if column is not None:
+                np.add(target, column, target)
+            return
         workers = pieces(out.size * matrix.shape[1])
         if workers > 1 and pixels <= _FEW_COLUMNS:
             _by_outputs(matrix, bias, source, target, workers)
@@ -149,15 +156,15 @@ def at_once(w: Array, bias: Array | None, window: Window) -> Runner:
     reached: Any = (..., *(slice(max(0, end)) for end in ends))
     place: Any = (..., *(slice(at, at + max(0, end)) for at, end in zip(window.begin, ends, strict=True)))
     frame = views = np.empty((0, 0, 0, 0), w.dtype)
+    column = None if bias is None else bias[:, None]
 
     def some(x: Array, out: Array) -> None:
         frame[(slice(len(x)), *place)] = x[reached]
-        columns = scratch("im2col.columns", (len(x), *views.shape[1:]), x.dtype)
-        np.copyto(columns, views[: len(x)])
+        columns = views[: len(x)].reshape(len(x), matrix.shape[1], -1)  # a copy
         target = out.reshape(len(x), len(matrix), -1)
-        np.matmul(matrix, columns.reshape(len(x), matrix.shape[1], -1), out=target)
-        if bias is not None:
-            np.add(target, bias[:, None], out=target)
+        np.matmul(matrix, columns, target)
+        if column is not None:
+            np.add(target, column, target)
 
     def run(x: Array, out: Array) -> None:
         nonlocal frame, views
