@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -12,6 +13,7 @@ from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.onnx.math.arithmetic import div_7
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import integers, normal_axes, normal_axis
+from onnx_workbench.exec.kernels.shared.blocks import ones
 from onnx_workbench.exec.kernels.shared.dtypes import FLOAT64, integer_limits, is_float, narrow, widen
 from onnx_workbench.exec.values.arrays import Array
 
@@ -25,22 +27,17 @@ _LONGEST_ROW = 4096
 def sum_over(x: Array, axes: tuple[int, ...]) -> Array:
     """Sum in the type of `x`; over the last axes by a product with ones where that is faster."""
     rest = x.ndim - len(axes)
-    length = prod(x.shape[rest:])
-    if (
-        axes == tuple(range(rest, x.ndim))
-        and x.dtype.kind == "f"
-        and 1 < length <= _LONGEST_ROW
-        and x.flags.c_contiguous
-    ):
-        rows = x.reshape(-1, length)
-        sums: Array = np.matmul(rows, np.ones((length, 1), x.dtype))
-        return sums.reshape(x.shape[:rest] + (1,) * len(axes))
+    if axes and axes[0] == rest and x.dtype.kind == "f" and x.flags.c_contiguous:  # in order, so all from it on
+        length = prod(x.shape[rest:])
+        if 1 < length <= _LONGEST_ROW:
+            sums: Array = np.matmul(x.reshape(-1, length), ones(length, x.dtype))
+            return sums.reshape(x.shape[:rest] + (1,) * len(axes))
     return np.asarray(np.add.reduce(x, axis=axes, keepdims=True, dtype=x.dtype))
 
 
 def mean_over(x: Array, axes: tuple[int, ...]) -> Array:
     """Return the mean; of integers truncated. An empty mean is NaN, or 0 for integers."""
-    count = prod(x.shape[a] for a in axes)
+    count = prod([x.shape[a] for a in axes])
     total = sum_over(x, axes)
     if x.dtype.kind == "f":
         return np.asarray(np.divide(total, count, out=total))
@@ -97,11 +94,17 @@ def _log_sum_exp(x: Array, axes: tuple[int, ...]) -> Array:
 
 
 def _apply(reduce: Reduce, x: Array, axes: tuple[int, ...], keepdims: int) -> Array:
-    axes = tuple(sorted(normal_axes(axes, x.ndim)))
-    result = reduce(widen(x), axes)
+    axes = _ordered(tuple(axes), x.ndim)
+    result = reduce(x if x.dtype.char in "fd" else widen(x), axes)
     if result.dtype != x.dtype:
         result = narrow(result, x.dtype)
     return result if keepdims else result.reshape([d for a, d in enumerate(x.shape) if a not in axes])
+
+
+@lru_cache(maxsize=256)
+def _ordered(axes: tuple[int, ...], rank: int) -> tuple[int, ...]:
+    """Return axes counted from the first and ascending."""
+    return tuple(sorted(normal_axes(axes, rank)))
 
 
 def reduction(x: Array, axes: Array | None, keepdims: int, noop_with_empty_axes: int, reduce: Reduce) -> Array:

@@ -7,8 +7,9 @@ also the unit of work for threads, and of widening float16 and bfloat16 to float
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -24,6 +25,10 @@ from onnx_workbench.exec.values.limits import checkpoint
 PIECE = 1 << 16
 #: Smaller arrays are not worth another thread: one pass over them takes less than half a millisecond.
 PARALLEL = 1 << 20
+
+#: numpy compares with one number an element at a time: from so many on, clip takes a quarter of that for each, and half
+#: a microsecond more to call.
+_CLIPPED = 4096
 
 #: Numbers of 16 bits, and how many a function of one must have to be looked up: a table may take as long as so many.
 _CODES = 1 << 16
@@ -138,6 +143,28 @@ def has_quick_halves(ufunc: np.ufunc) -> bool:
         return True
     found = np.lib.introspect.opt_func_info(func_name=f"^{ufunc.__name__}$", signature="float16")
     return any(not loop["current"].startswith("baseline") for loops in found.values() for loop in loops.values())
+
+
+def at_least(x: Array, least: Any, out: Array | None = None) -> Array:
+    """Return max(x, least) for one number; NaN wins."""
+    if x.size >= _CLIPPED and x.dtype.char in "fd":
+        return x.clip(least, np.inf, out)
+    return np.asarray(np.maximum(x, least, out=out))
+
+
+def at_most(x: Array, most: Any, out: Array | None = None) -> Array:
+    """Return min(x, most) for one number; NaN wins."""
+    if x.size >= _CLIPPED and x.dtype.char in "fd":
+        return x.clip(-np.inf, most, out)
+    return np.asarray(np.minimum(x, most, out=out))
+
+
+@lru_cache(maxsize=64)
+def ones(length: int, dtype: np.dtype[Any]) -> Array:
+    """Return a column of ones: the product with it sums rows of moderate length fastest."""
+    column = np.ones((length, 1), dtype)
+    column.flags.writeable = False
+    return column
 
 
 def temporary(slot: str, like: Array) -> Array:

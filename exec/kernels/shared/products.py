@@ -116,10 +116,9 @@ def product(a: Array, b: Array) -> Array:
         result[...] = 0  # empty sums, if the result has elements
         return result
     work = result.size * a.shape[-1]
+    out = result
     if a.ndim > 2 == b.ndim:  # one large product instead of many small ones
         a, out = a.reshape(-1, a.shape[-1]), result.reshape(-1, b.shape[1])
-    else:
-        out = result
     a, b = (a if a.flags.forc else _for_blas(a)), (b if b.flags.forc else _for_blas(b))
     one_piece = work < WORTH
     if min(a.ndim, b.ndim) < 2 or (one_piece and out.ndim == 2):

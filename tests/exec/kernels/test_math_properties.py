@@ -356,6 +356,29 @@ def test_running_totals(x: Any, data: st.DataObject) -> None:
         close(call(op_type, [x, np.array(axis)], opset=opset, **flags), expected, x.dtype, 8)
 
 
+@pytest.mark.parametrize("flags", [{}, {"exclusive": 1}, {"reverse": 1}])
+def test_running_totals_across_long_rows(flags: dict[str, int]) -> None:
+    x = np.arange(3 * 5 * 200, dtype=np.float32).reshape(3, 5, 200)
+    turned = np.ascontiguousarray(np.moveaxis(x, 1, -1))  # the last axis, along which rows are summed one by one
+    across = call("CumSum", [x, np.array(1)], opset=14, **flags)
+    along = call("CumSum", [turned, np.array(-1)], opset=14, **flags)
+    assert_same([np.moveaxis(across, 1, -1)], [along])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32"])
+@pytest.mark.parametrize("size", [5, 5000])
+def test_extremes_with_one_number(dtype: str, size: int) -> None:
+    x = np.linspace(-9, 9, size).astype(dtype)
+    bound = np.array(2, dtype)
+    if dtype != "int32":
+        x[:4] = np.nan, np.inf, -np.inf, -0.0
+    assert_same([call("Max", [x, bound], opset=13)], [np.maximum(x, bound)])
+    assert_same([call("Min", [bound, x], opset=13)], [np.minimum(x, bound)])
+    assert_same([call("Relu", [x], opset=14)], [np.maximum(x, np.array(0, dtype))])
+    if dtype != "int32":
+        assert_same([call("Max", [x, np.array(np.nan, dtype)], opset=13)], [np.full_like(x, np.nan)])
+
+
 # --- signals ---------------------------------------------------------------------------------------------------
 
 

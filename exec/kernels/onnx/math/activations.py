@@ -10,7 +10,7 @@ import numpy as np
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.onnx.math.functions import exact_erf, tanh_erf
 from onnx_workbench.exec.kernels.registry import kernel
-from onnx_workbench.exec.kernels.shared.blocks import PARALLEL, apply, elementwise, temporary
+from onnx_workbench.exec.kernels.shared.blocks import PARALLEL, apply, at_least, at_most, elementwise, temporary
 from onnx_workbench.exec.kernels.shared.broadcast import broadcast_shape, check_one_type, unidirectional
 from onnx_workbench.exec.kernels.shared.dtypes import FLOAT64, compute_dtype, narrow, widen
 from onnx_workbench.exec.kernels.threads import threads
@@ -24,7 +24,7 @@ _LOWEST, _HIGHEST = -3.4028234663852886e38, 3.4028234663852886e38  # of float32,
 
 def fill_relu(x: Array, target: Array) -> None:
     """max(x, 0)."""
-    np.maximum(x, x.dtype.type(0), out=target)
+    at_least(x, x.dtype.type(0), target)
 
 
 @kernel("Relu", since=1)
@@ -32,7 +32,7 @@ def relu_1(x: Array) -> Array:
     """max(x, 0)."""
     if (x.dtype.char not in "fd" and compute_dtype(x.dtype) != x.dtype) or (x.size >= PARALLEL and threads() > 1):
         return elementwise(fill_relu, x)
-    return np.asarray(np.maximum(x, x.dtype.type(0)))
+    return at_least(x, x.dtype.type(0))
 
 
 @kernel("LeakyRelu", since=1)
@@ -45,9 +45,9 @@ def leaky_relu_1(x: Array, *, alpha: float = 0.009999999776482582) -> Array:
             np.maximum(x, target, out=target)
             return
         negative = temporary("leaky", x)
-        np.minimum(x, 0, out=negative)
+        at_most(x, 0, negative)
         np.multiply(negative, alpha, negative)
-        np.maximum(x, 0, out=target)
+        at_least(x, 0, target)
         np.add(target, negative, target)
 
     return elementwise(fill, x)
@@ -71,9 +71,9 @@ def _prelu(x: Array, slope: Array) -> Array:
         result = np.asarray(np.multiply(wide, factor))
         np.maximum(wide, result, out=result)
         return narrow(result, x.dtype)
-    negative = np.asarray(np.minimum(wide, 0))
+    negative = at_most(wide, 0)
     np.multiply(negative, factor, out=negative)
-    result = np.asarray(np.maximum(wide, 0))
+    result = at_least(wide, 0)
     np.add(result, negative, out=result)
     return narrow(result, x.dtype)
 
@@ -138,10 +138,10 @@ def _clip(x: Array, low: Array | None, high: Array | None) -> Array:
 def _exponential_unit(alpha: float, gamma: float, x: Array, target: Array) -> None:
     """gamma·(max(x, 0) + alpha·(exp(min(x, 0)) - 1))."""
     positive = temporary("unit", x)
-    np.minimum(x, 0, out=target)
+    at_most(x, 0, target)
     np.expm1(target, target)
     np.multiply(target, alpha * gamma, target)
-    np.maximum(x, 0, out=positive)
+    at_least(x, 0, positive)
     if gamma != 1:
         np.multiply(positive, gamma, positive)
     np.add(target, positive, target)
@@ -174,8 +174,8 @@ def celu_12(x: Array, *, alpha: float = 1.0) -> Array:
         np.divide(x, alpha, target)
         np.expm1(target, target)
         np.multiply(target, alpha, target)
-        np.minimum(target, 0, out=target)
-        np.maximum(x, 0, out=positive)
+        at_most(target, 0, target)
+        at_least(x, 0, positive)
         np.add(target, positive, target)
 
     return elementwise(fill, x)
@@ -242,7 +242,7 @@ def softplus_1(x: Array) -> Array:
         np.negative(target, target)
         np.exp(target, target)
         np.log1p(target, target)
-        np.maximum(x, 0, out=positive)
+        at_least(x, 0, positive)
         np.add(target, positive, target)
 
     return elementwise(fill, x)
@@ -267,7 +267,7 @@ def mish_18(x: Array) -> Array:
     def fill(x: Array, target: Array) -> None:
         other = temporary("mish", x)
         # From 20 on the quotient is 1 to the last digit even in double, and e² must not overflow.
-        np.minimum(x, 20, out=target)
+        at_most(x, 20, target)
         np.exp(target, target)
         np.add(target, 2, other)
         np.multiply(target, other, target)

@@ -16,6 +16,8 @@ from onnx_workbench.exec.values.limits import checkpoint
 
 #: Up to this many elements are selected one by one.
 _FEW = 8
+#: Sums across at least so many elements are taken step by step, which takes a call each.
+_FEW_ROWS = 128
 
 
 @kernel("TopK", since=1)
@@ -139,6 +141,22 @@ def _float_keys(x: Array) -> Array:
 # --- running sums and products ---------------------------------------------------------------------------------
 
 
+def _run_along(ufunc: np.ufunc, source: Array, out: Array, along: int) -> None:
+    """Accumulate along an axis; numpy goes through memory in its direction, which is slow across long rows."""
+    steps = source.shape[along]
+    if source.size < _FEW_ROWS * steps or along == source.ndim - 1:
+        ufunc.accumulate(source, axis=along, dtype=source.dtype, out=out)
+        return
+    rows, results = np.moveaxis(source, along, 0), np.moveaxis(out, along, 0)
+    for number in range(steps):
+        if number % 256 == 0:
+            checkpoint()
+        if number:
+            ufunc(results[number - 1], rows[number], out=results[number])
+        else:
+            np.copyto(results[0], rows[0])
+
+
 def _accumulate(ufunc: np.ufunc, x: Array, axis: Array, exclusive: int, reverse: int) -> Array:
     along = normal_axis(scalar_int(axis, "axis"), x.ndim)
     source = widen(x)
@@ -148,11 +166,10 @@ def _accumulate(ufunc: np.ufunc, x: Array, axis: Array, exclusive: int, reverse:
         first = (slice(None),) * along
         result = np.empty_like(source)
         result[(*first, slice(0, 1))] = ufunc.identity
-        ufunc.accumulate(
-            source[(*first, slice(0, -1))], axis=along, dtype=source.dtype, out=result[(*first, slice(1, None))]
-        )
+        _run_along(ufunc, source[(*first, slice(0, -1))], result[(*first, slice(1, None))], along)
     else:
-        result = ufunc.accumulate(source, axis=along, dtype=source.dtype)
+        result = np.empty_like(source)
+        _run_along(ufunc, source, result, along)
     if reverse:
         result = np.ascontiguousarray(np.flip(result, along))
     return narrow(result, x.dtype)

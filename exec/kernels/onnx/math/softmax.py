@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import normal_axis
-from onnx_workbench.exec.kernels.shared.blocks import PARALLEL, PIECE, spread
+from onnx_workbench.exec.kernels.shared.blocks import PARALLEL, PIECE, ones, spread
 from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype
 from onnx_workbench.exec.kernels.shared.scratch import scratch
-from onnx_workbench.exec.values.arrays import UNCHECKED, Array, empty
+from onnx_workbench.exec.values.arrays import Array, empty
 from onnx_workbench.exec.values.limits import checkpoint
 
 #: Longer rows are summed pairwise by numpy, which is more exact.
@@ -31,10 +29,10 @@ def softmax_rows(x: Array, target: Array) -> None:
     The row maximum is subtracted only where needed: in short rows finding it takes longer than all the rest, and one
     comparison shows for the whole piece that no exponential can overflow.
     """
-    if x.max() < _SAFE_EXPONENT:
+    if np.maximum.reduce(x, None) < _SAFE_EXPONENT:
         np.exp(x, target)
         sums = _sums(target)
-        if sums.min() > _SAFE_SUM:
+        if np.minimum.reduce(sums, None) > _SAFE_SUM:
             np.divide(target, sums, target)
             return
     np.subtract(x, x.max(axis=1, keepdims=True), target)
@@ -69,15 +67,8 @@ def log_softmax_rows(x: Array, target: Array) -> None:
 def _sums(x: Array) -> Array:
     """Sum along axis 1, kept as an axis; rows of moderate length are fastest as a product with ones."""
     if x.ndim == 2 and x.shape[1] <= _LONGEST_ROW:
-        return np.asarray(np.matmul(x, _ones(x.shape[1], x.dtype)))
+        return np.asarray(np.matmul(x, ones(x.shape[1], x.dtype)))
     return np.asarray(x.sum(axis=1, keepdims=True))
-
-
-@lru_cache(maxsize=64)
-def _ones(length: int, dtype: np.dtype[Any]) -> Array:
-    ones = np.ones((length, 1), dtype)
-    ones.flags.writeable = False
-    return ones
 
 
 def _hardmax_rows(x: Array, target: Array) -> None:
@@ -88,7 +79,7 @@ def _hardmax_rows(x: Array, target: Array) -> None:
 
 def _by_rows(x: Array, axis: int, flatten: bool, fill: Callable[[Array, Array], None]) -> Array:
     """Run `fill` over pieces of the outer axes that fit the cache."""
-    result = empty(x.shape, x.dtype) if x.nbytes > UNCHECKED else np.empty(x.shape, x.dtype)
+    result = empty(x.shape, x.dtype)
     if not result.size:
         return result
     axis = normal_axis(axis, max(x.ndim, 1)) if not (flatten and axis == x.ndim) else axis
