@@ -213,7 +213,7 @@ class SnapshotTensors(Mapping[int, "Tensor | SparseTensor"]):
 
 
 #: Progress that is checked while a snapshot is taken; per thread, as several may take snapshots at once.
-_progress: ContextVar[Progress] = ContextVar("heeded", default=SILENT)
+_progress: ContextVar[Progress] = ContextVar("progress", default=SILENT)
 
 
 class SnapshotCache:

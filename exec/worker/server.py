@@ -76,7 +76,7 @@ class Worker:
         """Process requests until the other side closes the pipe."""
         self._send(0, "ready", None)
         threading.Thread(target=self._listen, name="listener", daemon=True).start()
-        threading.Thread(target=self._send_partial_results, name="looking", daemon=True).start()
+        threading.Thread(target=self._send_partial_results, name="partial_results", daemon=True).start()
         while (message := self._waiting.get()) is not None:
             self._handle(self._work, *message)
         self._exchange.remove()

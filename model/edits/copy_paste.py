@@ -182,9 +182,9 @@ def _copy_configurations(edit: Transaction, fragment: Fragment, functions: Itera
     bodies = (fragment.graph, *(f.body for f in functions))
     nodes = (node for body in bodies for level in body.walk() for node in level.nodes if node.is_spread)
     used = {part.configuration_id for node in nodes for part in node.device_configurations}
-    brought = tuple(configuration for configuration in missing if configuration.name in used)
-    if brought:
-        edit.do(SetField(edit.model, "configurations", (*present, *brought)))
+    used_configurations = tuple(configuration for configuration in missing if configuration.name in used)
+    if used_configurations:
+        edit.do(SetField(edit.model, "configurations", (*present, *used_configurations)))
 
 
 def _free_keys(model: Model, functions: Iterable[Function]) -> Mapping[Operator, Operator]:
@@ -266,8 +266,8 @@ def merge(
     cloner = _prefixed(graph, prefix, progress)
     _copy_inputs(edit, graph, part, cloner, {name: (value, here.get(value)) for name, value in links.items()})
     shared = _copy_constants(edit, graph, part, cloner, here)
-    brought = Fragment(part, other.functions, other.opset_imports, configurations=other.configurations)
-    calls = _copy_operators(edit, graph, brought)
+    fragment = Fragment(part, other.functions, other.opset_imports, configurations=other.configurations)
+    calls = _copy_operators(edit, graph, fragment)
     copies = cloner.nodes([node for node in part.nodes if node not in shared])
     _call_instead(copies, calls)
     for node in progress.paced(copies, of=len(copies)):

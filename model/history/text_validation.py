@@ -22,17 +22,17 @@ _NO_TEXTS = frozenset({AttributeKind.INTS, AttributeKind.FLOATS, AttributeKind.I
 
 def refuse_lone_surrogates(step: Step) -> None:
     """Raise ModelError if a step would add a text that no file can store. Linear in the texts it adds."""
-    brought = _brought(step)
-    if brought is None:  # the common case: an edit may have thousands of such steps
+    content = _added_by(step)
+    if content is None:  # the common case: an edit may have thousands of such steps
         return
-    for text in (brought,) if isinstance(brought, str) else _texts(brought):
+    for text in (content,) if isinstance(content, str) else _texts(content):
         try:
             text.isascii() or text.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:
             raise ModelError("A text cannot be written", f"{text[:40]!r} has an unpaired surrogate.") from None
 
 
-def _brought(step: Step) -> Any:
+def _added_by(step: Step) -> Any:
     """Return what a step adds to the model."""
     found = [
         _added(getattr(step, name), role) for name, role, *_ in references_of(type(step)) if role in _MAY_HOLD_TEXTS

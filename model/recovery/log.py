@@ -159,8 +159,8 @@ class JournalLog:
         if not self.problem:
             line, ahead = self._line(change), self._ahead
             if ahead is not None and "edit" in line:
-                count, brought = ahead.confirm(len(change.steps))
-                self.known.update(brought)
+                count, new_ids = ahead.confirm(len(change.steps))
+                self.known.update(new_ids)
                 self._append_line({**line, "confirms": count, "of": ahead.number})
             else:
                 self._append_line(line, with_steps="edit" in line)

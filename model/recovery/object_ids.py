@@ -163,7 +163,7 @@ def read_base_ids(model: Model, entry: Mapping[str, Any]) -> dict[int, Any]:
 class WrittenIds:
     """References for writing a journal: ids of objects in the base file, and of objects added since.
 
-    `known` holds the ids added since; `new` adds to it and to `brought`, from which a rolled-back step removes its own.
+    `known` holds the ids added since; `new` adds to it and to `new_ids`, from which a rolled-back step removes its own.
     `keep` writes the bytes of large tensors that are not in the base file.
     """
 
@@ -171,7 +171,7 @@ class WrittenIds:
         self, base: BaseIds, known: set[int], source: Source | None, keep: Callable[[Payload], tuple[int, int]]
     ) -> None:
         self.known = known
-        self.brought: list[int] = []
+        self.new_ids: list[int] = []
         self._base, self._source, self._keep = base, source, keep
         self._holders = {id(tensor): number for number, tensor in base.tensors.items()}
 
@@ -184,7 +184,7 @@ class WrittenIds:
         """Return and register the id of an object that the current step adds."""
         number: int = made.id
         self.known.add(number)
-        self.brought.append(number)
+        self.new_ids.append(number)
         return number
 
     def tensor(self, tensor: Tensor) -> list[int] | None:

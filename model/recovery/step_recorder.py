@@ -36,16 +36,16 @@ class StepRecorder:
     def add(self, step: Step) -> None:
         """Encode a step that is about to be applied."""
         entry, references = None, self._references
-        references.brought = []
+        references.new_ids = []
         if self._problem is None:
             with errors_to(self._stop_on_error):
                 entry = encode(step, references, defer_tensors=True) if is_known(step, references) else None
-        self._steps.append((entry, references.brought))
+        self._steps.append((entry, references.new_ids))
 
     def take_back(self, left: int = 0) -> None:
         """Drop all but the first `left` steps, because the model rolls them back."""
-        for _, brought in self._steps[left:]:
-            self._references.known.difference_update(brought)
+        for _, new_ids in self._steps[left:]:
+            self._references.known.difference_update(new_ids)
         del self._steps[left:]
         if self._problem is not None and self._problem[0] >= left:
             self._problem = None

@@ -44,7 +44,7 @@ class Recording:
         self.size = 0  # bytes of all payloads
         self._recorder = StepRecorder(WrittenIds(log.ids, set(log.known), log.source, self._store_payload))
         self._ends = [0]  # number of entries written after each number of steps
-        self._brought: list[list[int]] = []  # ids of the objects that each step adds
+        self._new_ids: list[list[int]] = []  # ids of the objects that each step adds
 
     def add(self, step: Step) -> None:
         """Record a step that is about to be applied to the copy."""
@@ -53,7 +53,7 @@ class Recording:
         if len(self._recorder) >= _PART:
             self._write_part()
 
-    def try_out(self, steps: Sequence[Step]) -> None:
+    def record(self, steps: Sequence[Step]) -> None:
         """Record the steps of one edit by applying and undoing them, on the model itself or on a copy."""
         inverses = []
         for step in steps:
@@ -77,8 +77,8 @@ class Recording:
 
     def written(self, start: int, count: int) -> tuple[int, list[int]]:
         """Return the number of entries written for `count` steps, and the ids of the objects that these add."""
-        brought = chain.from_iterable(self._brought[start : start + count])
-        return self._ends[start + count] - self._ends[start], list(brought)
+        new_ids = chain.from_iterable(self._new_ids[start : start + count])
+        return self._ends[start + count] - self._ends[start], list(new_ids)
 
     def _write_part(self) -> None:
         self.problem = self.problem or self._recorder.problem
@@ -87,9 +87,9 @@ class Recording:
             text = json_text([entry for entry, _ in steps if entry is not None], self._recorder.content)
             if text != "[]":
                 self.texts.append(text[1:-1])
-        for entry, brought in steps:
+        for entry, new_ids in steps:
             self._ends.append(self._ends[-1] + (entry is not None))
-            self._brought.append(brought)
+            self._new_ids.append(new_ids)
 
     def _store_payload(self, payload: Payload) -> tuple[int, int]:
         offset, self.size = self.size, self.size + payload.length

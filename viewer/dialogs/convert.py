@@ -287,11 +287,11 @@ class ConvertDialog(PreviewDialog):
             return
         workspace, nodes = self.workspace, self.scope.nodes
 
-        def try_out(progress: Progress) -> tuple[Trial, int]:
+        def convert(progress: Progress) -> tuple[Trial, int]:
             copy, revision = copy_model(workspace, progress)
             return attempt(copy, options, progress, nodes), revision
 
-        self._start("Preparing the preview…", "Preparing the preview", try_out, self._show, supersede="convert")
+        self._start("Preparing the preview…", "Preparing the preview", convert, self._show, supersede="convert")
 
     def _ended(self) -> None:
         """If the user stopped it, restore the choices; if the dialog cancelled it, a new preview follows."""

@@ -232,7 +232,7 @@ class LinePlot(Plot):
             painter.fillRect(QRectF(room.left(), room.center().y() - 1, _SWATCH, 2), color)
             painter.drawText(room, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, name)
 
-    # -- hands -----------------------------------------------------------------------------------------------
+    # -- mouse and keys --------------------------------------------------------------------------------------
 
     def point_at(self, x: float) -> None:
         if self._positions:

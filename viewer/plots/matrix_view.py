@@ -37,7 +37,7 @@ _MARGIN = 6
 _STATUS = 20
 _BESIDE_NAME = 12  # px between the name of an axis and the first or last number of the other one
 _MOST_ZOOM = 200.0
-_DRAG_DISTANCE = 4  # px that a hand moves without meaning to drag
+_DRAG_DISTANCE = 4  # px that the mouse moves without meaning to drag
 _REST = 120  # milliseconds without movement after which the visible part is refined
 
 
@@ -277,7 +277,7 @@ class MatrixView(QWidget):
         self.update()
         self.viewed.emit((self._zoom, self._centre.x(), self._centre.y()))
 
-    # -- hands -----------------------------------------------------------------------------------------------
+    # -- mouse and keys --------------------------------------------------------------------------------------
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Zoom."""

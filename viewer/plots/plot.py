@@ -27,7 +27,7 @@ from onnx_workbench.viewer.style.theme import monospace, theme, themes
 
 _LARGE, _SMALL = 1e100, 1e-100  # beyond these, numbers are divided by a power of ten before Qt transforms them
 _MOST_ZOOM = 1e6
-_STILL = 4  # px that a hand moves without meaning to drag
+_DRAG_DISTANCE = 4  # px that the mouse moves without meaning to drag
 _KEYS_ZOOM = 0.8  # of the range that is left when + is pressed
 
 
@@ -189,7 +189,7 @@ class Plot(QWidget):
         """Return the font of numbers."""
         return monospace(max(self.font().pointSizeF() - 1, 8))
 
-    # -- hands -----------------------------------------------------------------------------------------------
+    # -- mouse and keys --------------------------------------------------------------------------------------
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if self._view is not None and watched is self._view.viewport():
@@ -215,7 +215,7 @@ class Plot(QWidget):
             self.fit()
         elif event.type() == QEvent.Type.MouseButtonRelease and event.button() == Qt.MouseButton.LeftButton:
             moved = (event.position() - self._pressed).manhattanLength()
-            if moved < _STILL:
+            if moved < _DRAG_DISTANCE:
                 self.choose_at(x, y)
 
     def data_at(self, point: QPointF) -> tuple[float, float]:

@@ -179,14 +179,6 @@ class FilterPopup(QFrame):
             self.list.setFixedHeight(min(self._most_rows, count) * self.list.sizeHintForRow(0) + 4)
         self.adjustSize()
 
-    def filter_again(self) -> None:
-        """Match again after the rows changed. The best match is current, unless the user moved to another."""
-        at = self.list.currentIndex().row()
-        current = self.model.rows[at] if at > 0 else None
-        self._filter(self.field.text())
-        if current is not None:
-            self._set_row(self.model.rows.index(current))
-
     def _set_row(self, row: int) -> None:
         self.list.setCurrentIndex(self.model.index(max(0, min(self.model.rowCount() - 1, row))))
 

@@ -93,10 +93,10 @@ class EdgeNotes(QObject):
 
     def range_of(self, value: Value) -> str:
         """Return the number of non-finite elements of a value of the last run, and its range; empty until read."""
-        glimpse, info = self.thumbnail_of(value), self._results.info_of(value)
-        if glimpse is None or info is None or not isinstance(info.element_type, ElementType):
+        thumbnail, info = self.thumbnail_of(value), self._results.info_of(value)
+        if thumbnail is None or info is None or not isinstance(info.element_type, ElementType):
             return ""
-        facts = glimpse.statistics
+        facts = thumbnail.statistics
         return "  ".join(filter(None, (warning_text(facts), range_text(facts, info.element_type))))
 
     def read_all(self, values: Iterable[Value], then: Callable[[NoteOf], object]) -> None:

@@ -129,7 +129,7 @@ class Results(QObject):
         self.current: RunRecord | None = None
         self.previous: RunRecord | None = None
         self._reference: ReferenceRun | None = None
-        self._untaken: tuple[RunRecord | None, frozenset[Graph]] = None, frozenset()
+        self._skipped_branches: tuple[RunRecord | None, frozenset[Graph]] = None, frozenset()
         self.pinned: tuple[Value, ...] = ()
         self.element: tuple[Value, tuple[int, ...]] | None = None  # see choose_element
         self._records: list[RunRecord] = []  # the newest last
@@ -353,18 +353,18 @@ class Results(QObject):
         return replace(one, operator=name, title=node.title)
 
     @property
-    def untaken_branches(self) -> frozenset[Graph]:
+    def skipped_branches(self) -> frozenset[Graph]:
         """Return the branches of If nodes that the shown run took in no call or iteration, and bodies in them."""
         record = self.current
         if record is None or record.unfinished:
             return frozenset()
-        if record is not self._untaken[0]:
+        if record is not self._skipped_branches[0]:
             nodes = map(self.node_by_number, set(record.result.inner.keys.numbers.tolist()))
             ran = {node.graph for node in nodes if node is not None and node.graph is not None}
             owners = {graph.owner for graph in ran if isinstance(graph.owner, Node) and graph.owner.op_type == "If"}
             others = (body for owner in owners for body in owner.bodies if body not in ran)
-            self._untaken = record, frozenset(graph for body in others for graph in body.walk())
-        return self._untaken[1]
+            self._skipped_branches = record, frozenset(graph for body in others for graph in body.walk())
+        return self._skipped_branches[1]
 
     def error_of(self, node: Node) -> Failure | None:
         """Return why a node failed or was skipped in the last run; None if it was computed or not reached."""
@@ -564,7 +564,7 @@ class Results(QObject):
         self._search.stop()
         self._stale, self._search_seeds = StaleValues(), frozenset()
         self.current = self.previous = self._nodes = self._reference = None
-        self._untaken = None, frozenset()
+        self._skipped_branches = None, frozenset()
         self._before_run = None, None
         self._cancel_old()
         self.changed.emit(None)

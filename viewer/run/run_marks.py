@@ -98,7 +98,7 @@ class RunMarks(QObject):
         self._is_dimmed = False
         self._finished.clear()
         mark("failures", results.failed())
-        mark("untaken", [node for graph in results.untaken_branches for node in graph.nodes])
+        mark("skipped", [node for graph in results.skipped_branches for node in graph.nodes])
         self._compare()
 
     def _compare(self) -> None:

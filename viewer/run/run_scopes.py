@@ -84,7 +84,7 @@ def _calls(results: Results, graph: Graph) -> tuple[CallPath, ...]:
 
 def _was_taken(results: Results, branch: Graph) -> bool:
     """Return whether a branch of If was taken in the shown call and iterations."""
-    if branch in results.untaken_branches:
+    if branch in results.skipped_branches:
         return False
     made = [value for node in branch.nodes for value in node.outputs if value is not None]
     return not made or any(map(results.has, made))

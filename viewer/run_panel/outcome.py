@@ -162,10 +162,10 @@ class OutcomeSection(Section):
         def done(found: list[Thumbnail | None]) -> None:
             if record is not self._workspace.results.current or not isValid(self.tree):
                 return
-            for key, glimpse in zip(asked, found, strict=True):
+            for key, thumbnail in zip(asked, found, strict=True):
                 item, info = items[keys[key]], result.info(key)
                 kind = info.element_type if info is not None else None
-                note = note_text("range", glimpse, kind) if glimpse is not None else None
+                note = note_text("range", thumbnail, kind) if thumbnail is not None else None
                 if note is not None and isValid(item):
                     item.setText(1, f"{self._about(keys[key])}   {note.warning or note.text}")
                     item.setToolTip(1, plain_tip(item.text(1)))

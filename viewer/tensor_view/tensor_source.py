@@ -284,7 +284,7 @@ def _why_nothing(workspace: Workspace, value: Value) -> str:
         return f"Not computed, because {node.because.reason}."
     if node is not None and node.because is not None:
         return f"Not computed, because {node.because.title or node.because.operator} failed, which it needs."
-    if value.graph in results.untaken_branches:
+    if value.graph in results.skipped_branches:
         return "Not computed: the other branch was taken."
     if node is not None and node.state in RAN and workspace.runs.inputs.outputs_only:
         return (

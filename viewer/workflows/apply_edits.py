@@ -80,7 +80,7 @@ def edit_ahead(
     try:
         with document.edit(title) as edit:
             change(edit)
-            if journal is not None and sum(tensor.nbytes for tensor in _brought(edit.steps)) > _LARGE:
+            if journal is not None and sum(tensor.nbytes for tensor in _tensors_in(edit.steps)) > _LARGE:
                 steps = edit.take_back()
     except ModelError as error:
         if failed is None:
@@ -92,7 +92,7 @@ def edit_ahead(
         ended(True)
         return
     revision, recording = document.revision, journal.recording()
-    recording.try_out(steps)
+    recording.record(steps)
 
     def finished() -> None:
         if task.result is False and not task.cancelled:  # the model was edited meanwhile
@@ -112,7 +112,7 @@ def edit_ahead(
 _BRINGING = frozenset({Role.NODE, Role.ATTRIBUTE, Role.TENSOR, Role.CONTENT})
 
 
-def _brought(steps: Sequence[Step]) -> Iterator[Tensor | SparseTensor]:
+def _tensors_in(steps: Sequence[Step]) -> Iterator[Tensor | SparseTensor]:
     """The tensors that come with steps."""
     contents: list[Any] = []
     for step in steps:

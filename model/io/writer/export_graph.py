@@ -370,13 +370,13 @@ class _Writer:
     def _values(self, graph: Graph, values: Sequence[Value], field: str, out: Any, original: Any) -> None:
         paced = self._progress.paced
         infos = getattr(original, field) if original is not None else ()
-        strangers = _strangers(graph, values, infos, original)
-        same = values and len(values) == len(infos) and not strangers
+        foreign = _foreign_values(graph, values, infos, original)
+        same = values and len(values) == len(infos) and not foreign
         if same and all(_read_name(v) == text(info.name) for v, info in paced(zip(values, infos, strict=True))):
             messages = getattr(out, field)
         else:
             by_name = {text(info.name): info for info in paced(reversed(infos))}
-            sources = [v._source if v in strangers else by_name.get(_read_name(v), v._source) for v in paced(values)]
+            sources = [v._source if v in foreign else by_name.get(_read_name(v), v._source) for v in paced(values)]
             messages = _listed(out, field, original, sources, self._progress)
         for value, message in paced(zip(values, messages, strict=True)):
             self._value(value, message, graph)
@@ -579,7 +579,7 @@ def _read_name(value: Value) -> str:
     return value.name if value._source is None else text(value._source.name)
 
 
-def _strangers(graph: Graph, values: Sequence[Value], infos: Sequence[Any], original: Any) -> set[Value]:
+def _foreign_values(graph: Graph, values: Sequence[Value], infos: Sequence[Any], original: Any) -> set[Value]:
     """Return values read from another graph, which may share names with this file's values by coincidence."""
     if len(values) == len(infos) and all(v._source is info for v, info in zip(values, infos, strict=True)):
         return set()  # the common case

@@ -441,7 +441,7 @@ class RecordedEdits(AnyEdits):
         for title, steps in copy_of_model.entries():
             before = snapshot(self.document.model)
             recording = self.journal.recording()
-            recording.try_out(steps)
+            recording.record(steps)
             assert snapshot(self.document.model) == before
             ahead = recording.write_ahead()
             with ahead.making() if ahead else contextlib.nullcontext(), self.document.edit(title) as edit:

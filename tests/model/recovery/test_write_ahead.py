@@ -175,7 +175,7 @@ def test_an_edit_is_written_ahead_on_the_model_itself(tmp_path, dead):
         nodes.insert_on_edge(edit, builders.value(document, "a"), "Neg")
         steps = edit.take_back()
     recording = kept.recording()
-    recording.try_out(steps)
+    recording.record(steps)
     assert snapshot(document.model) == before
     assert document.undo_title is None
     ahead = recording.write_ahead()

@@ -404,15 +404,15 @@ def test_the_branch_that_was_not_taken_is_dim(window, qtbot, tmp_path):
     onnx.save(onnx.parser.parse_model(BRANCHES), path)
     workspace = opened(window, qtbot, path)
     taken, other = node(workspace, "choose").bodies
-    for condition, untaken in ((True, other), (False, taken)):
+    for condition, skipped in ((True, other), (False, taken)):
         workspace.runs.inputs.set_source("c", Constant(condition))
         run(qtbot, workspace)
-        assert workspace.results.untaken_branches == {untaken}
-        workspace.navigation.show(untaken)
-        qtbot.waitUntil(lambda body=untaken: workspace.graph is body and not workspace.parent().view.scenes.is_busy)
-        assert marked(workspace, "untaken") >= set(untaken.nodes)
+        assert workspace.results.skipped_branches == {skipped}
+        workspace.navigation.show(skipped)
+        qtbot.waitUntil(lambda body=skipped: workspace.graph is body and not workspace.parent().view.scenes.is_busy)
+        assert marked(workspace, "skipped") >= set(skipped.nodes)
         pane = window.docks.open("tensor").pane
-        workspace.selection.set([next(iter(untaken.nodes)).outputs[0]])
+        workspace.selection.set([next(iter(skipped.nodes)).outputs[0]])
         qtbot.waitUntil(lambda pane=pane: pane.notice.text() == "Not computed: the other branch was taken.")
 
 

@@ -120,5 +120,5 @@ def test_tensors_are_not_looked_for_among_the_numbers_of_an_attribute():
         "tensors": Attribute("tensors", AttributeKind.TENSORS, (tensor, tensor)),
     })  # fmt: skip
     Numbers.seen = 0
-    assert list(apply_edits_module._brought([InsertNode(Graph("g"), node)])) == [tensor, tensor]
+    assert list(apply_edits_module._tensors_in([InsertNode(Graph("g"), node)])) == [tensor, tensor]
     assert Numbers.seen <= 1

@@ -345,7 +345,7 @@ def _refine(graph: Layered, bends: _Bends, x: Real, a: Index, b: Index, gap: Rea
 
 
 def _weighted_middle(v: int, who: Index, wish: Real, weight: Real) -> tuple[Real, Real]:
-    """[v] the interval of weighted medians of the wished positions of each vertex; 0, 0 for those without."""
+    """[v] the interval of weighted medians of the preferred positions of each vertex; 0, 0 for those without."""
     order = np.lexsort((wish, who))
     who, wish, weight = who[order], wish[order], weight[order]
     total = np.bincount(who, weight, v)

@@ -18,7 +18,7 @@ from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real
 from onnx_workbench.viewer.canvas.layout.graph import LayoutGraph, PlacedGraph
 
 _NEAR = 0.25  # px within which heights count as equal
-_FREE = 300.0  # px from its wished position within which a new node is placed rather than in a new rank
+_FREE = 300.0  # px from its preferred position within which a new node is placed rather than in a new rank
 _MOST_SIZED = 256  # limit for resized nodes: each, and each node that it moves, costs a pass over all edges
 
 

@@ -52,7 +52,7 @@ _MOST_FINE = 400  # above this number of visible marks, they are drawn without r
 class SceneHighlights:
     """The marked boxes and edges of one scene, ascending, by kind of mark.
 
-    Kinds: "selected", "hovered", "matches", "errors", "stale", "untaken", "changed", "traced" (up- or downstream: all
+    Kinds: "selected", "hovered", "matches", "errors", "stale", "skipped", "changed", "traced" (up- or downstream: all
     others are dimmed if there are any); "taken" and "given": inputs and outputs of a part; "came" and "went": wires of
     only the newer or only the older of two models; and SIGNS, drawn on the boxes.
     """
@@ -130,7 +130,7 @@ class SceneHighlights:
             in_view = self.scene.box_grid.in_rect(*area)
             plain = in_view[self.scene.kinds[in_view] != Kind.CONTAINER]
             self._veil(painter, np.setdiff1d(plain, self.boxes["traced"]), theme, 150)
-        for kind in ("stale", "untaken"):
+        for kind in ("stale", "skipped"):
             self._veil(painter, self._in(area, kind), theme, 130)
         self._outline(painter, self._in(area, "matches"), theme.match, 4.0, scale)
         self._paths(painter, "came", theme.added, 2.0, area, scale)
