@@ -360,6 +360,12 @@ def _power_from_2(editor: NodeEditor) -> None:
     editor.set("p", float(editor.attribute("p", 2)))
 
 
+def _dropout_from_7(editor: NodeEditor) -> None:
+    """Leave training to an attribute, with which the "output is not filled" that is the mask."""
+    editor.drop_outputs(1)
+    editor.set("is_test", 1)
+
+
 def _gru_from_3(editor: NodeEditor) -> None:
     """Name the last state too, which is not optional there."""
     first, last = (*editor.node.outputs, None, None)[:2]
@@ -418,7 +424,8 @@ DOWNWARD: Mapping[tuple[str, int], Adapter] = {
     **{(name, 7): _broadcast_from_7 for name in BROADCASTING},
     **{(name, 2): _power_from_2 for name in ("GlobalLpPool", "LpPool")},
     **{(name, 7): _set("output_sequence", 1) for name in ("GRU", "LSTM", "RNN")},
-    **{(name, 7): _set("is_test", 1) for name in ("BatchNormalization", "Dropout")},
+    ("BatchNormalization", 7): _set("is_test", 1),
+    ("Dropout", 7): _dropout_from_7,
     **{(name, 13): _per_tensor for name in ("DequantizeLinear", "QuantizeLinear")},
     **{(name, 16): _scatter_from_16 for name in ("ScatterElements", "ScatterND")},
     **{(name, 18): _only("reduction", "none", "none", "add", "mul") for name in ("ScatterElements", "ScatterND")},

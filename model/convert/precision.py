@@ -15,7 +15,7 @@ from onnx_workbench.model.budget import WINDOW_TENSOR
 from onnx_workbench.model.convert.function_calls import functions_that_differ, innermost, is_told_by_calls
 from onnx_workbench.model.convert.narrowing import Narrowing, keeps_small
 from onnx_workbench.model.convert.report import ConversionReport
-from onnx_workbench.model.convert.shared_types import SharedTypes
+from onnx_workbench.model.convert.shared_types import SharedTypes, is_container
 from onnx_workbench.model.edits.nodes import bridge, import_operators
 from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.errors import ModelError
@@ -392,10 +392,13 @@ class _Conversion:
 
     def _require_tensor(self, value: Value) -> None:
         kind = self._type_of(value)
-        if kind is not None and not isinstance(kind, TensorType):
+        found = "" if kind is None or isinstance(kind, TensorType) else str(kind)
+        if kind is None and any(isinstance(user, Node) and _takes_container(user, i) for user, i in value.uses):
+            found = "a sequence or optional value"
+        if found:
             raise ModelError(
                 f"{value.name} cannot be cast",
-                f"It is {kind}, and only tensors can be. Convert inputs and outputs too, and keep no node beside it.",
+                f"It is {found}, and only tensors can be. Convert inputs and outputs too, and keep no node beside it.",
                 value,
             )
 
@@ -491,6 +494,11 @@ def _is_stashed(node: Node, index: int) -> bool:
     """Return whether an output has the type given by an attribute, whatever the input's type."""
     first = traits.of(node).stashed_from
     return first is not None and index >= first
+
+
+def _takes_container(node: Node, index: int) -> bool:
+    schema = schema_of(node)
+    return schema is not None and schema.is_signature_known and is_container(schema.input(index))
 
 
 def _handles_sums(node: Node) -> bool:

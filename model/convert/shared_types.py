@@ -86,7 +86,7 @@ def _of_one_type(node: Node) -> Iterator[list[Value | None]]:
         *((schema.output(index), value) for index, value in enumerate(node.outputs)),
     ]
     groups: dict[str, list[Value | None]] = {}
-    holds_tensors = any(formal is not None and _is_container(formal) for formal, _ in formals)
+    holds_tensors = any(is_container(formal) for formal, _ in formals)
     for formal, value in formals:
         if formal is None or not formal.homogeneous:
             continue
@@ -95,9 +95,13 @@ def _of_one_type(node: Node) -> Iterator[list[Value | None]]:
     yield from groups.values()
 
 
-def _is_container(formal: Parameter) -> bool:
+def is_container(formal: Parameter | None) -> bool:
     """Return whether a parameter is always a sequence or optional: its tensors have the type of those beside it."""
-    return bool(formal.types) and all(text.startswith(("seq(", "optional(")) for text in formal.types)
+    return (
+        formal is not None
+        and bool(formal.types)
+        and all(text.startswith(("seq(", "optional(")) for text in formal.types)
+    )
 
 
 def _through(node: Node, graph: Graph) -> Iterator[list[Value | None]]:

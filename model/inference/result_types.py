@@ -28,9 +28,11 @@ def result_type(call: NodeCall, index: int) -> ElementType | Type | None:
     node, schema = call.node, call.schema
     known = traits.of(node)
     if index == 0 and known.type_attribute:
-        number = call.integer(known.type_attribute)
-        if number and number in ElementType.__members__.values():
-            return ElementType(number)
+        given = call.attribute(known.type_attribute)
+        if isinstance(given, str):  # a name, as of Cast before version 6
+            given = ElementType.__members__.get(given.upper())
+        if given and given in ElementType.__members__.values():
+            return ElementType(given)
     output = None if schema is None else schema.output(index)
     if schema is not None and output is not None:
         if len(output.types) == 1:

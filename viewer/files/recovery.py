@@ -104,7 +104,7 @@ def time_text(seconds: float) -> str:
 def _description(recoverable: RecoverableJournal) -> str:
     count, when = plural(len(recoverable.titles), "edit"), time_text(recoverable.time)
     were = "was" if len(recoverable.titles) == 1 else "were"
-    detail = f"{count} {were} not saved, the last one of {when}."
+    detail = f"{count} {were} not saved, the last at {when}."
     if recoverable.is_unsaved:
         edits = f" with {count}" if recoverable.titles else ""
         detail = f"A model{edits}, last changed {when}, was not saved."

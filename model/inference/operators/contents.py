@@ -92,15 +92,7 @@ def _same(call: NodeCall) -> NDArray[Any] | None:
 
 
 def _cast(call: NodeCall) -> NDArray[Any] | None:
-    return _converted(call, call.integer("to"))
-
-
-def _cast_like(call: NodeCall) -> NDArray[Any] | None:
-    return _converted(call, _result(call))
-
-
-def _converted(call: NodeCall, to: int | None) -> NDArray[Any] | None:
-    content = call.content(0)
+    content, to = call.content(0), _result(call)
     if content is None or to not in _CASTS:
         return None
     flat = [int(v) if isinstance(v, bool) else v for v in content.reshape(-1)]
@@ -275,7 +267,7 @@ CONTENTS: dict[str, Contents] = {
     "Size": _size,
     "Identity": _same,
     "Cast": _cast,
-    "CastLike": _cast_like,
+    "CastLike": _cast,
     "Gather": _gather,
     "Slice": _slice,
     "Concat": _concat,

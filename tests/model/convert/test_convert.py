@@ -282,6 +282,7 @@ SCATTER = "g (float[3,2] x, int64[3,2] i, float[3,2] u) => (y)"
         (9, 13, 'g (float[4] x) => (y) { y = Slice <starts = ["1"], ends = [3]> (x) }',
          "its starts is STRINGS; ai.onnx::Slice-1 has INTS"),
         (1, 2, "g (float[1,1,4] x) => (y) { y = GlobalLpPool<p=1.5>(x) }", "exponent 1.5 is not a whole number"),
+        (7, 6, "g (float[4] x) => (y, float[4] m) { y, m = Dropout(x) }", "does not exist there"),
         (13, 99, "g (float[2] x) => (y) { y = Relu(x) }", "Versions 1 to"),
         (13, 0, "g (float[2] x) => (y) { y = Relu(x) }", "Versions 1 to"),
     ],

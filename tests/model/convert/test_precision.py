@@ -202,6 +202,13 @@ def test_sequences_cannot_be_cast():
     assert str(builders.value(document, "y").type) == "seq(float16[2])"
 
 
+def test_a_sequence_of_an_unknown_operator_is_not_cast():
+    text = """<ir_version: 8, opset_import: ["" : 19, "unknown" : 1]>
+        g (float[2] x) => (int64 n) { s = unknown.Foo(x) t = SequenceInsert(s, x) n = SequenceLength(t) }"""
+    with pytest.raises(ModelError, match=r"s cannot be cast: It is a sequence or optional"):
+        to_precision(builders.document(text), HALF)
+
+
 def test_operators_that_take_no_bfloat16_yet_are_reported():
     text = "g (float[2] x) => (float[2] y) { a = Relu(x) b = Relu(a) y = Neg(b) }"
     reported = "3 nodes stay float: in opset 11, Relu, Neg take no bfloat16"

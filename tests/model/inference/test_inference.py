@@ -17,9 +17,9 @@ from onnx_workbench.model.text.types import parse_type
 from tests.model import builders
 
 
-def inferred(body, *, inputs="float[N, 4] x", imports="", rules=None, functions=""):
+def inferred(body, *, inputs="float[N, 4] x", opset=18, imports="", rules=None, functions=""):
     model = builders.model(f"""
-        <ir_version: 10, opset_import: ["" : 18{imports}]>
+        <ir_version: 10, opset_import: ["" : {opset}{imports}]>
         g ({inputs}) => (float[M] y) {{ {body} }}
         {functions}
     """)
@@ -119,6 +119,11 @@ def test_a_shape_put_together_from_pieces():
 def test_operators_of_microsoft(call, expected):
     types = inferred(call, inputs="float[N, 4] x, float s, float z", imports=', "com.microsoft" : 1')
     assert types("y") == expected
+
+
+def test_casts_name_their_type_before_version_6():
+    types = inferred('a = Cast<to = "INT32">(x) y = Abs(a)', opset=5)
+    assert types("a") == tensor("N", 4, kind=ElementType.INT32)
 
 
 def test_a_product_of_integers_has_the_type_of_its_scales():
