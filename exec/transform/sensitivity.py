@@ -96,8 +96,8 @@ class Sweep(Generic[T]):
     """What it costs to change each of several parts of a model alone, or all but a few.
 
     `change` returns a copy of the model with only the given parts changed. `alone`: the least ratio of an output in
-    decibels by part. `curve`: for numbers of parts left as they are, costliest first, the bytes of constants and the
-    least ratio, as far as tried. Cost: a copy and a run per sample for each part.
+    decibels by part; `sizes`: the bytes of constants then. `curve`: for numbers of parts left as they are, costliest
+    first, the bytes of constants and the least ratio, as far as tried. Cost: a copy and a run per sample for each part.
     """
 
     def __init__(
@@ -111,9 +111,12 @@ class Sweep(Generic[T]):
         self._parts, self._change, self._reference, self._progress = parts, change, reference, progress
         self._tried: dict[int, tuple[int, float]] = {}
         self.alone: dict[T, float] = {}
+        self.sizes: dict[T, int] = {}
         for number, part in enumerate(parts):
             progress.report(number, len(parts), title)
-            self.alone[part] = reference.noise(change([part]), progress=progress).least
+            model = change([part])
+            self.alone[part] = reference.noise(model, progress=progress).least
+            self.sizes[part] = figures(model).nbytes
         self._order = sorted(parts, key=self.alone.__getitem__)
 
     @property

@@ -129,12 +129,11 @@ def _finite(content: Any) -> Any:
 
 
 def _print(report: QuantizationReport) -> None:
-    rows = [("layer", "operator", "alone", "local", "accumulated")]
+    rows: list[tuple[str, ...]] = [("layer", "operator", "alone", "local", "accumulated", "saves")]
     by_loss = sorted(report.quantized, key=lambda one: math.inf if one.accumulated is None else one.accumulated)
-    rows += [
-        (display(one.name, 60), one.operator, _ratio(one.alone), _ratio(one.local), _ratio(one.accumulated))
-        for one in by_loss
-    ]
+    for one in by_loss:
+        ratios = map(_ratio, (one.alone, one.local, one.accumulated))
+        rows.append((display(one.name, 60), one.operator, *ratios, "" if one.saved is None else bytes_text(one.saved)))
     print_table(rows)
     for (operator, reason), count in Counter((one.operator, one.kept) for one in report.layers if one.kept).items():
         print(shorten(f"kept in float: {operator}: {reason}" + (f" ({count} times)" if count > 1 else ""), 300))

@@ -45,7 +45,7 @@ class QuantizeDialog(PreviewDialog):
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, "Quantize", parent)
-        self.resize(680, 640)
+        self.resize(760, 660)
         self._trial: Trial | None = None
         self._path: Path | None = None  # of the data
         self._asked: Request | None = None  # that was measured
@@ -296,7 +296,7 @@ class QuantizeDialog(PreviewDialog):
     def _applied(self) -> None:
         assert self._trial is not None
         self.accept()
-        self.workspace.messages.show("info", f"Quantized; {size_text(self._trial.report)}")
+        self.workspace.messages.show("info", size_text(self._trial.report))
 
     def _cancel(self) -> None:
         """Stop measuring; close where nothing runs."""

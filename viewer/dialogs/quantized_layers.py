@@ -28,12 +28,13 @@ _COLUMNS = (
     NumberColumn("Keep in float", number=False, tip="Ticked layers stay in float when it is measured again"),
     NumberColumn("Operator", 14, number=False),
     NumberColumn("Weights", 9, tip="Bytes of its constants before", amount=True),
+    NumberColumn("Saves", 9, tip="Bytes less if this layer alone is quantized", amount=True),
     NumberColumn("Alone (dB)", 13, tip="Signal to noise of the outputs if this layer alone is quantized"),
     NumberColumn("Layer (dB)", 13, tip="Signal to noise of its output, with the layers before it quantized"),
     NumberColumn("Local (dB)", 13, tip="Signal to noise of its output, with the layers before it in float"),
     NumberColumn("Why in float", 18, number=False, tip="Why it stays in float"),
 )
-_ALONE, _ACCUMULATED = 3, 4
+_SAVES, _ALONE, _ACCUMULATED = 3, 4, 5
 _BARS = 160
 _TITLE = "Error of quantization (%)"
 
@@ -105,7 +106,8 @@ class QuantizedLayers(QWidget):
         self._choosable = {layer.name for layer in report.layers if not layer.kept or layer.name in self.kept}
         self.table.set_rows([NumberRow(layer, self._cells(layer)) for layer in report.layers])
         has_alone = any(layer.alone is not None for layer in report.layers)
-        self.table.show_column(_ALONE, shown=has_alone)
+        for column in (_SAVES, _ALONE):
+            self.table.show_column(column, shown=has_alone)
         self._sizes.setVisible(self.curve.show_points(report.curve))
         self.table.sort_by(_ALONE if has_alone else _ACCUMULATED, descending=False)  # worst first
         self._colour()
@@ -118,6 +120,7 @@ class QuantizedLayers(QWidget):
             NumberCell(display(layer.name, 80), tip=display(layer.name, 500)),
             NumberCell(layer.operator, role="muted"),
             NumberCell(bytes_text(size) if size else "", size),
+            NumberCell("" if layer.saved is None else bytes_text(layer.saved), layer.saved or 0),
             _ratio(layer.alone),
             _ratio(layer.accumulated),
             _ratio(layer.local),

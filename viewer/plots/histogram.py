@@ -122,7 +122,7 @@ class Histogram(Plot):
 
     def left_texts(self, values: list[float], _spacing: float) -> list[str]:
         if self.logarithmic:
-            return [number_text(round(10**v)) if v >= 0 else "" for v in values]
+            return [number_text(round(10**v)) if v >= 0 and v == round(v) else "" for v in values]  # powers of ten
         return [number_text(round(v)) if v == round(v) else "" for v in values]
 
     @property

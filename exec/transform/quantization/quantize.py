@@ -59,8 +59,8 @@ _BEFORE = (
 @dataclass(frozen=True, slots=True)
 class LayerLoss:
     """A layer, and signal-to-noise ratios in decibels, None where not measured: of its output with everything before
-    it quantized (accumulated) or in float (local), and of the model's outputs where it is quantized alone. `kept` says
-    why it stays in float.
+    it quantized (accumulated) or in float (local), and of the model's outputs where it is quantized alone; `saved`
+    bytes of constants then. `kept` says why it stays in float.
     """
 
     name: str
@@ -69,6 +69,7 @@ class LayerLoss:
     alone: float | None = None
     kept: str = ""
     local: float | None = None
+    saved: int | None = None
 
 
 @dataclass(slots=True)
@@ -280,7 +281,9 @@ class Quantization:
             return self._quantized(model, layers, progress)
 
         sweep = Sweep(decided.layers, change, self._reference, "Quantizing each layer alone", progress)
-        losses.update({layer.node: replace(losses[layer.node], alone=ratio) for layer, ratio in sweep.alone.items()})
+        before = figures(model).nbytes
+        for layer, ratio in sweep.alone.items():
+            losses[layer.node] = replace(losses[layer.node], alone=ratio, saved=before - sweep.sizes[layer])
         sweep.trace()
         left = [] if reach is None else sweep.fewest(reach)
         report.curve = sweep.curve

@@ -364,6 +364,7 @@ def test_losses_of_layers_on_inputs_in_float_alone_and_of_sizes():
     assert first.local == pytest.approx(first.accumulated, abs=0.01)  # nothing before it is quantized
     assert all(one.local >= one.accumulated - 0.5 for one in others)
     assert all(one.alone is not None for one in report.quantized)
+    assert all(one.saved is not None and one.saved > 0 for one in report.quantized if one.operator != "Add")
     assert [count for count, *_ in report.curve] == [0, 1, 2]
     assert report.curve[0][1:] == (report.after, report.snr)
     assert sorted(report.curve, key=lambda point: point[1]) == report.curve

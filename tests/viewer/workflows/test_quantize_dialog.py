@@ -70,7 +70,7 @@ def test_what_was_measured_becomes_one_edit(dialog, qtbot):
     measure(dialog, qtbot)
     assert snapshot(workspace.model) == before
     assert sorted(column(dialog, 0)) == ["first", "last"]
-    qtbot.waitUntil(lambda: column(dialog, 3) == sorted(column(dialog, 3), key=float))
+    qtbot.waitUntil(lambda: column(dialog, 4) == sorted(column(dialog, 4), key=float))
     assert {node.name for node in workspace.highlights.overlay[0]} == {"first", "last"}
     dialog.layers.table.selectRow(0)
     assert dialog.layers.plot.isVisible()
@@ -110,7 +110,7 @@ def test_layers_that_are_ticked_stay_in_float_and_are_taken_back(dialog, qtbot):
     assert not dialog.ok.isEnabled()  # other choices were measured
     measure(dialog, qtbot)
     reasons = {names[0]: "you keep it", names[1]: ""}
-    qtbot.waitUntil(lambda: dict(zip(column(dialog, 0), column(dialog, 6), strict=True)) == reasons)
+    qtbot.waitUntil(lambda: dict(zip(column(dialog, 0), column(dialog, 7), strict=True)) == reasons)
     index = tick(dialog, names[0], Qt.CheckState.Unchecked)
     assert not dialog.ok.isEnabled()
     tick(dialog, names[0], Qt.CheckState.Checked)
