@@ -88,7 +88,8 @@ class Rule:
             if reason:
                 context.refuse(self.name, nodes[-1], reason)
                 continue
-            text = f"{plural(len(nodes), 'node')} up to {describe(nodes[-1])}"
+            last = describe(nodes[-1])
+            text = f"{plural(len(nodes), 'node')} up to {last}" if len(nodes) > 1 else last
             ends = (*self.pattern.inputs, *self.pattern.outputs)
             values = tuple(v for own in ends if (v := occurrence.values[own]) is not None)
             yield Match(text, nodes, partial(self._replace, context, occurrence), values)

@@ -274,7 +274,8 @@ class _Transfer:
                 context.refuse(self._name, nodes[-1], "an output of the graph would get another name")
                 continue
             self._done.update(nodes)
-            text = f"{plural(len(nodes), 'node')} up to {describe(nodes[-1])}"
+            last = describe(nodes[-1])
+            text = f"{plural(len(nodes), 'node')} up to {last}" if len(nodes) > 1 else last
             yield Match(text, nodes, partial(self._do, context, place), values)
 
     def _pairs(self, place: Occurrence) -> dict[int, Any]:

@@ -502,7 +502,7 @@ def _reduce(context: MenuContext) -> None:
         def show(tab: DocumentTab) -> None:
             tab.workspace.runs.inputs.set_given(found.inputs, workspace.runs.inputs.seed)
             count = plural(found.nodes, "node")
-            title = f"{count} of {found.before:,} still fail: {found.failure}"
+            title = f"Reduced to {count} of {found.before:,}: {found.failure}"
             tab.workspace.messages.show("info", title, "The inputs are the values of the whole model's run.")
 
         files.add_new(found.model, f"{workspace.title.removesuffix('.onnx')}-failing").opened.connect(show)

@@ -48,6 +48,7 @@ class FindPlacesDialog(SimplifyDialog):
 
     _title = "Find All Such Places"
     _done = "Changed"
+    _applied = "Changed"
     _key = "find_places"
 
     def __init__(self, workspace: Workspace, nodes: Sequence[Node], parent: QWidget | None = None) -> None:

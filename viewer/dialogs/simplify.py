@@ -41,6 +41,7 @@ class SimplifyDialog(PreviewDialog):
 
     _title = "Simplify"
     _done = "Simplified"
+    _applied = "Passes"
     _key = "simplify"  # a later search of the same kind takes the place of an earlier one
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
@@ -212,7 +213,7 @@ class SimplifyDialog(PreviewDialog):
             self._show_done(f"{self._done}; {agreement}." if outcome.report.applied else "Nothing was changed.")
         for cells in size_table(outcome.report)[1:]:
             self._row(self.report.invisibleRootItem(), *cells)
-        applied = self._row(self.report.invisibleRootItem(), "Passes")
+        applied = self._row(self.report.invisibleRootItem(), self._applied)
         for identifier, count in outcome.report.applied.items():
             self._row(applied, titles.get(identifier, identifier), "", number_text(count))
         refused = self._row(self.report.invisibleRootItem(), "Not done")

@@ -174,7 +174,11 @@ def observe(
         progress.report(number, len(samples), "Calibrating")
         feeds = checked_feeds(sample, model.graph)
         small.append({k: np.array([np.min(v), np.max(v)]) for k, v in feeds.items() if _is_float(v)})
-        result = session.run(feeds, progress=progress).raise_for_failure()
+        try:
+            result = session.run(feeds, progress=progress).raise_for_failure()
+        except ModelError as error:
+            detail = f"{error.title}: {error.detail}"
+            raise ModelError(f"The model does not run on {sample.name}", detail, error.place) from error
         for value, observer in observers.items():
             array = feeds[value.name] if value.is_input and value.name in feeds else result.value(value)
             if not isinstance(array, np.ndarray):

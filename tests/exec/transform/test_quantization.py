@@ -219,6 +219,9 @@ BAD = {
     "infinities or NaN": [{"x": np.full((1, 4, 12, 12), np.nan, np.float32)}],
     "constant": [{"x": np.full((1, 4, 12, 12), 2, np.float32)}] * 3,
     "no inputs": [],
+    "is empty": [{"x": np.zeros((1, 0, 12, 12), np.float32)}],
+    "does not run on input 1": [{"x": np.eye(12, dtype=np.float32)[None, None]}],
+    "another type": [{"x": np.ones((1, 4, 12, 12))}],
 }
 
 
