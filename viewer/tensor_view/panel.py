@@ -29,7 +29,9 @@ class TensorPanel(Panel):
         self.splitter.setChildrenCollapsible(False)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(scroll_area(self.splitter))
+        area = scroll_area(self.splitter)
+        area.verticalScrollBar().rangeChanged.connect(self._keep_prompts_in_view)
+        layout.addWidget(area)
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(_IDLE_MS)
@@ -51,6 +53,11 @@ class TensorPanel(Panel):
         """Return the live pane, then the pinned ones."""
         widgets = (self.splitter.widget(i) for i in range(self.splitter.count()))
         return [w for w in widgets if isinstance(w, TensorPane)]
+
+    def _keep_prompts_in_view(self) -> None:
+        """Scroll to what asks again: a prompt that is shown or grows is moved down in several steps."""
+        for pane in self.panes:
+            pane.ask.scroll_into_view()
 
     def _add_pane(self, *, pinned: bool) -> TensorPane:
         pane = TensorPane(self.workspace, pinned=pinned)

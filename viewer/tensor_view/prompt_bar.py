@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QKeyEvent, QMoveEvent, QResizeEvent
+from PySide6.QtGui import QKeyEvent, QShowEvent
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from onnx_workbench.model.errors import ModelError
@@ -106,14 +106,14 @@ class PromptBar(QWidget):
         self.error.hide()
         self.show()
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        QTimer.singleShot(0, self, lambda: scroll_to(self))  # once the layout made room
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.scroll_into_view()
 
-    def moveEvent(self, event: QMoveEvent) -> None:
-        """Scroll into view again: the layout makes room in steps, which moves it down."""
-        super().moveEvent(event)
-        QTimer.singleShot(0, self, lambda: scroll_to(self))
+    def scroll_into_view(self) -> None:
+        """Scroll what is around it so that all of it is seen, once the layout has made room."""
+        if self.isVisible():
+            QTimer.singleShot(0, self, lambda: scroll_to(self))
 
     def commit(self) -> None:
         """Submit the answer; the prompt stays open while it is refused."""
