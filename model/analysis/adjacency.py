@@ -42,6 +42,12 @@ class Adjacency:
         owner = np.repeat(np.arange(len(nodes)), counts)
         return owner, np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
 
+    def edges(self) -> Index:
+        """[E, 2] the producer and the user of each input that has one among the nodes."""
+        users = np.repeat(np.arange(len(self.nodes)), np.diff(self.starts))
+        inner = self.makers >= 0
+        return np.stack([self.makers[inner], users[inner]], 1)
+
     def only(self, nodes: Index) -> Adjacency:
         """Restrict to some nodes, ascending; the others are outside."""
         number = np.full(max(len(self.nodes), -RESULT), OUTSIDE, np.int64)  # negative ones are looked up, too
@@ -85,6 +91,80 @@ def adjacency_of(graph: Graph, progress: Progress = SILENT) -> Adjacency:
     return Adjacency(
         nodes, starts, makers, outputs, _starts(uses[:, 0], len(nodes)), uses[:, 1], uses[:, 2], uses[:, 3],
     )  # fmt: skip
+
+
+def contracted(whole: Adjacency, unit: Index, behind: Index, firsts: list[Node]) -> tuple[Adjacency, Index]:
+    """Return the adjacency of U units of nodes, called by the `firsts` [U], and edges between units that are hidden.
+
+    `unit` [N] is the number of each node's unit, -1 for nodes that are outside; units need not be sorted, and form no
+    cycle. `behind` [N] is the unit that an outside node is hidden in, or -1: the edges of such nodes [E, 2] are those
+    of their units, unless they lead to a lower one.
+    """
+    order = _unit_order(unit, whole, len(firsts))
+    number = np.full(len(firsts) + 1, -1)
+    number[order] = np.arange(len(firsts))
+    unit, behind = number[unit], number[behind]  # -1 stays
+    users = np.repeat(np.arange(len(unit)), np.diff(whole.starts))
+    members = np.flatnonzero(unit >= 0)
+    members = members[np.argsort(unit[members], kind="stable")]
+    made = np.array([len(whole.nodes[n].outputs) for n in members.tolist()], np.int64)
+    first_output = np.zeros(len(unit), np.int64)  # number of each node's first output among those of its unit
+    before = np.cumsum(made) - made
+    first_output[members] = before - before[np.searchsorted(unit[members], unit[members])] if len(members) else before
+    known = np.append(unit, OUTSIDE)  # at -1; others are put back below
+
+    def unit_at(places: Index) -> Index:
+        found = known[np.maximum(places, 0)]
+        return np.where(places >= 0, np.where(found < 0, OUTSIDE, found), places)
+
+    owner, inputs = whole.of(whole.starts, members)
+    owner = unit[members][owner]
+    makers = unit_at(whole.makers[inputs])
+    outer = makers != owner
+    position = np.zeros(len(whole.makers), np.int64)
+    starts = _starts(owner[outer], len(firsts))
+    position[inputs[outer]] = np.arange(int(outer.sum())) - starts[owner[outer]]
+    outputs = whole.outputs[inputs] + np.where(makers >= 0, first_output[np.maximum(whole.makers[inputs], 0)], 0)
+    maker, uses = whole.of(whole.use_starts, members)
+    maker_node, use_owner = members[maker], unit[members][maker]
+    used_by = unit_at(whole.users[uses])
+    leaves = used_by != use_owner
+    at = np.where(used_by >= 0, whole.starts[np.maximum(whole.users[uses], 0)] + whole.use_inputs[uses], 0)
+    use_inputs = np.where(used_by >= 0, position[at], whole.use_inputs[uses])
+    adjacency = Adjacency(
+        [firsts[n] for n in order.tolist()],
+        starts,
+        makers[outer],
+        outputs[outer],
+        _starts(use_owner[leaves], len(firsts)),
+        (whole.use_outputs[uses] + first_output[maker_node])[leaves],
+        used_by[leaves],
+        use_inputs[leaves],
+    )
+    either = np.where(unit >= 0, unit, behind)
+    wired = whole.makers >= 0
+    ends = np.stack([whole.makers[wired], users[wired]], 1)
+    ends = either[ends[(unit[ends] < 0).any(1)]]
+    ends = ends[(ends[:, 0] >= 0) & (ends[:, 0] < ends[:, 1])]
+    return adjacency, ends
+
+
+def _unit_order(unit: Index, whole: Adjacency, count: int) -> Index:
+    """[U] the units in topological order, else by their first nodes."""
+    first = np.full(count, len(unit))
+    inside = np.flatnonzero(unit >= 0)
+    np.minimum.at(first, unit[inside], inside)
+    by_first = np.argsort(first)
+    if (np.bincount(unit[inside], minlength=count) <= 1).all():
+        return by_first
+    import networkx as nx  # late: nodes alone are sorted
+
+    ends = unit[whole.edges()]
+    ends = ends[(ends >= 0).all(1) & (ends[:, 0] != ends[:, 1])]
+    graph: nx.DiGraph[int] = nx.DiGraph()
+    graph.add_nodes_from(by_first.tolist())
+    graph.add_edges_from(ends.tolist())
+    return np.array(list(nx.lexicographical_topological_sort(graph, key=first.tolist().__getitem__)), np.int64)
 
 
 def _inputs(nodes: list[Node], progress: Progress) -> tuple[Index, Index]:

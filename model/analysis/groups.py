@@ -1,80 +1,189 @@
-"""Groups of a graph: its name scopes, or without any its repeated blocks, and inside large blocks those they repeat.
+"""Groups of a graph: its name scopes, and repeated blocks where there are none or a scope holds too many boxes.
 
-Blocks are stored by node, so that groups are stable while the graph is edited. All groups are convex.
+Blocks, and inside large blocks those that they repeat, are stored by node, so that groups are stable while the graph is
+edited. All groups are convex.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from onnx_workbench.model.analysis.adjacency import Adjacency, adjacency_of
+from onnx_workbench.model.analysis.adjacency import Adjacency, adjacency_of, contracted
 from onnx_workbench.model.analysis.convex_scopes import convex_paths
-from onnx_workbench.model.analysis.folded_nodes import FoldedNodes, find_folded_nodes
-from onnx_workbench.model.analysis.name_scopes import Path, ScopeTree, common_path, is_constant, scope_paths, tree_of
+from onnx_workbench.model.analysis.folded_nodes import find_folded_nodes
+from onnx_workbench.model.analysis.name_scopes import (
+    AT_A_GLANCE,
+    Path,
+    Scope,
+    ScopeTree,
+    common_path,
+    is_constant,
+    scope_paths,
+    tree_of,
+)
 from onnx_workbench.model.analysis.node_labels import exact_label, operator_label
 from onnx_workbench.model.analysis.repeated_blocks import LabelOf, blocks_of
-from onnx_workbench.model.analysis.stacks import stack_repeats
+from onnx_workbench.model.analysis.stacks import kind_of_scope, stack_repeats
 from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.schemas import traits
 
 _LEAST = 3  # nodes of a block worth a group
 _LARGE = 24  # nodes from which a block is searched for smaller ones
 _DEEPEST = 3
 _MOST_KINDS = 8  # kinds of large blocks that are searched, on each level
 _OPERATORS = 3  # operators in the name of a block
+_COMMON = frozenset({"math", "tensor", "constant", "quantization"})  # categories of operators that say little
 
 _Kind = tuple[tuple[Node, ...], ...]  # all occurrences of one block
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Block names around each node at the time of the search, outermost first.
+    """Blocks at the time of the search: for each node of a level that was searched, the path of the scope around that
+    level, and the names of the blocks around the node in it, outermost first.
 
-    `outermost` is the number of boxes with all blocks collapsed, `drawn` with all blocks open; Constants and folded
-    nodes are not counted.
+    `outermost` is the number of boxes of these levels with all blocks collapsed, `drawn` with all blocks open;
+    Constants and folded nodes are not counted.
     """
 
-    paths: dict[Node, Path]
+    inside: dict[Node, tuple[Path, Path]]
     outermost: int
     drawn: int
+    are_in_scopes: bool = False  # else the names of nodes say nothing
 
     @property
     def are_worthwhile(self) -> bool:
-        """Return whether the graph is much shorter as blocks than node by node."""
-        return self.outermost * 2 <= self.drawn
+        """Return whether the graph is much shorter as blocks than node by node, or as blocks seen at a glance."""
+        return self.outermost * 2 <= self.drawn or self.outermost <= AT_A_GLANCE < self.drawn
 
 
-def find_blocks(graph: Graph, progress: Progress = SILENT) -> Blocks:
+def find_blocks(graph: Graph, progress: Progress = SILENT, tree: ScopeTree | None = None) -> Blocks:
     """Find the blocks of a graph (subgraphs have their own), numbered in graph order; deterministic.
+
+    With the `tree` of its scopes, only in scopes of too many boxes, each of which is one of a block's nodes there.
 
     Those of equal operators, such as layers of several sizes and strides, or those of equal attributes too, which may
     be larger: whichever leave fewer boxes. About 50 µs a node. Reads the model: on the thread that owns it, or while
     it does not change.
     """
-    folded = find_folded_nodes(graph, progress)
-    drawn = [node for node in graph.nodes if node not in folded and node.op_type != "Constant"]
-    wiring = adjacency_of(graph, progress)
-    found = (_blocks(wiring, drawn, folded, label_of, progress) for label_of in (operator_label, exact_label))
-    return min(found, key=lambda blocks: blocks.outermost)
+    if tree is None or not tree.root.children:
+        whole = _Whole(graph, progress)
+        return _Level(whole, (), {node: node for node in whole.drawn}).blocks(progress)
+    inside: dict[Node, tuple[Path, Path]] = {}
+    outermost = drawn = 0
+    crowded = [scope for scope in progress.paced(tree.root.walk()) if not scope.is_stack and _is_crowded(scope)]
+    if crowded:
+        whole = _Whole(graph, progress)
+        for scope in crowded:
+            if not _is_crowded(scope, whole.drawn):
+                continue
+            outer = tree.prefix if scope is tree.root else scope.path
+            found = _Level.of_scope(whole, outer, scope).blocks(progress)
+            outermost, drawn = outermost + found.outermost, drawn + found.drawn
+            if found.are_worthwhile:
+                inside |= found.inside
+    return Blocks(inside, outermost, drawn, are_in_scopes=True)
 
 
-def _blocks(wiring: Adjacency, drawn: list[Node], folded: FoldedNodes, label_of: LabelOf, progress: Progress) -> Blocks:
-    paths: dict[Node, Path] = dict.fromkeys(drawn, ())
-    blocks = blocks_of(wiring, progress, among=drawn, least_nodes=_LEAST, label_of=label_of)
-    kinds: list[_Kind] = [block.occurrences for block in blocks]
-    outermost = len(drawn) - sum((len(kind[0]) - 1) * len(kind) for kind in kinds)
-    numbers: Counter[Path] = Counter()
-    for _ in range(_DEEPEST):
-        for kind in kinds:
-            _name(kind, paths, numbers)
-        large = sorted((kind for kind in kinds if len(kind[0]) >= _LARGE), key=lambda kind: -len(kind[0]) * len(kind))
-        kinds = [inner for kind in large[:_MOST_KINDS] for inner in _inside(wiring, kind, label_of, progress)]
-    paths.update({node: paths[user] for node, user in folded.users.items()})
-    return Blocks(paths, outermost, len(drawn))
+def _is_crowded(scope: Scope, drawn: Collection[Node] | None = None) -> bool:
+    """Return whether a scope holds more scopes and drawn nodes than are seen at a glance."""
+    nodes = len(scope.nodes) if drawn is None else sum(node in drawn for node in scope.nodes)
+    return len(scope.children) + nodes > AT_A_GLANCE
+
+
+class _Whole:
+    """What searches in all levels of a graph need."""
+
+    def __init__(self, graph: Graph, progress: Progress) -> None:
+        self.folded = find_folded_nodes(graph, progress)
+        self.wiring = adjacency_of(graph, progress)
+        self.drawn = dict.fromkeys(
+            node for node in self.wiring.nodes if node not in self.folded and node.op_type != "Constant"
+        )
+
+
+class _Level:
+    """The search in one level: among the scopes and drawn nodes of a scope, each called by its first node."""
+
+    def __init__(self, whole: _Whole, outer: Path, unit: dict[Node, Node], scopes: Mapping[Node, Scope] = {}) -> None:
+        self._whole = whole
+        self._outer = outer
+        self._unit = unit  # of each node of the level that is no folded one
+        self._scopes = scopes
+        number = {first: index for index, first in enumerate(dict.fromkeys(unit.values()))}
+        nodes = whole.wiring.nodes
+        units = np.array([number[unit[node]] if node in unit else -1 for node in nodes], np.int64)
+        users = whole.folded.users
+        behind = np.array([number[unit[users[n]]] if users.get(n) in unit and n not in unit else -1 for n in nodes])
+        self._wiring, self._edges = contracted(whole.wiring, units, behind.astype(np.int64), list(number))
+
+    @classmethod
+    def of_scope(cls, whole: _Whole, outer: Path, scope: Scope) -> _Level:
+        """Return the search in a scope of a tree, of the path `outer`."""
+        members = [(child, list(child.all_nodes())) for child in scope.children]
+        place = {node: index for index, node in enumerate(whole.wiring.nodes)}
+        scopes = {min(nodes, key=place.__getitem__): (child, nodes) for child, nodes in members}
+        unit = {node: first for first, (_, nodes) in scopes.items() for node in nodes}
+        unit |= {node: node for node in scope.nodes if node in whole.drawn}
+        return cls(whole, outer, unit, {first: child for first, (child, _) in scopes.items()})
+
+    def blocks(self, progress: Progress) -> Blocks:
+        """Find the blocks."""
+        found = (self._blocks(label_of, progress) for label_of in (operator_label, exact_label))
+        return min(found, key=lambda blocks: blocks.outermost)
+
+    def _label_of(self, label_of: LabelOf) -> LabelOf:
+        scopes = self._scopes
+        return lambda node: kind_of_scope(scopes[node]) if node in scopes else label_of(node)
+
+    def _blocks(self, label_of: LabelOf, progress: Progress) -> Blocks:
+        label_of = self._label_of(label_of)
+        names: dict[Node, Path] = dict.fromkeys(self._wiring.nodes, ())
+        blocks = blocks_of(self._wiring, progress, least_nodes=_LEAST, label_of=label_of, edges=self._edges)
+        kinds: list[_Kind] = [block.occurrences for block in blocks]
+        drawn = len(names)
+        outermost = drawn - sum((len(kind[0]) - 1) * len(kind) for kind in kinds)
+        numbers: Counter[Path] = Counter()
+        place = {node: index for index, node in enumerate(self._wiring.nodes)}
+        for _ in range(_DEEPEST):
+            for block in sorted((block for kind in kinds for block in kind), key=lambda block: place[block[0]]):
+                self._name(block, names, numbers)
+            large = sorted(
+                (kind for kind in kinds if len(kind[0]) >= _LARGE), key=lambda kind: -len(kind[0]) * len(kind)
+            )
+            kinds = [inner for kind in large[:_MOST_KINDS] for inner in self._inside(kind, label_of, progress)]
+        inside = {node: (self._outer, names[first]) for node, first in self._unit.items()}
+        users = self._whole.folded.users
+        inside |= {node: inside[user] for node, user in users.items() if user in inside and node not in inside}
+        return Blocks(inside, outermost, drawn)
+
+    def _inside(self, kind: _Kind, label_of: LabelOf, progress: Progress) -> list[_Kind]:
+        """Find repetitions inside a block: searched in its first occurrence, and applied to all others."""
+        position = {node: index for index, node in enumerate(kind[0])}
+        found = []
+        for block in blocks_of(
+            self._wiring, progress, among=position, least_nodes=_LEAST, label_of=label_of, edges=self._edges
+        ):
+            rows = [[position[node] for node in occurrence] for occurrence in block.occurrences]
+            found.append(tuple(tuple(outer[index] for index in row) for outer in kind for row in rows))
+        return found
+
+    def _name(self, block: tuple[Node, ...], names: dict[Node, Path], numbers: Counter[Path]) -> None:
+        """Name a block after its largest scope, else by its operators."""
+        outer = names[block[0]]
+        scopes = [self._scopes[node] for node in block if node in self._scopes]
+        if scopes:
+            name = f"{max(scopes, key=lambda scope: scope.count).name} …"
+        else:
+            operators = _operators(block)
+            numbers[*outer, operators] += 1
+            name = f"{operators} {numbers[*outer, operators]}"
+        names.update(dict.fromkeys(block, (*outer, name)))
 
 
 def scope_tree(graph: Graph, progress: Progress = SILENT, stacks: Mapping[Path, Path] | None = None) -> ScopeTree:
@@ -86,32 +195,42 @@ def scope_tree(graph: Graph, progress: Progress = SILENT, stacks: Mapping[Path, 
 
 
 def groups_of(graph: Graph, progress: Progress = SILENT, *, asked: bool = False) -> tuple[ScopeTree, bool]:
-    """Return the groups of a graph by its names, or without any its blocks; and whether they are blocks.
+    """Return the groups of a graph by its names, and its blocks where these are missing; and whether it has blocks.
 
     Blocks that do not make the graph much shorter are omitted unless groups were `asked` for.
     """
     tree = scope_tree(graph, progress)
-    if tree.root.children:
-        return tree, False
-    blocks = find_blocks(graph, progress)
-    worthwhile = asked or blocks.are_worthwhile
+    blocks = find_blocks(graph, progress, tree)
+    worthwhile = bool(blocks.inside) and (asked or blocks.are_in_scopes or blocks.are_worthwhile)
     return (block_tree(graph, blocks, progress), True) if worthwhile else (tree, False)
 
 
 def block_tree(
     graph: Graph, blocks: Blocks, progress: Progress = SILENT, stacks: Mapping[Path, Path] | None = None
 ) -> ScopeTree:
-    """Return the blocks as scopes of the current graph. A new node joins the block that all its neighbours are in."""
-    paths = blocks.paths
+    """Return the scopes of the current graph with its blocks.
+
+    A new node joins the block that all its neighbours are in.
+    """
+    inside = blocks.inside
+    named: dict[Node, Path] = {}
+    left_out: tuple[Path, ...] = ()
+    if blocks.are_in_scopes:
+        named, left_out = _placed(adjacency_of(graph, progress), scope_paths(graph, progress), progress)
+    nowhere: tuple[Path, Path] = ((), ())
 
     def path_of(node: Node) -> Path:
-        path = paths.get(node)
-        if path is None:
-            around = {paths.get(other, ()) for other in _neighbours(node)}
-            path = around.pop() if len(around) == 1 else ()
-        return path
+        path = named.get(node, ())
+        found = inside.get(node)
+        if found is None:
+            around = {inside.get(other, nowhere) for other in _neighbours(node)}
+            found = around.pop() if len(around) == 1 else nowhere
+        outer, names = found
+        return (*outer, *names, *path[len(outer) :]) if path[: len(outer)] == outer else path
 
-    return convex_tree(graph, {node: path_of(node) for node in progress.paced(graph.nodes)}, progress, stacks)
+    tree = convex_tree(graph, {node: path_of(node) for node in progress.paced(graph.nodes)}, progress, stacks)
+    tree.left_out = (*left_out, *tree.left_out)
+    return tree
 
 
 def convex_tree(
@@ -123,7 +242,17 @@ def convex_tree(
     """Return the convex scopes nearest to those with the given paths. A Constant is where its users are."""
     if not any(paths.values()):
         return tree_of(graph, paths, progress)
-    wiring = adjacency_of(graph, progress)
+    placed, left_out = _placed(adjacency_of(graph, progress), paths, progress)
+    tree = tree_of(graph, placed, progress)
+    tree.left_out = left_out
+    stack_repeats(tree, progress, stacks)
+    return tree
+
+
+def _placed(
+    wiring: Adjacency, paths: Mapping[Node, Path], progress: Progress
+) -> tuple[dict[Node, Path], tuple[Path, ...]]:
+    """Return the paths of nodes in convex scopes, and the scopes left out."""
     users = np.repeat(np.arange(len(wiring.nodes)), np.diff(wiring.starts))
     constant = np.array([is_constant(node) for node in progress.paced(wiring.nodes)])
     wired = wiring.makers >= 0
@@ -134,35 +263,17 @@ def convex_tree(
     for number in progress.paced(np.flatnonzero(constant).tolist()):
         uses = wiring.users[wiring.use_starts[number] : wiring.use_starts[number + 1]].tolist()
         placed[wiring.nodes[number]] = common_path([found[user] if user >= 0 else () for user in uses])
-    tree = tree_of(graph, placed, progress)
-    tree.left_out = tuple(left_out)
-    stack_repeats(tree, progress, stacks)
-    return tree
+    return placed, tuple(left_out)
 
 
-def _inside(wiring: Adjacency, kind: _Kind, label_of: LabelOf, progress: Progress) -> list[_Kind]:
-    """Find repetitions inside a block: searched in its first occurrence, and applied to all others."""
-    position = {node: index for index, node in enumerate(kind[0])}
-    found = []
-    for block in blocks_of(wiring, progress, among=position, least_nodes=_LEAST, label_of=label_of):
-        rows = [[position[node] for node in occurrence] for occurrence in block.occurrences]
-        found.append(tuple(tuple(outer[index] for index in row) for outer in kind for row in rows))
-    return found
+def _operators(nodes: Sequence[Node]) -> str:
+    """Name a block by its most frequent operators in graph order: ``Conv-Relu-Add``.
 
-
-def _name(kind: _Kind, paths: dict[Node, Path], numbers: Counter[Path]) -> None:
-    operators = _operators(kind[0])
-    for block in kind:
-        outer = paths[block[0]]
-        numbers[*outer, operators] += 1
-        path = (*outer, f"Block {numbers[*outer, operators]} · {operators}")
-        paths.update(dict.fromkeys(block, path))
-
-
-def _operators(nodes: Iterable[Node]) -> str:
-    """Name a block by its most frequent operators in graph order: ``Conv-Relu-Add``."""
+    Arithmetic and shapes, of which there is most everywhere, only where there is nothing else.
+    """
     counts = Counter(node.op_type for node in nodes)
-    most = {op for op, _ in counts.most_common(_OPERATORS)}
+    common = {node.op_type: traits.category(node.op_type, node.domain) in _COMMON for node in nodes}
+    most = sorted(counts, key=lambda op: (common[op], -counts[op]))[:_OPERATORS]
     return "-".join(op for op in counts if op in most)
 
 

@@ -18,6 +18,9 @@ from onnx_workbench.model.progress import SILENT, Progress
 #: Names may claim any nesting; deeper parts belong to the last scope.
 DEEPEST = 24
 
+#: Boxes of a level that are seen at a glance: of more, those that repeat are drawn as blocks.
+AT_A_GLANCE = 60
+
 _SAMPLE = 200
 _SLICE = 512
 _LONGEST_NAME = 4000
@@ -70,11 +73,13 @@ class ScopeTree:
     """The scopes of one graph. `of` maps nodes to their innermost scope; `root` is the graph.
 
     `left_out` are scopes that names say but that cannot be drawn as boxes: a path leaves them and comes back.
+    `prefix` is the path of the removed scopes around everything.
     """
 
     root: Scope
     of: dict[Node, Scope]
     left_out: tuple[Path, ...] = ()
+    prefix: Path = ()
 
     def find(self, path: Path) -> Scope | None:
         """Return the scope with a path, or None."""
@@ -113,8 +118,10 @@ def tree_of(graph: Graph, paths: Mapping[Node, Path], progress: Progress = SILEN
     _count(root)
     progress.check()
     longer = _fold(root, progress)
+    prefix: Path = ()
     while _is_one_scope(root):
         only = root.children[0]
+        prefix = only.path
         root.children = only.children
         root.nodes += only.nodes
         longer.add(root)
@@ -125,7 +132,7 @@ def tree_of(graph: Graph, paths: Mapping[Node, Path], progress: Progress = SILEN
     for scope in progress.paced(root.walk()):
         if scope is not root:
             of.update(dict.fromkeys(scope.nodes, scope))
-    return ScopeTree(root, of)
+    return ScopeTree(root, of, prefix=prefix)
 
 
 def _is_one_scope(root: Scope) -> bool:

@@ -7,7 +7,7 @@ in the same way without taking a node of another. The blocks that save most are 
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,27 +76,31 @@ def blocks_of(
     among: Collection[Node] | None = None,
     least_nodes: int = 2,
     label_of: LabelOf = exact_label,
+    edges: Index | None = None,
 ) -> list[Repeat]:
-    """Find `repeated_blocks` in a known adjacency."""
-    chosen = whole
+    """Find `repeated_blocks` in a known adjacency.
+
+    `edges` [E, 2] are more dependencies, from lower to higher nodes, that make cycles as its own do.
+    """
+    chosen = np.arange(len(whole.nodes))
     if among is not None:
         wanted = set(among)
-        chosen = whole.only(np.array([i for i, node in enumerate(whole.nodes) if node in wanted], np.int64))
-    labels = _labels(chosen.nodes, label_of, progress)
-    free = labels >= 0
-    found: list[Repeat] = []
+        chosen = np.array([i for i, node in enumerate(whole.nodes) if node in wanted], np.int64)
+    searched = whole if among is None else whole.only(chosen)
+    labels = _labels(searched.nodes, label_of, progress)
+    convexity = _Convexity(len(whole.nodes), whole.edges() if edges is None else np.concatenate([whole.edges(), edges]))
+    found: list[Index] = []
     for _ in range(_PASSES):
-        blocks = _Search(chosen, labels, free, progress).run()
-        blocks = [block for block in blocks if block.shape[1] >= max(least_nodes, 2)]
-        if not blocks:
+        free = labels >= 0
+        for block in found:
+            free[np.searchsorted(chosen, block)] = False
+        new = [chosen[block] for block in _Search(searched, labels, free, progress).run()]
+        new = [block for block in new if block.shape[1] >= max(least_nodes, 2)]
+        if not new:
             break
-        for block in blocks:
-            free[block] = False
-            found.append(Repeat(tuple(tuple(chosen.nodes[n] for n in nodes) for nodes in block.tolist())))
-    if not found:
-        return []
-    position = {node: index for index, node in enumerate(whole.nodes)}
-    return sorted(_without_cycles(whole, position, found), key=lambda b: position[b.occurrences[0][0]])
+        found = convexity.applied([*found, *new])
+    found.sort(key=lambda block: int(block[0, 0]))
+    return [Repeat(tuple(tuple(whole.nodes[n] for n in nodes) for nodes in block.tolist())) for block in found]
 
 
 def _labels(nodes: list[Node], label_of: LabelOf, progress: Progress) -> Index:
@@ -300,92 +304,89 @@ def _mixed(*columns: Index | int) -> NDArray[np.uint64]:
 # -- cycles ----------------------------------------------------------------------------------------------------------
 
 
-def _without_cycles(wiring: Adjacency, position: dict[Node, int], blocks: list[Repeat]) -> list[Repeat]:
-    """Trim blocks whose contraction to single nodes would create cycles."""
-    while knotted := _knotted(wiring, position, blocks):
-        trimmed: dict[Repeat, Repeat | None] = {block: _trim(block, inside) for block, inside in knotted.items()}
-        if all(new is old for old, new in trimmed.items()):
-            trimmed = {min(knotted, key=lambda b: b.saved): None}
-        kept = [trimmed.get(block, block) for block in blocks]
-        blocks = [block for block in kept if block is not None and block.size > 1]
-    return blocks
+class _Convexity:
+    """Trims or removes blocks [occurrences, nodes] whose contraction to single nodes would create cycles."""
+
+    def __init__(self, count: int, edges: Index) -> None:
+        self._count = count
+        self._edges = edges
+
+    def applied(self, blocks: list[Index]) -> list[Index]:
+        """Return the blocks, of which those on cycles are trimmed, or the least of them removed."""
+        while knotted := self._knotted(blocks):
+            trimmed = {number: self._trimmed(blocks[number], knot) for number, knot in knotted.items()}
+            if all(new.shape == blocks[number].shape for number, new in trimmed.items()):
+                trimmed = {min(knotted, key=lambda number: _saved(blocks[number])): np.zeros((1, 1), np.int64)}
+            kept = [trimmed.get(number, block) for number, block in enumerate(blocks)]
+            blocks = [block for block in kept if block.shape[1] > 1]
+        return blocks
+
+    def _knotted(self, blocks: list[Index]) -> dict[int, dict[int, list[int]]]:
+        """Return blocks with an occurrence on a cycle, and the followers of the nodes on all its cycles."""
+        unit = np.arange(self._count)
+        for block in blocks:
+            unit[block] = block[:, :1]
+        cycles = contracted_cycles(unit, self._edges)
+        if not cycles:
+            return {}
+        knots = np.full(self._count, -1)
+        for number, units in enumerate(cycles):
+            knots[units] = number
+        knot = knots[unit]
+        edges = self._edges[(knot[self._edges[:, 0]] >= 0) & (knot[self._edges[:, 0]] == knot[self._edges[:, 1]])]
+        followers: list[dict[int, list[int]]] = [{} for _ in cycles]
+        for a, b in edges.tolist():
+            followers[knot[a]].setdefault(a, []).append(b)
+        found: dict[int, dict[int, list[int]]] = {}
+        for number, block in enumerate(blocks):
+            on = np.unique(knot[block[:, 0]])
+            if (on >= 0).any():
+                found[number] = {a: after for one in on[on >= 0].tolist() for a, after in followers[one].items()}
+        return found
+
+    def _trimmed(self, block: Index, knot: dict[int, list[int]]) -> Index:
+        """Return the largest connected convex part of a block; the block itself if it is convex."""
+        late: set[int] = set()
+        for occurrence in block.tolist():
+            late |= _entered_again(occurrence, knot)
+        if not late:
+            return block
+        position = {node: index for index, node in enumerate(block[0].tolist())}
+        inner = self._edges[np.isin(self._edges, block[0]).all(1)].tolist()
+        follows: dict[int, set[int]] = {index: set() for index in position.values()}
+        for a, b in inner:
+            follows[position[a]].add(position[b])
+        pending = list(late)
+        while pending:
+            new = follows[pending.pop()] - late
+            late |= new
+            pending += new
+        import networkx as nx
+
+        rest = nx.Graph((a, b) for a, after in follows.items() for b in after if a not in late and b not in late)
+        rest.add_nodes_from(index for index in follows if index not in late)
+        parts = sorted(nx.connected_components(rest), key=lambda part: (-len(part), min(part)))
+        return block[:, sorted(parts[0]) if parts else [0]]
 
 
-def _knotted(wiring: Adjacency, position: dict[Node, int], blocks: list[Repeat]) -> dict[Repeat, set[Node]]:
-    """Return blocks with an occurrence on a cycle, and the nodes of all its cycles."""
-    unit = np.arange(len(wiring.nodes))
-    for block in blocks:
-        numbers = np.array([[position[node] for node in occurrence] for occurrence in block.occurrences])
-        unit[numbers] = numbers[:, :1]
-    users = np.repeat(np.arange(len(unit)), np.diff(wiring.starts))
-    inner = wiring.makers >= 0
-    cycles = contracted_cycles(unit, np.stack([wiring.makers[inner], users[inner]], 1))
-    knots = {u: n for n, units in enumerate(cycles) for u in units.tolist()}
-    members: dict[int, set[Node]] = defaultdict(set)
-    for index in np.flatnonzero(np.isin(unit, list(knots))).tolist():
-        members[knots[int(unit[index])]].add(wiring.nodes[index])
-    found: dict[Repeat, set[Node]] = {}
-    for block in blocks:
-        units = [int(unit[position[occurrence[0]]]) for occurrence in block.occurrences]
-        on = {knots[u] for u in units if u in knots}
-        if on:
-            found[block] = set().union(*(members[knot] for knot in on))
-    return found
+def _saved(block: Index) -> int:
+    occurrences, nodes = block.shape
+    return int((occurrences - 1) * (nodes - 1))
 
 
-def _trim(block: Repeat, knot: set[Node]) -> Repeat:
-    """Return the largest connected convex part of a block; the block itself if it is convex."""
-    late: set[int] = set()
-    for occurrence in block.occurrences:
-        late |= _entered_again(occurrence, knot)
-    if not late:
-        return block
-    first = block.occurrences[0]
-    position = {node: index for index, node in enumerate(first)}
-    follows = {
-        index: {position[follower] for follower in _followers(node) if follower in position}
-        for index, node in enumerate(first)
-    }
-    pending = list(late)
-    while pending:
-        new = follows[pending.pop()] - late
-        late |= new
-        pending += new
-    import networkx as nx
-
-    rest = nx.Graph((a, b) for a, after in follows.items() for b in after if a not in late and b not in late)
-    rest.add_nodes_from(index for index in follows if index not in late)
-    parts = sorted(nx.connected_components(rest), key=lambda part: (-len(part), min(part)))
-    kept = sorted(parts[0]) if parts else [0]
-    return Repeat(tuple(tuple(occurrence[i] for i in kept) for occurrence in block.occurrences))
-
-
-def _entered_again(occurrence: tuple[Node, ...], knot: set[Node]) -> set[int]:
+def _entered_again(occurrence: list[int], knot: dict[int, list[int]]) -> set[int]:
     """Return indices of nodes of an occurrence that depend on it through nodes outside."""
     position = {node: index for index, node in enumerate(occurrence)}
-    pending = list(occurrence) if knot.issuperset(occurrence) else []
-    seen: set[Node] = set()
+    pending = list(occurrence)
+    seen: set[int] = set()
     found: set[int] = set()
     while pending:
         node = pending.pop()
-        for after in _followers(node):
+        for after in knot.get(node, ()):
             if after in position:
                 if node not in position:
                     found.add(position[after])
-            elif after in knot and after not in seen:
+            elif after not in seen:
                 seen.add(after)
                 pending.append(after)
     return found
-
-
-def _followers(node: Node) -> Iterable[Node]:
-    """Yield nodes of the same graph that depend on a node, also through their subgraphs."""
-    for value in node.outputs:
-        for user, _ in value.uses if value is not None else ():
-            graph = user if isinstance(user, Graph) else user.graph
-            holder: Node | None = user if isinstance(user, Node) else None
-            while graph is not None and graph is not node.graph:
-                holder = graph.owner if isinstance(graph.owner, Node) else None
-                graph = graph.parent
-            if holder is not None and graph is node.graph:
-                yield holder

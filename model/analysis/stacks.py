@@ -34,6 +34,11 @@ def stack_repeats(tree: ScopeTree, progress: Progress = SILENT, known: Mapping[P
             _Level(scope, known, progress).stack(tree)
 
 
+def kind_of_scope(scope: Scope) -> Hashable:
+    """Return what is equal for scopes whose names differ by numbers only, and whose operators do not at all."""
+    return _kind(scope), _operators(scope)
+
+
 def _kind(scope: Scope) -> tuple[str, int]:
     return _NUMBER.sub("#", scope.name), scope.count
 
@@ -80,7 +85,7 @@ class _Level:
         taken: set[Node] = set()
         for _, equal in groupby(
             self._progress.paced(ordered, 64),
-            key=lambda scope: self._known.get(scope.path) or (_kind(scope), _operators(scope)),
+            key=lambda scope: self._known.get(scope.path) or kind_of_scope(scope),
         ):
             for layers in self._neighbours(list(equal)):
                 between = self._between(layers)

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--groups",
         choices=tuple(_GROUPS),
         default="large",
-        help="draw scopes and repeated blocks as groups (large: in graphs of more than 100 nodes)",
+        help="draw scopes and repeated blocks as groups (large: in graphs of more than 60 nodes)",
     )
     parser.add_argument(
         "--unfold",

@@ -1,4 +1,4 @@
-"""Groups of a graph: its name scopes, or if there are none, its repeated blocks.
+"""Groups of a graph: its name scopes, and its repeated blocks where these are missing or hold too many boxes.
 
 One object per document, so that canvas and outline show the same groups and each tree is built once.
 """
@@ -36,7 +36,7 @@ class Grouping(QObject):
 
     def __init__(self, changes: ModelSignals, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._blocks: dict[Graph, Blocks | None] = {}  # None: it has name scopes, or no worthwhile blocks
+        self._blocks: dict[Graph, Blocks | None] = {}  # None: it has no worthwhile blocks
         self._asked: set[Graph] = set()  # graphs whose blocks are shown, worthwhile or not
         self._trees: dict[Graph, ScopeTree] = {}
         self._stacks: dict[Graph, dict[Path, Path]] = {}  # before the last edit
@@ -94,7 +94,7 @@ class Grouping(QObject):
     # -- blocks ----------------------------------------------------------------------------------------------
 
     def has_blocks(self, graph: Graph) -> bool:
-        """Return whether the groups of a graph are blocks instead of name scopes."""
+        """Return whether groups of a graph are blocks that were found, not only name scopes."""
         return self._blocks.get(graph) is not None
 
     def is_found(self, graph: Graph, *, asked: bool) -> bool:
@@ -103,23 +103,20 @@ class Grouping(QObject):
         return is_searched and self.is_ready(graph)
 
     def find(self, graph: Graph, progress: Progress, *, asked: bool) -> ScopeTree:
-        """Return the current groups of a graph; searches for blocks if names define none.
+        """Return the current groups of a graph; searches for blocks where names define none, or too large ones.
 
         `asked`: the user requested groups, so any blocks are accepted. Reads the model; any thread.
         """
         tree = self.tree(graph, progress)
         if self.is_found(graph, asked=asked):
             return tree
-        if tree.root.children:
-            self._blocks[graph] = None
-            return tree
         from onnx_workbench.model.analysis.groups import find_blocks  # imports numpy
 
         progress.report(0, 0, "Looking for blocks that repeat …")
-        blocks = find_blocks(graph, progress)
+        blocks = find_blocks(graph, progress, tree)
         if asked:
             self._asked.add(graph)
-        if not asked and not blocks.are_worthwhile:
+        if not blocks.inside or not (asked or blocks.are_in_scopes or blocks.are_worthwhile):
             self._blocks[graph] = None
             return tree
         self._blocks[graph] = blocks

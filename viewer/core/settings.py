@@ -45,7 +45,7 @@ SHOW_INITIALIZERS = Option("graph/initializers", True, "Show initializers in nod
 SHOW_NAMES = Option("graph/names", False, "Show names instead of operator types")
 GROUPS = Option(
     "graph/groups", "large", "Group nodes", choices=("large", "always", "never"),
-    help="By name scope, else by repeated block; in graphs of more than 100 nodes, in all, or in none.",
+    help="By name scope, else by repeated block; in graphs of more than 60 nodes, in all, or in none.",
 )  # fmt: skip
 FOLD_SHARED = Option("graph/fold-shared-constants", True, "Show Constants that several nodes use inside each of them")
 FOLD_NODES = Option(

@@ -10,6 +10,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from onnx_workbench.model.analysis import groups
 from onnx_workbench.model.analysis.adjacency import contracted_cycles
 from onnx_workbench.model.analysis.convex_scopes import convex_paths
 from onnx_workbench.model.analysis.groups import groups_of, scope_tree
@@ -231,6 +232,19 @@ def test_blocks_are_convex():
     tree, are_blocks = groups_of(graph)
     assert are_blocks
     assert_convex(graph, tree)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(100))
+def test_blocks_in_scopes_of_too_many_boxes_are_convex(seed, monkeypatch):
+    monkeypatch.setattr(groups, "AT_A_GLANCE", 4)
+    monkeypatch.setattr(groups, "_LEAST", 2)
+    paths, sources, targets = _random_graph(seed)
+    inputs = {target: [f"v{s}" for s, t in zip(sources, targets, strict=True) if t == target] for target in targets}
+    lines = " ".join(f"v{n} = Sum ({', '.join(inputs.get(n, ['x']))})" for n in range(len(paths)))
+    names = ["/".join(("", *path, "Sum")) for path in paths]
+    graph = named(f"g (float[1] x) => (float[1] v{len(paths) - 1}) {{ {lines} }}", *names)
+    assert_convex(graph, groups_of(graph)[0])
 
 
 def test_units_on_cycles_are_found():

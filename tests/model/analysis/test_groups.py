@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from onnx_workbench.model.analysis.groups import block_tree, find_blocks
-from onnx_workbench.model.history.steps import InsertNode, SetInput
+from onnx_workbench.model.analysis.groups import block_tree, find_blocks, groups_of, scope_tree
+from onnx_workbench.model.history.steps import InsertNode, SetField, SetInput
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.progress import Cancelled, Progress
 from tests.model.builders import model
@@ -32,8 +32,8 @@ def test_blocks_are_numbered_and_named_after_their_operators():
     blocks = find_blocks(graph)
     tree = block_tree(graph, blocks)
     (stack,) = tree.root.children
-    assert stack.name == "Block · Exp-Relu-Tanh ×5"
-    assert [scope.name for scope in stack.children] == [f"Block {n} · Exp-Relu-Tanh" for n in range(1, 6)]
+    assert stack.name == "Exp-Relu-Tanh ×5"
+    assert [scope.name for scope in stack.children] == [f"Exp-Relu-Tanh {n}" for n in range(1, 6)]
     assert [[node.title for node in scope.nodes] for scope in stack.children][1] == [
         "b1_0", "b1_1", "b1_2", "b1_add"
     ]  # fmt: skip
@@ -60,7 +60,7 @@ def convolutions(blocks: int) -> Graph:
 
 def test_layers_that_differ_in_attributes_are_blocks_of_one_kind():
     (stack,) = block_tree(graph := convolutions(7), find_blocks(graph)).root.children
-    assert stack.name == "Block · Conv-Relu-Add ×7"
+    assert stack.name == "Conv-Relu-Add ×7"
     assert [scope.count for scope in stack.children] == [3] * 7
 
 
@@ -136,10 +136,78 @@ def test_nodes_that_only_compute_sizes_make_no_block_and_belong_to_that_of_their
     blocks = find_blocks(graph)
     tree = block_tree(graph, blocks)
     assert (blocks.outermost, blocks.drawn) == (5, 17)
-    assert [scope.name for scope in tree.root.children] == [f"Block {n} · Reshape-Exp-Tanh" for n in range(1, 5)]
+    assert [scope.name for scope in tree.root.children] == [f"Reshape-Exp-Tanh {n}" for n in range(1, 5)]
     assert [node.title for node in tree.root.children[1].nodes] == ["s1", "g1", "c1", "r1", "e1", "t1", "x1"]
 
 
 def test_a_graph_of_one_node_has_no_blocks():
     graph = model('<ir_version: 10, opset_import: ["" : 21]> g (float[4] x) => (float[4] y) { y = Relu (x) }').graph
     assert find_blocks(graph).outermost == 1
+
+
+def crowded(layers: int) -> Graph:
+    """So many times a scope and four nodes in none, all in one scope after another one."""
+    lines, names, last = ["s1 = Exp (x)", "s2 = Exp (s1)"], ["/start/a", "/start/b"], "s2"
+    for layer in range(layers):
+        for number, (operator, scope) in enumerate(
+            (("Exp", "layer."), ("Tanh", "layer."), ("Relu", ""), ("Neg", ""), ("Abs", ""), ("Sqrt", ""))
+        ):
+            value = f"v{layer}_{number}"
+            lines.append(f"{value} = {operator} ({last})")
+            names.append(f"/net/{scope}{layer}/n{number}" if scope else f"/net/n{layer}_{number}")
+            last = value
+    head = '<ir_version: 10, opset_import: ["" : 21]> g (float[4] x) => (float[4] '
+    graph = model(f"{head}{last}) {{ {chr(10).join(lines)} }}").graph
+    for node, name in zip(graph.nodes, names, strict=True):
+        SetField(node, "name", name).apply()
+    return graph
+
+
+def test_a_scope_of_too_many_boxes_has_the_blocks_that_its_scopes_and_nodes_repeat():
+    tree, has_blocks = groups_of(crowded(14))
+    assert has_blocks
+    net = tree.root.children[1]
+    (stack,) = net.children
+    assert (stack.name, len(net.nodes)) == ("layer … ×14", 0)
+    assert [scope.name for scope in stack.children][:2] == ["layer.0 …", "layer.1 …"]
+    assert [(len(scope.children), len(scope.nodes)) for scope in stack.children] == [(1, 4)] * 14
+    assert [scope.name for scope in tree.root.children] == ["start", "net"]
+
+
+def test_a_scope_of_few_boxes_has_no_blocks():
+    tree, has_blocks = groups_of(crowded(12))  # 60 boxes
+    assert not has_blocks
+    assert len(tree.root.children[1].nodes) == 48
+
+
+def test_blocks_in_scopes_stay_when_the_graph_is_edited():
+    graph = crowded(14)
+    blocks = find_blocks(graph, tree=scope_tree(graph))
+    node = next(n for n in graph.nodes if n.name == "/net/n3_4")
+    SetField(node, "name", "/start/moved").apply()
+    before = next(n for n in graph.nodes if n.name == "/net/n5_3")
+    middle = Value("middle", None, graph)
+    new = Node("Abs", (before.inputs[0],), (middle,), name="/net/new")
+    InsertNode(graph, new).apply()
+    SetInput(before, 0, middle).apply()
+    tree = block_tree(graph, blocks)
+    assert tree.of[new].name == "layer.5 …"
+    assert tree.of[before] is tree.of[new]
+
+
+def test_size_arithmetic_that_leads_from_a_block_into_it_does_not_cut_the_block():
+    lines = []
+    for block in range(2):
+        lines += [
+            f"a{block} = Exp (x{block})",
+            f"s{block} = Shape (a{block})",
+            f"g{block} = Gather (s{block}, zero)",
+            f"c{block} = Concat <axis: int = 0> (g{block}, rest)",
+            f"b{block} = Tanh (a{block})",
+            f"r{block} = Reshape (b{block}, c{block})",
+            f"x{block + 1} = Neg (r{block})",
+        ]
+    head = '<ir_version: 10, opset_import: ["" : 21]> g (float[4, 4] x0) => (float[4, 4] x2) '
+    graph = model(head + "<int64[1] zero = {0}, int64[1] rest = {-1}> {" + "\n".join(lines) + "}").graph
+    tree = block_tree(graph, find_blocks(graph))
+    assert [scope.count for scope in tree.root.children] == [7, 7]

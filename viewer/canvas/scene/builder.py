@@ -23,7 +23,7 @@ from onnx_workbench.model.analysis.folded_nodes import (
     find_folded_nodes,
 )
 from onnx_workbench.model.analysis.groups import scope_tree
-from onnx_workbench.model.analysis.name_scopes import Scope, ScopeTree
+from onnx_workbench.model.analysis.name_scopes import AT_A_GLANCE, Scope, ScopeTree
 from onnx_workbench.model.analysis.topology import outer_values
 from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
@@ -44,7 +44,7 @@ from onnx_workbench.viewer.style.labels import name_of
 MOST_BOXES = 400_000
 
 # What a graph shows at first.
-_HARDLY_ANY, _LEAST_BOXES, _FEW_BOXES, _MOST_BOXES = 2, 5, 24, 60
+_HARDLY_ANY, _LEAST_BOXES, _FEW_BOXES = 2, 5, 24
 _NEARLY_ALL, _HALF = 0.9, 0.5  # shares of all nodes in a group: the first says nothing about them
 
 _SLICE = 400
@@ -555,7 +555,7 @@ def initial_expansion(tree: ScopeTree) -> set[Hashable]:
         inner = len(scope.children) + _boxes_of_nodes(scope)
         share = scope.count / max(tree.root.count, 1)
         says_nothing = share >= _NEARLY_ALL and scope.children and not scope.is_stack
-        has_room = shown + inner - 1 <= (_MOST_BOXES if shown < _LEAST_BOXES else _FEW_BOXES)
+        has_room = shown + inner - 1 <= (AT_A_GLANCE if shown < _LEAST_BOXES else _FEW_BOXES)
         is_large = share >= _HALF or (shown < _LEAST_BOXES and scope.count > _FEW_BOXES)
         if not says_nothing and not (has_room and is_large):
             if share < _HALF:

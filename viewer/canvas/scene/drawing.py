@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from onnx_workbench.exec.inspect.node_data import Matched
 from onnx_workbench.model.analysis.folded_nodes import NOTHING_FOLDED, FoldedNodes
-from onnx_workbench.model.analysis.name_scopes import Scope
+from onnx_workbench.model.analysis.name_scopes import AT_A_GLANCE, Scope
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.viewer.canvas.layout import Direction
 from onnx_workbench.viewer.canvas.scene.node_text import FoldTag, NodeRow
@@ -106,7 +106,7 @@ class DrawingOptions:
     kinds: frozenset[str] = frozenset()  # fold nodes of these kinds too, see `find_folded_nodes`
     prefix: str = ""  # of all names of dimensions, left out
     groups: bool | None = None
-    many: int = 100
+    many: int = AT_A_GLANCE
     direction: Direction = "down"
     columns: float = inf  # px of length from which graphs much longer than wide are folded into columns
     data: Matched | None = None  # numbers or texts in the boxes of nodes, with their sum or counts in groups

@@ -150,7 +150,7 @@ def is_in_the_way(view):
 
 
 @pytest.fixture
-def wall(show):
+def wall(show, qtbot):
     """Nine branches of ten nodes, each edge labelled."""
     made = Graphs()
     made.input("x", 4, 4)
@@ -163,6 +163,8 @@ def wall(show):
         SetField(value, "type", made.values["x"].type).apply()
     made.outputs(*(f"v{branch}.9" for branch in range(9)))
     view = show(made.model(), 900, 600)
+    view.expansion.set_grouped(False)
+    wait(qtbot, view)
     view.minimap.set_wanted(True)
     view.zoom_to(1.0)
     return view
