@@ -14,7 +14,7 @@ from onnx_workbench.model.ir.graph import Graph, Value
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.viewer.canvas.layout import Direction, Layout
 from onnx_workbench.viewer.canvas.open_parts import OpenParts
-from onnx_workbench.viewer.canvas.paint.surface import WHOLE, Surface
+from onnx_workbench.viewer.canvas.paint.surface import Surface
 from onnx_workbench.viewer.canvas.picker import Picker
 from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions
 from onnx_workbench.viewer.canvas.scene.scene import Scene
@@ -275,8 +275,9 @@ class SceneController(QObject):
             self.load(first=True)
 
     def _show_whole_or_beginning(self) -> None:
+        """Show the whole graph if its parts can be told apart there, else its beginning."""
         self._surface.fit()
-        if self._surface.viewport.scale < WHOLE:
+        if not self._surface.is_legible:
             self._surface.show_beginning()
 
     def _find_anchor(self) -> Anchor | None:

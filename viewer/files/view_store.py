@@ -23,11 +23,9 @@ class ViewStore:
 
     def remember(self, tab: DocumentTab) -> None:
         """Store the view of a document."""
-        from onnx_workbench.viewer.canvas.paint.surface import WHOLE  # numpy comes with it: not at the start
-
         if tab.path is not None:
             view = tab.view
-            is_first = view.scenes.is_untouched or (view.is_fitted and view.zoom >= WHOLE)  # in any window size
+            is_first = view.scenes.is_untouched or (view.is_fitted and view.is_legible)  # in any window size
             views = self._load()
             views.pop(str(tab.path), None)
             views[str(tab.path)] = {

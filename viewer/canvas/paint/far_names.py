@@ -1,4 +1,4 @@
-"""Names of boxes at small scales, where they have no headers: whole, inside the box, on several lines, or beside it.
+"""Names of boxes at small scales, where they have no headers: whole, on up to three lines, inside, beside or below it.
 
 The groups of a row have all of their names or none, and so have its other boxes, so that a missing one says nothing
 about the box.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
@@ -51,7 +52,8 @@ class FarNames:
     def __init__(self, scene: Scene, fonts: Fonts) -> None:
         self._scene = scene
         self._fonts = fonts
-        self._free: dict[int, float] = {}
+        self._free: dict[tuple[int, int], float] = {}  # px at the left (-1) or right (1) of each box
+        self._rooms: dict[int, tuple[float, float]] = {}
         self._row_of: Ids | None = None  # [N] the row of each box
         self._by_row: Ids = np.zeros(0, np.intp)  # [N] boxes by row
         self._starts: Ids = np.zeros(1, np.intp)  # [rows + 1] of each row in it
@@ -62,9 +64,10 @@ class FarNames:
         """Search again: boxes have other sizes, places or titles."""
         self._row_of, self._scale = None, 0.0
         self._free.clear()
+        self._rooms.clear()
 
     def reach(self, scale: float) -> float:
-        """Return how many px of the scene a name may reach to the right of its box."""
+        """Return how many px of the scene a name may reach to the left or right of its box."""
         return min(_REACH, (WIDEST + _GAP) * self._factor(scale, 1.0))
 
     def of(self, boxes: Ids, scale: float, ratio: float = 1.0) -> list[FarName]:
@@ -130,15 +133,21 @@ class FarNames:
         return known
 
     def _place(self, index: int, scale: float, ratio: float) -> FarName | None:
-        """Return the name of a box inside it, else beside it; None if there is no room.
+        """Return the name of a box inside it, else beside or below it; None if there is no room.
+
+        Beside the last boxes at the right it makes the whole wider, so that below is better there.
 
         The title of a group is cut for its header: from afar it is only written where the whole name has no room.
         """
-        subject, title = self._scene.boxes[index].subject, self._scene.boxes[index].title
-        whole = display(subject.name, _LONGEST) if isinstance(subject, Scope) else title
+        whole, title = self._name(index), self._scene.boxes[index].title
+        right = float(self._scene.bounds[2]) - self._scene.corners[index, 2]
+        left = self._scene.corners[index, 0] - float(self._scene.bounds[0])
         return (
             self._inside(index, whole, scale, ratio)
-            or self._beside(index, whole, scale, ratio)
+            or self._beside(index, whole, scale, ratio, 1, right)
+            or self._at_left(index, whole, scale, ratio, left)
+            or self._below(index, whole, scale, ratio)
+            or self._beside(index, whole, scale, ratio, 1, _REACH)
             or self._inside(index, title, scale, ratio)
         )
 
@@ -155,14 +164,53 @@ class FarNames:
         x, y = left + (width - wide * factor) / 2, top + (height - high * len(lines) * factor) / 2
         return FarName(index, lines, x, y, factor, is_inside=True)
 
-    def _beside(self, index: int, text: str, scale: float, ratio: float) -> FarName | None:
+    def _beside(self, index: int, text: str, scale: float, ratio: float, side: int, most: float) -> FarName | None:
+        """Return the name at a side of a box, left -1 or right 1, within some px."""
         left, top, width, height = self._scene.rect(index)
         factor = self._factor(scale, ratio) * LEAST_NAME / FAR_NAME
         high, gap = self._high * factor, _GAP * ratio / scale
-        text = self._fonts.elided(text, Style.HEADER, WIDEST, middle=True)
-        if high > height + 2 * _BAND or self._width((text,)) * factor + 2 * gap > self._free_beside(index):
+        room = min(self._free_beside(index, side), most) - 2 * gap
+        lines = self._lines(text, room / factor, int((height + 2 * _BAND) / high))
+        if not lines:
             return None
-        return FarName(index, (text,), left + width + gap, top + (height - high) / 2, factor, is_inside=False)
+        x = left + width + gap if side > 0 else left - gap - self._width(lines) * factor
+        return FarName(index, lines, x, top + (height - high * len(lines)) / 2, factor, is_inside=False)
+
+    def _below(self, index: int, text: str, scale: float, ratio: float) -> FarName | None:
+        left, top, width, height = self._scene.rect(index)
+        factor = self._factor(scale, ratio) * LEAST_NAME / FAR_NAME
+        wide, deep = self._room_below(index)
+        lines = self._lines(text, wide / factor, int(deep / (self._high * factor)))
+        if not lines:
+            return None
+        return FarName(
+            index, lines, left + (width - self._width(lines) * factor) / 2, top + height, factor, is_inside=False
+        )
+
+    def _at_left(self, index: int, text: str, scale: float, ratio: float, most: float) -> FarName | None:
+        """Return the name at the left of a box if no box there has its name at the right, in the same place."""
+        name = self._beside(index, text, scale, ratio, -1, most)
+        if name is None:
+            return None
+        left, top, _, high = self.rect(name)
+        for other in self._scene.box_grid.in_rect(left - self.reach(scale), top, left, top + high).tolist():
+            if self._scene.kinds[other] == Kind.CONTAINER or self._inside(other, self._name(other), scale, ratio):
+                continue
+            right = float(self._scene.bounds[2]) - self._scene.corners[other, 2]
+            theirs = self._beside(other, self._name(other), scale, ratio, 1, right)
+            if theirs is not None and theirs.left + self.rect(theirs)[2] > left:
+                return None
+        return name
+
+    def _name(self, index: int) -> str:
+        box = self._scene.boxes[index]
+        return display(box.subject.name, _LONGEST) if isinstance(box.subject, Scope) else box.title
+
+    def _lines(self, text: str, room: float, most: int) -> tuple[str, ...]:
+        """Return a name on lines of at most some width outside of its box, cut if it is very long."""
+        room = min(room, WIDEST)
+        cut = self._fonts.elided(text, Style.HEADER, WIDEST, middle=True)
+        return self._wrapped(text, room, most) or (self._wrapped(cut, room, most) if cut != text else ())
 
     def _wrapped(self, text: str, room: float, most: int) -> tuple[str, ...]:
         """Return a name on lines of at most some width, broken between its words; empty if these are too many."""
@@ -178,20 +226,48 @@ class FarNames:
         found = tuple(line.strip() for line in lines)
         return found if len(found) <= min(most, _MOST_LINES) and self._width(found) <= room else ()
 
-    def _free_beside(self, index: int) -> float:
-        """Return the px at the right of a box, up to `_REACH`, that hold no box or border; edges run below the name."""
-        known = self._free.get(index)
+    def _free_beside(self, index: int, side: int) -> float:
+        """Return the px at a side of a box, up to `_REACH`, that hold no box or border; edges run below the name."""
+        known = self._free.get((index, side))
         if known is None:
-            known = self._free[index] = self._search_beside(index)
+            known = self._free[index, side] = self._search_beside(index, side)
         return known
 
-    def _search_beside(self, index: int) -> float:
+    def _search_beside(self, index: int, side: int) -> float:
+        scene = self._scene
+        left, top, right, bottom = map(float, scene.corners[index])
+        around = self._around(index)
+        if side > 0:
+            end = min(right + _REACH, around[2])
+            boxes = scene.box_grid.in_rect(right + 1, top - _BAND + 1, end, bottom + _BAND - 1)
+            boxes = boxes[(scene.corners[boxes, 0] > left) & (boxes != index)]
+            return float(scene.corners[boxes, 0].min(initial=end)) - right
+        end = max(left - _REACH, around[0])
+        boxes = scene.box_grid.in_rect(end, top - _BAND + 1, left - 1, bottom + _BAND - 1)
+        boxes = boxes[(scene.corners[boxes, 2] < right) & (boxes != index)]
+        return left - float(scene.corners[boxes, 2].max(initial=end))
+
+    def _room_below(self, index: int) -> tuple[float, float]:
+        """Return the width and height in px below a box that no box, border, or name below a neighbour takes."""
+        known = self._rooms.get(index)
+        if known is None:
+            known = self._rooms[index] = self._search_below(index)
+        return known
+
+    def _search_below(self, index: int) -> tuple[float, float]:
         scene, (left, top, width, height) = self._scene, self._scene.rect(index)
-        right = left + width
-        end = right + _REACH
-        parent = scene.boxes[index].parent
-        if parent >= 0:
-            end = min(end, float(scene.corners[parent, 2]))
-        boxes = scene.box_grid.in_rect(right + 1, top - _BAND + 1, end, top + height + _BAND - 1)
-        boxes = boxes[(scene.corners[boxes, 0] > left) & (boxes != index)]
-        return float(min(scene.rects[boxes, 0].min(initial=end), end)) - right
+        right, bottom = left + width, top + height
+        found = scene.box_grid.in_rect(left - 2 * _BAND, top, right + 2 * _BAND, bottom + 2 * _BAND)
+        others = scene.corners[found[found != index]]
+        beside = others[others[:, 1] < bottom]
+        gaps = np.concatenate([beside[:, 0] - right, left - beside[:, 2]])
+        side = float(gaps[gaps > 0].min(initial=2 * _BAND)) / 2
+        under = others[(others[:, 1] >= bottom) & (others[:, 0] < right + side) & (others[:, 2] > left - side)]
+        end = float(under[:, 1].min(initial=bottom + 2 * _BAND))
+        return width + 2 * side, min(end, self._around(index)[3]) - bottom
+
+    def _around(self, index: int) -> tuple[float, float, float, float]:
+        """Return the sides of the container around a box."""
+        parent = self._scene.boxes[index].parent
+        left, top, right, bottom = map(float, self._scene.corners[parent]) if parent >= 0 else (-inf, -inf, inf, inf)
+        return left, top, right, bottom

@@ -160,7 +160,8 @@ class ScenePainter:
         painter.setRenderHint(_SMOOTH, True)
         left, top, right, bottom = area
         high = self._fonts.height(Style.HEADER) * self._magnified(scale)
-        boxes = self.scene.box_grid.in_rect(left - self.names.reach(scale), top - high, right, bottom + high)
+        reach = self.names.reach(scale)
+        boxes = self.scene.box_grid.in_rect(left - reach, top - high, right + reach, bottom + high)
         for name in self.names.of(boxes, scale, self.ratio):
             if name.is_inside:
                 color = self._name_color(name.box, scale)

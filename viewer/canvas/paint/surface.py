@@ -40,8 +40,6 @@ FILL_SECONDS = 0.005
 SETTLE_SECONDS = 0.06
 
 NO_NODES = "This graph has no nodes."
-#: A graph whose whole fits only at a smaller scale, at which few boxes have names, first shows its beginning instead.
-WHOLE = 0.3
 #: Scale from which everything can be read.
 READABLE = 0.6
 #: From this scale the ports of a box can be hit.
@@ -180,7 +178,7 @@ class Surface(QWidget):
         if self._painter is None or self.scene is None or not MAP_BELOW <= viewport.device_scale < ROWS_FROM:
             return False
         names, reach = self._painter.names, self._painter.names.reach(viewport.device_scale)
-        boxes = self.scene.box_grid.in_rect(left - reach, top, right, bottom)
+        boxes = self.scene.box_grid.in_rect(left - reach, top - reach, right + reach, bottom + reach)
         found = map(names.rect, names.of(boxes, viewport.device_scale, viewport.ratio))
         return any(x < right and x + wide > left and y < bottom and y + high > top for x, y, wide, high in found)
 
@@ -267,6 +265,16 @@ class Surface(QWidget):
         if self._painter is None or not MAP_BELOW <= viewport.device_scale < ROWS_FROM:
             return area
         return *area[:2], self._painter.names.bounds_right(viewport.device_scale, viewport.ratio), area[3]
+
+    @property
+    def is_legible(self) -> bool:
+        """Whether half of the groups, or of all boxes where there are no groups, have their names at this scale."""
+        scale, scene = self.viewport.device_scale, self.scene
+        if scene is None or self._painter is None or not MAP_BELOW <= scale < ROWS_FROM:
+            return scale >= ROWS_FROM
+        groups = np.flatnonzero(scene.kinds == Kind.GROUP)
+        boxes = groups if len(groups) else np.flatnonzero(scene.kinds != Kind.CONTAINER)
+        return 2 * len(self._painter.names.of(boxes, scale, self.viewport.ratio)) >= len(boxes)
 
     @property
     def is_fitted(self) -> bool:

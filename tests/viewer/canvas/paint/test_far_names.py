@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, QRect
@@ -168,18 +170,35 @@ def test_a_group_has_its_name_where_the_nodes_beside_it_have_no_room_for_theirs(
     assert "LeakyRelu" not in found
 
 
-def test_a_name_without_room_in_its_box_stands_beside_it(show, small):
+@pytest.mark.parametrize("scale", [0.28, 0.35])
+def test_a_name_without_room_in_its_box_stands_beside_or_below_it(show, small, scale):
     view = show(small.model())
-    scale = 0.28
     names = view._painter.names.of(np.arange(len(view.scene.boxes)), scale, view.viewport.ratio)
-    beside = [name for name in names if not name.is_inside]
-    assert beside
-    for name in beside:
-        left, _, wide, _ = view._painter.names.rect(name)
+    outside = [name for name in names if not name.is_inside]
+    assert outside
+    for name in outside:
+        left, top, wide, high = view._painter.names.rect(name)
         box = view.scene.corners[name.box]
-        assert left > box[2]
-        below = view.scene.box_grid.in_rect(left, box[1], left + wide, box[3])
-        assert (view.scene.kinds[below] == Kind.CONTAINER).all()
+        assert left > box[2] or top >= box[3]
+        middle = top + high / 2
+        covered = view.scene.box_grid.in_rect(left, middle, left + wide, middle)
+        assert (view.scene.kinds[covered] == Kind.CONTAINER).all()
+
+
+def test_names_of_neighbours_without_room_stand_below_them_and_do_not_meet(show):
+    g = Graphs()
+    g.input("x", 1)
+    for branch in range(4):
+        g.node("Transpose", ["x"], [f"a{branch}"])
+    g.node("Sum", [f"a{branch}" for branch in range(4)], ["y"])
+    g.outputs("y")
+    view = show(g.model())
+    names = view._painter.names
+    found = [name for name in names.of(np.arange(len(view.scene.boxes)), 0.46) if name.lines == ("Transpose",)]
+    assert len(found) == 4
+    rects = sorted(map(names.rect, found))
+    assert all(top >= view.scene.corners[name.box, 3] for name, (_, top, _, _) in zip(found, rects, strict=True))
+    assert all(a[0] + a[2] <= b[0] for a, b in pairwise(rects))
 
 
 def test_a_whole_graph_in_view_shows_the_names_beside_its_last_boxes(show):
@@ -193,3 +212,29 @@ def test_a_whole_graph_in_view_shows_the_names_beside_its_last_boxes(show):
     scale = view.viewport.device_scale
     assert texts(view, scale)
     assert view._painter.names.bounds_right(scale) <= view.viewport.area[2]
+
+
+def parts(count: int) -> Graphs:
+    """So many groups that read one value, and one that reads them all."""
+    g = Graphs()
+    g.input("x", 1)
+    for part in range(count):
+        name = f"/part_{chr(97 + part // 26)}{chr(97 + part % 26)}"  # of equal ones that are numbered is a stack
+        g.node("Relu", ["x"], [f"a{part}"], name=f"{name}/n0")
+        g.node("Abs", [f"a{part}"], [f"b{part}"], name=f"{name}/n1")
+    g.node("Sum", [f"b{part}" for part in range(count)], ["s"], name="/end/n0")
+    g.node("Relu", ["s"], ["y"], name="/end/n1")
+    g.outputs("y")
+    return g
+
+
+@pytest.mark.parametrize(("count", "is_whole"), [(13, True), (70, False)])
+def test_the_whole_is_shown_at_first_if_the_names_of_its_groups_can_be_read(show, qtbot, count, is_whole):
+    view = show(parts(count).model(), 500, 400)
+    view.expansion.set_grouped(True)
+    wait(qtbot, view)
+    view.expansion.collapse_all()
+    wait(qtbot, view)
+    assert view.is_fitted is is_whole
+    assert view.is_legible
+    assert (view.zoom < 0.3) is is_whole
