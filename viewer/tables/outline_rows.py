@@ -8,7 +8,8 @@ from itertools import pairwise
 from typing import Any, Self, TypeVar
 
 from onnx_workbench.model.analysis.name_scopes import Path, Scope, ScopeTree, is_constant
-from onnx_workbench.model.ir.graph import Function, Graph, Model, Node
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.schemas import traits
 from onnx_workbench.model.text.formatting import count_text, display, number_text, plural
 from onnx_workbench.viewer.style.labels import first_output
 from onnx_workbench.viewer.tables.tree_model import TreeRow
@@ -18,6 +19,7 @@ T = TypeVar("T")
 #: A view asks about each row of an open branch before it draws it: with more of them a user would wait.
 MOST_IN_A_BRANCH = 2000
 IN_A_STRETCH = 1000
+_REARRANGING = frozenset({"tensor", "constant", "quantization"})  # categories of operators
 _SHORT = 200  # characters of a text in a row; tooltips have more
 
 
@@ -38,7 +40,22 @@ class Stretch:
 
 @dataclass(slots=True, eq=False)
 class Constants(Stretch):
-    """The Constant nodes of a graph or group: exporters make hundreds, which would hide what it computes."""
+    """The nodes of a graph or group that give constants: exporters make hundreds, which would hide what it computes."""
+
+
+def _gives_constant(node: Node) -> bool:
+    """Return whether a node is a Constant, or copies, converts or rearranges constants alone."""
+    if is_constant(node):
+        return True
+    if traits.of(node).category not in _REARRANGING or traits.of(node).is_stochastic or not node.inputs:
+        return False
+    return all(value is None or _is_weight(value) for value in node.inputs)
+
+
+def _is_weight(value: Value) -> bool:
+    if value.producer is not None:
+        return is_constant(value.producer)
+    return value.initializer is not None and not value.is_input
 
 
 def divided(subjects: list[T]) -> list[list[T]]:
@@ -81,8 +98,10 @@ class OutlineRow(TreeRow):
         shown: list[Any] = subjects
         constants: list[Scope | Node] = []
         if isinstance(self.subject, (Graph, Scope)):
-            constants = [one for one in subjects if isinstance(one, Node) and is_constant(one)]
-            shown = [one for one in subjects if not isinstance(one, Node) or not is_constant(one)]
+            constants = [one for one in subjects if isinstance(one, Node) and _gives_constant(one)]
+            if constants:
+                held = set(constants)
+                shown = [one for one in subjects if one not in held]
         if len(shown) > MOST_IN_A_BRANCH and isinstance(self.subject, (Graph, Scope, Constants)):
             shown = [Stretch(part) for part in divided(shown)]
         if constants:

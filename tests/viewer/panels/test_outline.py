@@ -11,7 +11,7 @@ from onnx_workbench.model.analysis import stacks
 from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.edits import nodes, values
 from onnx_workbench.model.history.document import Document
-from onnx_workbench.model.history.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetGraphInputs
+from onnx_workbench.model.history.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetGraphInputs, SetInput
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.model.ir.attributes import make_attribute
@@ -471,6 +471,22 @@ def test_constants_are_one_row_after_the_nodes(with_constants):
     assert current.parent().data() == "10 constants"
 
 
+def test_nodes_that_only_rearrange_constants_are_constants_too(with_constants):
+    document, model = with_constants.workspace.document, with_constants.model
+    graph, top = document.model.graph, model.index(0, 0)
+    list(rows(model))
+    constant = next(node for node in graph.nodes if node.name == "free3.k")
+    with document.edit("Add") as edit:
+        passed = nodes.add_node(edit, graph, "Identity", name="passed")
+        edit.do(SetInput(passed, 0, constant.outputs[0]))
+    assert "passed" not in titles(model, top)
+    assert titles(model, top)[-1] == "11 constants"
+    with document.edit("Connect") as edit:
+        edit.do(SetInput(passed, 0, graph.nodes.last.outputs[0]))
+    assert "passed" in titles(model, top)
+    assert titles(model, top)[-1] == "10 constants"
+
+
 def test_constants_come_go_and_change_their_kind_with_edits(with_constants):
     document, model = with_constants.workspace.document, with_constants.model
     graph, top = document.model.graph, model.index(0, 0)
@@ -555,7 +571,8 @@ def test_a_large_graph_fills_when_its_groups_are_known(blocks, qtbot, monkeypatc
 
 
 def test_blocks_that_the_canvas_finds_are_in_the_outline(qtbot):
-    model = residual(DrawingOptions().many // 4 + 1).model()
+    count = DrawingOptions().many // 4 + 1
+    model = residual(count).model()
     workspace = Workspace(Document(model), title="blocks")
     panel, view = OutlinePanel(workspace), GraphView(workspace)
     qtbot.addWidget(panel)
@@ -563,9 +580,9 @@ def test_blocks_that_the_canvas_finds_are_in_the_outline(qtbot):
     qtbot.waitUntil(lambda: view.scene is not None and not view.scenes.is_busy)
     assert view.expansion.is_grouped
     stack = panel.model.index(0, 0, panel.model.index(0, 0))
-    assert stack.data() == "Block · Exp-Relu-Tanh ×26"
+    assert stack.data() == f"Exp-Relu-Tanh ×{count}"
     titles = [panel.model.index(row, 0, stack).data() for row in range(panel.model.rowCount(stack))]
-    assert titles[:2] == ["Block 1 · Exp-Relu-Tanh", "Block 2 · Exp-Relu-Tanh"]
+    assert titles[:2] == ["Exp-Relu-Tanh 1", "Exp-Relu-Tanh 2"]
     assert len(shown_nodes(panel)) == len(model.graph.nodes)
     workspace.close()
 
