@@ -194,7 +194,11 @@ class SimplifyDialog(PreviewDialog):
         )
 
     def _carry_over(self, outcome: SimplifyOutcome) -> None:
-        if outcome.entries and (outcome.agreement.agrees is not False or self._may_differ()):
+        if outcome.agreement.agrees is False and not self._may_differ():
+            self.preview()  # for another choice
+            agreement = display(str(outcome.agreement), 300)
+            self.error.show_error(ModelError("Nothing was changed", f"Afterwards {agreement}."))
+        elif outcome.entries:
             ((title, steps),) = outcome.entries
             self._change(title, steps, outcome.recording, lambda: self._report(outcome))
         else:
@@ -207,10 +211,7 @@ class SimplifyDialog(PreviewDialog):
         self.workspace.highlights.mark("matches", [])
         titles = {p.id: p.title for p in all_passes()}
         agreement = display(str(outcome.agreement), 300)
-        if outcome.agreement.agrees is False and not self._may_differ():
-            self._show_done(f"Nothing was changed, because afterwards {agreement}.")
-        else:
-            self._show_done(f"{self._done}; {agreement}." if outcome.report.applied else "Nothing was changed.")
+        self._show_done(f"{self._done}; {agreement}." if outcome.report.applied else "Nothing was changed.")
         for cells in size_table(outcome.report)[1:]:
             self._row(self.report.invisibleRootItem(), *cells)
         applied = self._row(self.report.invisibleRootItem(), self._applied)

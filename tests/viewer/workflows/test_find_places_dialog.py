@@ -146,9 +146,15 @@ def test_a_replacement_that_computes_something_else_is_not_applied(opened, qtbot
     places(dialog, qtbot)
     dialog.way.setCurrentIndex(1)
     dialog.operator.setText("LogSoftmax")
-    apply(dialog, qtbot)
-    assert dialog.state.text().startswith("Nothing was changed")
+    qtbot.waitUntil(dialog.ok.isEnabled)
+    dialog.ok.click()
+    qtbot.waitUntil(dialog.error.isVisible)
+    assert "Nothing was changed. Afterwards outputs differ" in dialog.error.text()
     assert "LogSoftmax" not in operators(dialog)
+    places(dialog, qtbot)
+    dialog.way.setCurrentIndex(0)  # another choice, at once
+    apply(dialog, qtbot)
+    assert operators(dialog).count("Block") == 2
 
 
 def test_an_unknown_operator_is_named(opened, qtbot):
