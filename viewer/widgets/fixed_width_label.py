@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QMargins, QSize, Qt
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtWidgets import QWidget
+
+from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
 
 _SPARE = 4  # a text this many times shorter lets it shrink
 _GAP = 8  # px to the widget at its left
+_SHARE = 4  # a longer text than this part of the window is elided: the window would become wider
 
 
-class FixedWidthLabel(QLabel):
+class FixedWidthLabel(ElidedLabel):
     """Right-aligned plain text in a width that grows as needed and shrinks where hardly any is used.
 
     A label of a fixed size does not invalidate the layout, which in a main window takes 2 ms, for every progress text
@@ -18,7 +21,6 @@ class FixedWidthLabel(QLabel):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setTextFormat(Qt.TextFormat.PlainText)
         self.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.setFixedSize(self._needed())
 
@@ -36,4 +38,5 @@ class FixedWidthLabel(QLabel):
     def _needed(self) -> QSize:
         # The size hint is never below the fixed size.
         size = self.fontMetrics().size(Qt.TextFlag.TextSingleLine, self.text())
-        return size.grownBy(QMargins(_GAP if self.text() else 0, 0, 0, 0))
+        size = size.grownBy(QMargins(_GAP if self.text() else 0, 0, 0, 0))
+        return QSize(min(size.width(), self.window().width() // _SHARE), size.height())
