@@ -1,4 +1,4 @@
-"""Strip content that a model does not need to run: descriptions, metadata, types of inner values."""
+"""Strip content that a model does not need to run: descriptions, metadata, traces, types of inner values."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from onnx_workbench.model.ir.graph import Graph, Node, Value
 PARTS = {
     "doc": "descriptions of the model, its graphs, nodes and values",
     "metadata": "metadata of the model, its graphs, nodes and values",
+    "traces": "what PyTorch notes of the Python code that nodes come from, other than their scopes",
     "producer": "producer name and version",
     "types": "declared types of intermediate values, which can be inferred",
     "inputs": "unused inputs of the model",
@@ -23,6 +24,8 @@ PARTS = {
 }
 
 
+_NAME_SCOPES = "pkg.torch.onnx.name_scopes"
+_TRACES = frozenset({f"pkg.torch.onnx.{name}" for name in ("class_hierarchy", "fx_node", "stack_trace")})
 #: What describes the model as a whole.
 OF_THE_MODEL = frozenset({"producer", "inputs", "defaults"})
 
@@ -52,6 +55,11 @@ def strip(edit: Transaction, parts: Collection[str], among: Collection[Node] | N
         inputs_to_initializers_only(edit, model.graph, given)
         for value in given:
             report.changed("input made constant", value)
+    if "traces" in parts and "metadata" not in parts:
+        for graph in model.graphs():
+            for node in graph.nodes:
+                if among is None or _is_among(node, among):
+                    _clear_traces(edit, node, report)
     texts = [name for part, name in (("doc", "doc_string"), ("metadata", "metadata")) if part in parts]
     owners: list[Target] = [model, *model.functions] if among is None else []
     for owner in owners:
@@ -78,6 +86,14 @@ def _clear(edit: Transaction, item: Target, names: Collection[str], report: Conv
         if getattr(item, name):
             edit.do(SetField(item, name, {} if name == "metadata" else ""))
             report.changed("description removed" if name == "doc_string" else "metadata removed", item)
+
+
+def _clear_traces(edit: Transaction, node: Node, report: ConversionReport) -> None:
+    left_out = _TRACES | {"namespace"} if _NAME_SCOPES in node.metadata else _TRACES  # which says the same
+    kept = {key: text for key, text in node.metadata.items() if key not in left_out}
+    if len(kept) < len(node.metadata):
+        edit.do(SetField(node, "metadata", kept))
+        report.changed("trace removed", node)
 
 
 def _forget_types(edit: Transaction, graph: Graph, among: Collection[Node] | None, report: ConversionReport) -> None:

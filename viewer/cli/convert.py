@@ -81,7 +81,8 @@ def _add_form_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that change the form of a file but not its meaning."""
     parser.add_argument(
         "--strip", action="append", default=[], metavar="PART",
-        help="remove doc, metadata, producer, types, inputs (unused ones) or defaults (inputs become constants)",
+        help="remove doc, metadata, traces (of Python code), producer, types, inputs (unused ones) or defaults (inputs "
+        "become constants)",
     )  # fmt: skip
     parser.add_argument(
         "--functions", choices=("inline", "extract"),

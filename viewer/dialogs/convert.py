@@ -53,6 +53,7 @@ _NAMED = {
 _STRIPPED = {
     "doc": "Descriptions",
     "metadata": "Metadata",
+    "traces": "Python traces",
     "producer": "Producer",
     "types": "Intermediate types",
     "inputs": "Unused inputs",

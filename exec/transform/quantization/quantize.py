@@ -46,12 +46,12 @@ from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.sandbox import make_own_folder
 from onnx_workbench.model.simplify.pass_list import all_passes
 from onnx_workbench.model.simplify.pipeline import figures, simplify
-from onnx_workbench.model.simplify.rules.constants import FOLD
+from onnx_workbench.model.simplify.rules.constants import EXTRACT, FOLD
 
 #: IR versions that the types of an opset came with.
 _IR_VERSIONS = {25: 13, 21: 10, 19: 9, 13: 7}
 _BEFORE = (
-    FOLD, "fuse_bn_into_conv", "fuse_bn_into_gemm", "fuse_add_bias_into_conv", "fuse_add_into_gemm",
+    EXTRACT.id, FOLD, "fuse_bn_into_conv", "fuse_bn_into_gemm", "fuse_add_bias_into_conv", "fuse_add_into_gemm",
     "fuse_mul_into_conv",
 )  # fmt: skip
 
@@ -195,11 +195,12 @@ class Quantization:
             Quantizer(edit, self.options, scales, progress, products=products).run(layers)
 
     def _prepare(self, document: Document, progress: Progress) -> None:
-        """Bring the opset to what is needed, and fold defaults, constants, and normalization into weights."""
+        """Bring the opset to what is needed, and fold defaults, constants, and normalization into weights. Traces of
+        Python code go: in small models they take more than the weights.
+        """
         model, needed = document.model, self.options.opset
-        if any(value.initializer is not None for value in model.graph.inputs):
-            with document.edit("Make defaults constant") as edit:
-                strip(edit, ["defaults"])
+        with document.edit("Strip traces and make defaults constant") as edit:
+            strip(edit, ["traces", "defaults"])
         if model.opset_imports.get("", needed) < needed:
             with document.edit("Convert operator set") as edit:
                 convert_opset(

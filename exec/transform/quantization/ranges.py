@@ -160,25 +160,35 @@ def _best(histogram: Histogram, symmetric: bool, error: Callable[[tuple[float, f
 
 def _mse(histogram: Histogram, kind: ElementType, symmetric: bool, _percentile: float) -> tuple[float, float]:
     """Return the range with the least square error."""
+    return _best(histogram, symmetric, _square_error(histogram, kind, symmetric))
+
+
+def _square_error(histogram: Histogram, kind: ElementType, symmetric: bool) -> Callable[[tuple[float, float]], float]:
+    """Return the square error that ranges cause."""
     used = histogram.counts > 0
     points, weights = histogram.centers[used], histogram.counts[used]
 
     def error(ends: tuple[float, float]) -> float:
         return float((weights * (points - _simulated(points, scale_of(*ends, kind, symmetric=symmetric))) ** 2).sum())
 
-    return _best(histogram, symmetric, error)
+    return error
 
 
 def _entropy(histogram: Histogram, kind: ElementType, symmetric: bool, _percentile: float) -> tuple[float, float]:
     """Return the range with the least relative entropy (Kullback-Leibler divergence) of the values and their rounded
-    ones.
+    ones, of those whose square error is not above that of the whole range: what is clipped may be what matters. Zeros,
+    which every range has a number for, do not count: behind Relu they are the most.
     """
+    error = _square_error(histogram, kind, symmetric)
+    most = error((histogram.low, histogram.high))
     points, counts = histogram.centers, histogram.counts.astype(np.float64)
+    zero = _BINS // 2  # the bin that begins with zero
+    counts[zero] = min(counts[zero], counts[zero - 1 : zero + 2].sum() - counts[zero])
 
     def divergence(ends: tuple[float, float]) -> float:
         low, high = min(ends[0], 0.0), max(ends[1], 0.0)
         inside = (points >= low) & (points <= high)
-        if not counts[inside].any():
+        if not counts[inside].any() or error(ends) > most:
             return math.inf
         scale = scale_of(low, high, kind, symmetric=symmetric)
         exact = counts[inside]
@@ -234,14 +244,22 @@ class QuantizedWeight:
 
 
 def quantize_weight(
-    array: Array, kind: ElementType, *, axis: int | None = None, block: int = 0, symmetric: bool = True
+    array: Array,
+    kind: ElementType,
+    *,
+    axis: int | None = None,
+    block: int = 0,
+    symmetric: bool = True,
+    summed: bool = True,
 ) -> QuantizedWeight:
     """Quantize with the scales of least square error: per tensor, per index of `axis`, or per `block` elements along
-    `axis`. Zero points are 0 if `symmetric`. ModelError if an element is not finite.
+    `axis`. Zero points are 0 if `symmetric`. Of what is `summed` by a layer, the errors of one scale cancel out.
+    ModelError if an element is not finite.
     """
     if not np.isfinite(array).all():
         raise ModelError("Weights cannot be quantized", "they contain infinities or NaN")
     array = array.astype(np.float32, copy=False)
+    fitting = balanced if summed else rounded
     if axis is None:
         rows = array.reshape(1, -1)
         scales, zeros = row_scales(rows, kind, symmetric=symmetric)
@@ -251,7 +269,7 @@ def quantize_weight(
         moved = np.moveaxis(array, axis, 0)
         rows = moved.reshape(len(moved), -1)
         scales, zeros = row_scales(rows, kind, symmetric=symmetric)
-        numbers = rounded(rows, scales[:, None], zeros[:, None], kind).reshape(moved.shape)
+        numbers = fitting(rows, scales[:, None], zeros[:, None], kind).reshape(moved.shape)
         return QuantizedWeight(np.ascontiguousarray(np.moveaxis(numbers, 0, axis)), scales, zeros)
     moved = np.moveaxis(array, axis, -1)
     size = moved.shape[-1]
@@ -260,7 +278,7 @@ def quantize_weight(
     padded[..., :size] = moved
     rows = padded.reshape(-1, block)
     scales, zeros = row_scales(rows, kind, symmetric=symmetric)
-    whole = rounded(rows, scales[:, None], zeros[:, None], kind).reshape(padded.shape)[..., :size]
+    whole = fitting(rows, scales[:, None], zeros[:, None], kind).reshape(padded.shape)[..., :size]
     per_block = [np.moveaxis(part.reshape(*moved.shape[:-1], count), -1, axis) for part in (scales, zeros)]
     return QuantizedWeight(
         np.ascontiguousarray(np.moveaxis(whole, -1, axis)), *(np.ascontiguousarray(part) for part in per_block)
@@ -273,6 +291,29 @@ def rounded(array: Array, scales: Array, zeros: Array, kind: ElementType) -> Arr
         return np.asarray((array / scales).astype(kind.numpy_dtype))
     least, most = limits(kind, symmetric=kind.bits >= _FINE)
     return np.asarray(np.clip(np.rint(array / scales) + zeros.astype(np.float32), least, most).astype(kind.numpy_dtype))
+
+
+def balanced(rows: Array, scales: Array, zeros: Array, kind: ElementType) -> Array:
+    """Return the numbers of rows whose errors add up to less than a step: as many as needed, those nearest to the
+    middle between two numbers, are rounded to the other one (as SQuant does; Guo et al. 2022).
+
+    A product with inputs that are not around zero, such as those after Relu, multiplies the sum by their mean.
+    """
+    numbers = rounded(rows, scales, zeros, kind)
+    if kind is ElementType.FLOAT8E4M3FN:
+        return numbers
+    least, most = limits(kind, symmetric=kind.bits >= _FINE)
+    steps = numbers.astype(np.float32)
+    errors = steps - zeros.astype(np.float32) - rows / scales
+    excess = np.rint(errors.sum(axis=1, keepdims=True))
+    side = np.sign(excess)
+    moved = steps - side
+    gains = np.where((moved >= least) & (moved <= most), errors * side, 0)
+    order = np.argsort(-gains, axis=1, kind="stable")
+    is_first = np.arange(rows.shape[1]) < np.abs(excess)
+    taken = np.zeros(rows.shape, bool)
+    np.put_along_axis(taken, order, is_first, axis=1)
+    return np.where(taken & (gains > 0), moved, steps).astype(numbers.dtype)
 
 
 def row_scales(rows: Array, kind: ElementType, *, symmetric: bool) -> tuple[NDArray[np.float32], Array]:

@@ -42,7 +42,7 @@ from onnx_workbench.model.schemas.defaults import attribute
 
 _MICROSOFT = "com.microsoft"
 _INT32 = 2**31 - 1
-_LEAST_ROW = 64  # columns from which each row of a table has a scale of its own: for less it would take a tenth more
+_LEAST_ROW = 32  # columns from which each row of a table has a scale of its own: for less it would take a fifth more
 
 
 def activations(layers: Sequence[Layer], options: QuantizeOptions) -> list[Value]:
@@ -125,6 +125,7 @@ class Quantizer:
         self._rounded: dict[Value, Value] = {}
         self._dynamic: dict[Value, Sequence[Value]] = {}
         self._tables: dict[Value, Sequence[Value]] = {}
+        self._zeros: dict[tuple[Graph, ElementType, tuple[int, ...], bytes], Value] = {}
 
     def run(self, layers: Sequence[Layer]) -> None:
         """Rewrite all layers."""
@@ -196,10 +197,18 @@ class Quantizer:
     def _parameters(
         self, graph: Graph, name: str, scales: Any, zeros: Array, kind: ElementType, before: Node | None
     ) -> list[Value]:
-        return [
-            self._rewriter.constant(graph, np.asarray(scales, np.float32), f"{name}_scale", before),
-            self._rewriter.constant(graph, ArrayTensor(zeros, kind), f"{name}_zero_point", before),
-        ]
+        scale = self._rewriter.constant(graph, np.asarray(scales, np.float32), f"{name}_scale", before)
+        return [scale, self._zero_point(graph, name, zeros, kind, before)]
+
+    def _zero_point(self, graph: Graph, name: str, zeros: Array, kind: ElementType, before: Node | None) -> Value:
+        """Return a zero point; one for all that are equal."""
+        key = graph, kind, zeros.shape, zeros.tobytes()
+        if key not in self._zeros:
+            found = self._rewriter.constant(graph, ArrayTensor(zeros, kind), f"{name}_zero_point", before)
+            if found.initializer is None:  # of a function, where it has a place
+                return found
+            self._zeros[key] = found
+        return self._zeros[key]
 
     def _node(
         self,
@@ -342,22 +351,26 @@ class Quantizer:
         assert tensor is not None
         by_row = self._options.per_channel and tensor.shape[1] >= _LEAST_ROW
         if table not in self._tables:
-            weight = quantize_weight(tensor.numpy(), ElementType.INT8, axis=0 if by_row else None)
+            weight = quantize_weight(tensor.numpy(), ElementType.INT8, axis=0 if by_row else None, summed=False)
             home = table.graph or graph
             before = table.producer.next if table.producer is not None else home.nodes.first
             contents: dict[str, Any] = {
                 "quantized": ArrayTensor(weight.numbers, ElementType.INT8),
                 "scale": weight.scales[:, None] if by_row else weight.scales,
             }
+            if (
+                not by_row
+            ):  # ONNX Runtime takes the scale beyond a Transpose, and without the type of numbers as that of uint8
+                contents["zero_point"] = ArrayTensor(weight.zeros, ElementType.INT8)
             self._tables[table] = [
                 self._rewriter.constant(home, content, f"{table.name}_{what}", before)
                 for what, content in contents.items()
             ]
-        integers, scales = self._tables[table]
+        integers, scales, *zeros = self._tables[table]
         places = node.inputs[1]
         rows = self._rewriter.add_like(node, "Gather", [integers, places], {"axis": 0})
         if not by_row:
-            self._rewriter.replace_node(node, "DequantizeLinear", [rows, scales])
+            self._rewriter.replace_node(node, "DequantizeLinear", [rows, scales, *zeros])
             return
         floats = self._rewriter.add_like(node, "Cast", [rows], {"to": int(ElementType.FLOAT)})
         scales = self._rewriter.add_like(node, "Gather", [scales, places], {"axis": 0})
@@ -387,10 +400,16 @@ class Quantizer:
         assert tensor is not None
         array = tensor.numpy()
         array = array.T if node.op_type == "Gemm" and attribute(node, "transB") else array
-        weight = quantize_weight(array, ElementType.INT8, axis=1 if self._options.per_channel else None)
+        weight = quantize_weight(
+            array,
+            ElementType.INT8,
+            axis=1 if self._options.per_channel else None,
+            symmetric=bool(self._options.symmetric),
+        )
         bias = node.inputs[2] if len(node.inputs) > 2 else None
         integers, scale, zero = self._quantized_now(first, graph)
-        sums = self._rewriter.add_like(node, "MatMulInteger", [integers, weight.numbers, zero])
+        zeros = [weight.zeros] if weight.zeros.any() else []
+        sums = self._rewriter.add_like(node, "MatMulInteger", [integers, weight.numbers, zero, *zeros])
         self._scaled(node, sums, scale, weight.scales, bias)
 
     def _conv_integer(self, node: Node) -> None:

@@ -9,9 +9,11 @@ import pytest
 
 import onnx_workbench as ow
 from onnx_workbench.exec.transform.quantization.ranges import Histogram, chosen_range, quantize_weight, scale_of
+from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.cli.main import main
+from tests.onnx_runtime import session_or_skip
 
 NETWORK = """
 <ir_version: 8, opset_import: ["" : 13]>
@@ -123,6 +125,22 @@ def test_embeddings_are_gathered_as_integers(options):
     table = next(node for node in model.graph.nodes if node.op_type == "Gather").inputs[0]
     assert table.initializer.element_type is ElementType.INT8
     assert ("MatMulNBits" in operators(model)) == (options.get("type") == "int4")
+
+
+@pytest.mark.parametrize("columns", [8, 40])
+def test_onnx_runtime_computes_the_same_of_turned_rows_with_and_without_its_optimizations(columns):
+    text = WORDS.replace("b = MatMul (a, matrix)", "t = Transpose (a) b = MatMul (matrix, t)").replace(
+        "[N, 48]", "[48, N]"
+    )
+    model = model_of(text, table=(100, columns), matrix=(48, columns))
+    report = ow.quantize(model, method="dynamic")
+    assert [layer.operator for layer in report.quantized] == ["Gather"]
+    proto = to_bytes(model)
+    plain = session_or_skip(proto)
+    runtime = pytest.importorskip("onnxruntime")
+    feeds = {"places": np.arange(100)}
+    fast = runtime.InferenceSession(proto, providers=["CPUExecutionProvider"])
+    assert np.allclose(fast.run(None, feeds)[0], plain.run(None, feeds)[0], atol=1e-5)
 
 
 def test_two_bits_in_blocks_of_matmulnbits():
@@ -302,7 +320,7 @@ def test_weights_are_within_half_a_step(kind, axis, block):
 @pytest.mark.parametrize("calibration", ["minmax", "percentile"])
 def test_the_loss_is_not_above_that_of_onnx_runtimes_quantizer(tmp_path: Path, seed, calibration):
     quantization = pytest.importorskip("onnxruntime.quantization")
-    samples, path = images(12), tmp_path / "model.onnx"
+    samples, path = images(48), tmp_path / "model.onnx"
     ow.save(network(seed), path)
 
     class Reader(quantization.CalibrationDataReader):
@@ -335,9 +353,33 @@ def test_narrower_ranges_are_chosen_by_relative_entropy():
     histogram.add(np.concatenate([generator.normal(0, 1, 200_000), [40.0]]))
     for kind, symmetric in ((ElementType.INT8, True), (ElementType.UINT8, False)):
         low, high = chosen_range(histogram, "entropy", kind, symmetric=symmetric)
-        assert 2 < high < 20
+        assert 2 < high < 30
         assert low < -1
     assert chosen_range(histogram, "entropy", ElementType.INT16, symmetric=True) == (histogram.low, 40)
+
+
+def test_what_matters_is_not_clipped_for_the_least_entropy():
+    """Most values behind Relu are zeros, which cost nothing; a few large ones carry the signal."""
+    generator = np.random.default_rng(2)
+    histogram = Histogram()
+    histogram.add(np.concatenate([np.maximum(generator.normal(0, 1, 20_000), 0), generator.uniform(9, 10, 400)]))
+    _, high = chosen_range(histogram, "entropy", ElementType.UINT8, symmetric=False)
+    assert high > 9
+
+
+@pytest.mark.parametrize("kind", [ElementType.INT8, ElementType.INT4, ElementType.INT2])
+@pytest.mark.parametrize(("axis", "block"), [(1, 0), (0, 32)])
+def test_errors_of_weights_that_are_summed_cancel_out(kind, axis, block):
+    array = np.random.default_rng(3).normal(0.1, 1, (64, 9)).astype(np.float32)
+    sums, squares = [], []
+    for summed in (False, True):
+        found = quantize_weight(array, kind, axis=axis, block=block, summed=summed)
+        scales = np.repeat(found.scales, block, axis=0) if block else found.scales
+        errors = (found.numbers.astype(np.float32) - array / scales).reshape(-1, block or 64, 9)
+        sums.append(np.abs(errors.sum(axis=1)).mean())
+        squares.append((errors**2).sum())
+    assert sums[1] < sums[0] / 2
+    assert squares[1] < 1.3 * squares[0]
 
 
 @pytest.mark.parametrize("kind", [ElementType.INT8, ElementType.INT4, ElementType.INT2])
@@ -370,7 +412,7 @@ def test_losses_of_layers_on_inputs_in_float_alone_and_of_sizes():
     assert all(one.saved is not None and one.saved > 0 for one in report.quantized if one.operator != "Add")
     assert [count for count, *_ in report.curve] == [0, 1, 2]
     assert report.curve[0][1:] == (report.after, report.snr)
-    assert sorted(report.curve, key=lambda point: point[1]) == report.curve
+    assert report.curve[0][1] < report.curve[1][1]
 
 
 def test_weights_that_constants_make_are_folded_first():

@@ -6,10 +6,12 @@ import numpy as np
 import onnx
 import pytest
 
+from onnx_workbench.model.analysis.name_scopes import scope_paths
 from onnx_workbench.model.convert import batch_places, change_batch, free_dimensions, freeze, strip, symbols
 from onnx_workbench.model.edits.properties import set_metadata, set_text
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.inference import infer
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import to_bytes
@@ -142,6 +144,23 @@ def test_texts_and_types_go():
     assert builders.value(document, "x").type is not None
     with pytest.raises(ModelError, match="no part 'nodes'"), document.edit("Strip") as edit:
         strip(edit, ["nodes"])
+
+
+def test_traces_of_python_go_and_scopes_stay():
+    document = builders.document()
+    traces = {"pkg.torch.onnx.stack_trace": "File", "pkg.torch.onnx.fx_node": "%relu", "mine": "text"}
+    scopes = {"namespace": ": M/a: A/relu: aten.relu", "pkg.torch.onnx.name_scopes": "['', 'a', 'relu']"}
+    first, second = list(document.model.graph.nodes)[:2]
+    with document.edit("Texts") as edit:
+        edit.do(SetField(first, "metadata", traces | scopes))
+        edit.do(SetField(second, "metadata", {"namespace": scopes["namespace"]}))
+    before = scope_paths(document.model.graph)
+    with document.edit("Strip") as edit:
+        report = strip(edit, ["traces"])
+    assert report.summary() == [("trace removed", 1)]
+    assert set(first.metadata) == {"mine", "pkg.torch.onnx.name_scopes"}
+    assert scope_paths(document.model.graph) == before
+    assert before[first] == before[second] == ("a",)
 
 
 def test_sizes_that_are_both_called_a_question_mark_are_two():

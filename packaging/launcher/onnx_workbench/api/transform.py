@@ -241,7 +241,7 @@ def convert(
     freeze: Mapping[str, int] | None = None,
     free: Sequence[str] = (),
     functions: Literal["inline", "extract"] | None = None,
-    strip: Sequence[Literal["doc", "metadata", "producer", "types", "inputs"]] = (),
+    strip: Sequence[Literal["doc", "metadata", "traces", "producer", "types", "inputs"]] = (),
     rename: Sequence[Literal["nodes", "unnamed", "initializers", "values"]] = (),
     sort: bool = False,
     ir_version: int | None = None,
@@ -259,7 +259,7 @@ def convert(
     - `freeze`: numbers for named dimensions; `free`: names for dimensions of inputs, as "batch" for the first one of
       all, or "x:2=width" for one.
     - `functions`: "inline" all calls, or "extract" blocks that repeat.
-    - `strip`: take away documentation, metadata, producer, declared types, or unused inputs.
+    - `strip`: take away documentation, metadata, traces of Python code, producer, declared types, or unused inputs.
     - `rename`: give these new names; `sort`: bring nodes into topological order; `ir_version`: the one to declare.
 
     With `nodes`, these alone. Where results may change, outputs are compared with those before on `checks` random
