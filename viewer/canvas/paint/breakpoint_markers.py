@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from PySide6.QtCore import QPointF
 from PySide6.QtGui import QPainter, QPen, QPolygonF
 
-from onnx_workbench.viewer.canvas.paint.painter import BLOCKS_BELOW
+from onnx_workbench.viewer.canvas.paint.far_names import BLOCKS_BELOW
 from onnx_workbench.viewer.canvas.scene.drawing import HEADER
 from onnx_workbench.viewer.canvas.scene.edge_labels import Rect
 from onnx_workbench.viewer.canvas.scene.scene import Scene

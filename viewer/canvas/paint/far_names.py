@@ -16,9 +16,12 @@ from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.canvas.layout.arrays import dense, offsets
 from onnx_workbench.viewer.canvas.paint.fonts import Fonts
-from onnx_workbench.viewer.canvas.scene.drawing import WIDEST, Kind, Style
+from onnx_workbench.viewer.canvas.scene.drawing import STACK, STRIPE, WIDEST, Kind, Style
 from onnx_workbench.viewer.canvas.scene.scene import Scene
 from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
+
+#: Below this scale boxes are blocks of one colour, groups too.
+BLOCKS_BELOW = 0.30
 
 #: Size of names in px on screen, and the least size, used if the name is too wide.
 FAR_NAME = 10.5
@@ -152,7 +155,7 @@ class FarNames:
         )
 
     def _inside(self, index: int, text: str, scale: float, ratio: float) -> FarName | None:
-        left, top, width, height = self._scene.rect(index)
+        left, top, width, height = self._face(index, scale)
         factor = self._factor(scale, ratio)
         least = factor * LEAST_NAME / FAR_NAME
         high, room = self._high, width - 3.0 * ratio / scale
@@ -163,6 +166,13 @@ class FarNames:
         factor = min(factor, room / wide, height / tall)
         x, y = left + (width - wide * factor) / 2, top + (height - high * len(lines) * factor) / 2
         return FarName(index, lines, x, y, factor, is_inside=True)
+
+    def _face(self, index: int, scale: float) -> tuple[float, float, float, float]:
+        """Return left, top, width and height of what a name inside a box may cover: of a group, its uppermost card."""
+        left, top, width, height = self._scene.rect(index)
+        if scale < BLOCKS_BELOW or self._scene.kinds[index] != Kind.GROUP:
+            return left, top, width, height
+        return left + STRIPE, top, width - STACK - STRIPE, height - STACK
 
     def _beside(self, index: int, text: str, scale: float, ratio: float, side: int, most: float) -> FarName | None:
         """Return the name at a side of a box, left -1 or right 1, within some px."""

@@ -24,7 +24,8 @@ from onnx_workbench.viewer.canvas.paint.batch_drawing import (
     draw_rects,
 )
 from onnx_workbench.viewer.canvas.paint.breakpoint_markers import paint_next, paint_stops
-from onnx_workbench.viewer.canvas.paint.painter import BLOCKS_BELOW, MAP_BELOW, RADIUS, ROWS_FROM
+from onnx_workbench.viewer.canvas.paint.far_names import BLOCKS_BELOW
+from onnx_workbench.viewer.canvas.paint.painter import MAP_BELOW, RADIUS, ROWS_FROM
 from onnx_workbench.viewer.canvas.scene.drawing import HEADER, ROW, ROWS_PADDING, Kind
 from onnx_workbench.viewer.canvas.scene.edge_labels import Rect
 from onnx_workbench.viewer.canvas.scene.node_text import FoldTag

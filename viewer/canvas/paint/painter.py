@@ -20,7 +20,7 @@ from onnx_workbench.viewer.canvas.paint.batch_drawing import (
     draw_rects,
     ending_in,
 )
-from onnx_workbench.viewer.canvas.paint.far_names import FAR_NAME, FarNames
+from onnx_workbench.viewer.canvas.paint.far_names import BLOCKS_BELOW, FAR_NAME, FarNames
 from onnx_workbench.viewer.canvas.paint.fonts import Fonts
 from onnx_workbench.viewer.canvas.scene import edge_notes
 from onnx_workbench.viewer.canvas.scene.coloring import Coloring, by_category
@@ -31,6 +31,7 @@ from onnx_workbench.viewer.canvas.scene.drawing import (
     ROWS_PADDING,
     SIDE,
     STACK,
+    STRIPE,
     Box,
     Kind,
     Style,
@@ -43,8 +44,6 @@ from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
 from onnx_workbench.viewer.core.edge_notes import EdgeNote
 from onnx_workbench.viewer.style.theme import Theme
 
-#: Below this scale boxes are coloured blocks without texts.
-BLOCKS_BELOW = 0.30
 #: From this scale boxes have headers and rows; below it they are blocks with a name, if any.
 ROWS_FROM = 0.50
 #: Below this scale edges are straight lines without arrows.
@@ -56,7 +55,6 @@ MAP_BELOW = 0.10
 
 RADIUS = 4.0
 EDGE_WIDTH = 1.2
-STRIPE = 6.0  # px left of a title for the stripe in the colour of its operator
 _PLATE = 200  # opacity of the ground of a name over edges
 _STATIC_LIMIT = 30_000
 _CHUNK = 1000

@@ -13,7 +13,7 @@ from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.canvas.paint.batch_drawing import Area, arrow_points
 from onnx_workbench.viewer.canvas.paint.fonts import Fonts
 from onnx_workbench.viewer.canvas.paint.overlay import LEGEND_MARGIN, legend_size
-from onnx_workbench.viewer.canvas.paint.painter import RADIUS, STRIPE, frame_colors, title_ground, title_indent
+from onnx_workbench.viewer.canvas.paint.painter import RADIUS, frame_colors, title_ground, title_indent
 from onnx_workbench.viewer.canvas.scene import edge_notes
 from onnx_workbench.viewer.canvas.scene.coloring import Coloring, heat_colors
 from onnx_workbench.viewer.canvas.scene.drawing import (
@@ -23,6 +23,7 @@ from onnx_workbench.viewer.canvas.scene.drawing import (
     ROWS_PADDING,
     SIDE,
     STACK,
+    STRIPE,
     Box,
     Kind,
     Style,

@@ -34,6 +34,7 @@ SIDE = 9.0  # from the border to a text
 BUTTON = 20.0  # side of a button in a header
 PILL = 26.0
 STACK = 8.0  # visible edges of the cards below a group's card, part of its size
+STRIPE = 6.0  # at the left of a group, in the colour of its operator
 NARROWEST = 60.0
 WIDEST = 300.0
 

@@ -10,7 +10,7 @@ from PySide6.QtCore import QPointF, QRect
 from PySide6.QtGui import QColor, QImage
 
 from onnx_workbench.viewer.canvas.paint.overlay import group_names
-from onnx_workbench.viewer.canvas.scene.drawing import Kind
+from onnx_workbench.viewer.canvas.scene.drawing import STACK, STRIPE, Kind
 from tests.viewer.canvas.graphs import Graphs, residual, settle
 from tests.viewer.canvas.painting import wait
 
@@ -143,13 +143,13 @@ def test_the_name_of_a_group_takes_several_lines_where_one_has_no_room(show, qtb
     wait(qtbot, view)
     names = view._painter.names
     groups = np.array([box for box in range(len(view.scene.boxes)) if is_closed(view, box)])
-    found = names.of(groups, 0.3, view.viewport.ratio)
+    found = names.of(groups, 0.32, view.viewport.ratio)
     assert [name.lines for name in found] == [("self_attention.", "layer_norm_0"), ("self_attention.", "layer_norm_1")]
     for name in found:
         left, top, wide, high = view.scene.rect(name.box)
         for line in range(len(name.lines)):
             x, y, width, height = names.line_rect(name, line)
-            assert left <= x <= x + width <= left + wide
+            assert left + STRIPE < x < x + width < left + wide - STACK, "on its card"
             assert top - height / 4 <= y <= y + height <= top + high + height / 4
 
 
