@@ -87,18 +87,21 @@ def rank(graph: nx.DiGraph[int], pull: Index, progress: Progress) -> Index:
     progress.check()
     pulls = pull.tolist()
     # A subtree whose nodes have one consumer each, such as a constant and its preparation, always follows its consumer.
-    floating = [False] * len(order)
+    lone = [len(after) == 1 for after in successors]
+    floating = [not before for before in predecessors]
     for v in order:
-        floating[v] = all(floating[p] and len(successors[p]) == 1 for p in predecessors[v])
+        before = predecessors[v]
+        if before and floating[before[0]]:
+            floating[v] = all(floating[p] and lone[p] for p in before)
     # Down: nodes with at least as many lines below as above follow their consumers, so that chains move together.
     # Up: nodes with equal numbers return to their producers if these have not moved. No step lengthens lines.
+    down = [(v, successors[v]) for v in reversed(order) if (pulls[v] >= 0 or floating[v]) and successors[v]]
+    up = [(v, predecessors[v]) for v in order if pulls[v] <= 0 and not floating[v] and predecessors[v]]
     for _ in range(2):
-        for v in reversed(order):
-            if (pulls[v] >= 0 or floating[v]) and successors[v]:
-                rank[v] = min([rank[w] for w in successors[v]]) - 1
-        for v in order:
-            if pulls[v] <= 0 and not floating[v] and predecessors[v]:
-                rank[v] = max([rank[w] for w in predecessors[v]]) + 1
+        for v, after in down:
+            rank[v] = (rank[after[0]] if lone[v] else min([rank[w] for w in after])) - 1
+        for v, before in up:
+            rank[v] = (rank[before[0]] if len(before) == 1 else max([rank[w] for w in before])) + 1
         progress.check()
     return np.array(rank, np.int64)
 
