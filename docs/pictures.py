@@ -32,7 +32,7 @@ from onnx_workbench.viewer.dialogs.quantize import QuantizeDialog
 from onnx_workbench.viewer.main_window import MainWindow
 from onnx_workbench.viewer.panels.run_comparison import RunComparisonPanel
 from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
-from onnx_workbench.viewer.run.compare import with_precision
+from onnx_workbench.viewer.run.results.compare import with_precision
 
 FILES = Path(tempfile.gettempdir()) / "models"  # shown in pictures
 FOLDER = Path(__file__).resolve().parent / "pictures"

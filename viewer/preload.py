@@ -19,6 +19,6 @@ def import_view() -> None:
 
 def import_runs() -> None:
     """Import what running a model and looking at its values need, and the other panels."""
-    import_module("onnx_workbench.viewer.run.controller")
+    import_module("onnx_workbench.viewer.run.session.controller")
     for info in PANELS:
         info.load()

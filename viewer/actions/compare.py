@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.files.document_tab import DocumentTab
     from onnx_workbench.viewer.panels.run_comparison import RunComparisonPanel
     from onnx_workbench.viewer.popups.choice_popup import Choice
-    from onnx_workbench.viewer.run.compare import ComparisonReference
+    from onnx_workbench.viewer.run.results.compare import ComparisonReference
 
 
 def _panel(context: MenuContext) -> RunComparisonPanel:
@@ -59,7 +59,7 @@ def _other_models(context: MenuContext) -> Iterator[Choice]:
 def _other_values(context: MenuContext) -> Iterator[Choice]:
     """References for the values of a run."""
     from onnx_workbench.viewer.popups.choice_popup import Choice
-    from onnx_workbench.viewer.run.compare import references
+    from onnx_workbench.viewer.run.results.compare import references
 
     def with_reference(reference: ComparisonReference, _shift: bool) -> None:
         _panel(context).compare(reference.title, reference.prepare)

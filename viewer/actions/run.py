@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from onnx_workbench.exec.inspect.node_data import Matched
     from onnx_workbench.exec.transform.reduce import Reduction
     from onnx_workbench.viewer.files.document_tab import DocumentTab
-    from onnx_workbench.viewer.run.overlays import Overlays
+    from onnx_workbench.viewer.run.views.overlays import Overlays
 
 
 def _can_stop(context: MenuContext) -> bool:
@@ -129,7 +129,7 @@ def _colour_by(kind: str, title: str) -> Action:
     )(partial(_overlay, kind))
 
 
-#: Titles of the overlays; `viewer.run.overlays` has them with their units, but imports numpy.
+#: Titles of the overlays; `viewer.run.views.overlays` has them with their units, but imports numpy.
 _OVERLAYS = {
     "time": "Time",
     "memory": "Memory",
@@ -293,7 +293,7 @@ def _inputs_from_file(context: MenuContext) -> None:
     words="export values arrays",
 )
 def _save_run(context: MenuContext) -> None:
-    from onnx_workbench.viewer.run.saved_runs import write_run
+    from onnx_workbench.viewer.run.results.saved_runs import write_run
 
     workspace = context.opened
     suggestion = Path(workspace.title).with_suffix(".npz")
@@ -311,7 +311,7 @@ def _save_run(context: MenuContext) -> None:
     words="import values arrays",
 )
 def _load_run(context: MenuContext) -> None:
-    from onnx_workbench.viewer.run.saved_runs import restore_run
+    from onnx_workbench.viewer.run.results.saved_runs import restore_run
 
     path = ask_file(context.window, context.settings, "Load run", ("Arrays (*.npz)", "All files (*)"))
     if path is not None:
@@ -494,7 +494,7 @@ def _reduce(context: MenuContext) -> None:
     """Choose the failure; that which the last run shows comes first."""
     from onnx_workbench.exec.inspect import reference
     from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
-    from onnx_workbench.viewer.run.reduction import FAILURES, failure_seen, start_reduction
+    from onnx_workbench.viewer.run.session.reduction import FAILURES, failure_seen, start_reduction
 
     workspace, files = context.opened, context.files
 

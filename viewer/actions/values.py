@@ -20,7 +20,7 @@ from onnx_workbench.viewer.actions.action import (
 from onnx_workbench.viewer.actions.targets import has_results, may_have
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.run.breakpoints import Condition
+    from onnx_workbench.viewer.run.session.breakpoints import Condition
     from onnx_workbench.viewer.tensor_view.panel import TensorPanel
     from onnx_workbench.viewer.tensor_view.view_kinds import View
 

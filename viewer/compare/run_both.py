@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, Signal
 
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.viewer.compare.model_comparison import ModelComparison
-from onnx_workbench.viewer.run.compare import ComparisonReference, with_model
+from onnx_workbench.viewer.run.results.compare import ComparisonReference, with_model
 from onnx_workbench.viewer.run.workspace import Workspace
 
 

@@ -26,7 +26,7 @@ from onnx_workbench.model.text.formatting import bytes_text, display, plural
 from onnx_workbench.viewer.dialogs.preview import PreviewDialog
 from onnx_workbench.viewer.dialogs.quantized_layers import QuantizedLayers, ratio_text
 from onnx_workbench.viewer.popups.file_dialogs import ask_file, ask_folder
-from onnx_workbench.viewer.run.quantization import Request, Trial, attempt
+from onnx_workbench.viewer.run.session.quantization import Request, Trial, attempt
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.choices import choice_title
 from onnx_workbench.viewer.style.labels import without_mnemonic

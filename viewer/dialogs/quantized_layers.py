@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from onnx_workbench.exec.transform.quantization.quantize import LayerLoss
     from onnx_workbench.exec.transform.quantization.ranges import Histogram as Distribution
     from onnx_workbench.exec.transform.quantization.ranges import Scale
-    from onnx_workbench.viewer.run.quantization import Trial
+    from onnx_workbench.viewer.run.session.quantization import Trial
 
 _COLUMNS = (
     NumberColumn("Keep in float", number=False, tip="Ticked layers stay in float when it is measured again"),

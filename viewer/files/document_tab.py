@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from onnx_workbench.model.io.reader.source import Identity
     from onnx_workbench.viewer.canvas.graph_view import GraphView
     from onnx_workbench.viewer.files.side_by_side import SideBySide
-    from onnx_workbench.viewer.run.scope_bar import ScopeBar
+    from onnx_workbench.viewer.run.views.scope_bar import ScopeBar
 
 _LEAST_PATH = 160  # least px for the path; with less room, the selectors of a run move to another line
 
@@ -35,7 +35,7 @@ class DocumentTab(QWidget):
     def __init__(self, workspace: Workspace, start: JournalStart | None = None) -> None:
         super().__init__()
         from onnx_workbench.viewer.canvas.graph_view import GraphView
-        from onnx_workbench.viewer.run.scope_bar import ScopeBar
+        from onnx_workbench.viewer.run.views.scope_bar import ScopeBar
 
         garbage_collection.exempt_objects()
         self.workspace = workspace

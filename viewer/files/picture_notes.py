@@ -27,7 +27,7 @@ from onnx_workbench.viewer.compare.difference_text import WORDS, difference_line
 from onnx_workbench.viewer.compare.model_comparison import COLORS, node_kinds, note_kind
 from onnx_workbench.viewer.core.edge_notes import EdgeNote
 from onnx_workbench.viewer.core.settings import EDGE_NOTES
-from onnx_workbench.viewer.run.edge_notes import note_text
+from onnx_workbench.viewer.run.views.edge_notes import note_text
 from onnx_workbench.viewer.style.theme import Theme
 from onnx_workbench.viewer.style.type_texts import edge_text
 

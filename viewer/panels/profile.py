@@ -30,10 +30,10 @@ from onnx_workbench.model.text.formatting import bytes_text, count_text, display
 from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.plots.plot import Plot, load_pyqtgraph
-from onnx_workbench.viewer.run.overlays import TITLES, multiply_adds
-from onnx_workbench.viewer.run.results import RunRecord
-from onnx_workbench.viewer.run.timings import Timings, measurement
-from onnx_workbench.viewer.run.value_paths import name_in_run
+from onnx_workbench.viewer.run.results.results import RunRecord
+from onnx_workbench.viewer.run.results.timings import Timings, measurement
+from onnx_workbench.viewer.run.results.value_paths import name_in_run
+from onnx_workbench.viewer.run.views.overlays import TITLES, multiply_adds
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.style.theme import theme

@@ -23,7 +23,7 @@ from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import display, number_text, plural
 from onnx_workbench.viewer.core.settings import NAN_ALONE
 from onnx_workbench.viewer.panel import Panel
-from onnx_workbench.viewer.run.node_calls import call_of, links_of
+from onnx_workbench.viewer.run.results.node_calls import call_of, links_of
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.labels import name_of

@@ -23,10 +23,10 @@ from onnx_workbench.model.text.formatting import display, number_text, plural
 from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.popups.file_dialogs import ask_file, ask_save
-from onnx_workbench.viewer.run import compare
-from onnx_workbench.viewer.run.compare import ComparisonOutcome, Prepare, comparison
-from onnx_workbench.viewer.run.results import RunRecord
-from onnx_workbench.viewer.run.value_paths import name_in_run
+from onnx_workbench.viewer.run.results import compare
+from onnx_workbench.viewer.run.results.compare import ComparisonOutcome, Prepare, comparison
+from onnx_workbench.viewer.run.results.results import RunRecord
+from onnx_workbench.viewer.run.results.value_paths import name_in_run
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.tooltips import wrapped
 from onnx_workbench.viewer.tables.csv_file import write_csv

@@ -65,7 +65,7 @@ from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 from onnx_workbench.viewer.workflows.working_copies import copy_model
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.run.overlays import Overlays
+    from onnx_workbench.viewer.run.views.overlays import Overlays
 
 Amount = AnySize | None
 

@@ -1,1 +1,1 @@
-"""Runs of the open model: inputs, control, progress and marks; `viewer.run.results` keeps the results."""
+"""Runs of the open model: `session` runs it, `results` keeps what it gave, `views` show that on the graph."""

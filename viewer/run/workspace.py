@@ -13,8 +13,8 @@ from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.core.settings import Settings
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.run.controller import RunController
-    from onnx_workbench.viewer.run.results import Results
+    from onnx_workbench.viewer.run.results.results import Results
+    from onnx_workbench.viewer.run.session.controller import RunController
 
 
 class Workspace(DocumentContext):
@@ -56,14 +56,14 @@ class Workspace(DocumentContext):
     @cached_property
     def results(self) -> Results:
         """Results of the last runs. Created on first use, as the module imports numpy."""
-        from onnx_workbench.viewer.run.results import Results
+        from onnx_workbench.viewer.run.results.results import Results
 
         return Results(self)
 
     @cached_property
     def runs(self) -> RunController:
         """Controller of runs. Created on first use, as the module imports the executor."""
-        from onnx_workbench.viewer.run.controller import RunController
+        from onnx_workbench.viewer.run.session.controller import RunController
 
         return RunController(self)
 

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 from onnx_workbench.exec.engine.breakpoints import Breakpoint
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.run.breakpoints import Condition
+from onnx_workbench.viewer.run.session.breakpoints import Condition
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.run_panel.controls import Combo, Section
 from onnx_workbench.viewer.style.icons import icon

@@ -31,7 +31,7 @@ from onnx_workbench.model.io.tensors.array_files import npz_members
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.types import ElementType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
 from onnx_workbench.model.text.formatting import display, type_text
-from onnx_workbench.viewer.run.inputs import RunInputs, SourceKind, kind_of
+from onnx_workbench.viewer.run.session.inputs import RunInputs, SourceKind, kind_of
 from onnx_workbench.viewer.run_panel.controls import Combo
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import theme

@@ -27,8 +27,8 @@ from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import bytes_text, display, plural, shape_text, type_text
 from onnx_workbench.viewer.core.model_signals import is_in_model
 from onnx_workbench.viewer.core.readers import ModelReader
-from onnx_workbench.viewer.run.edge_notes import note_text, thumbnails_of
-from onnx_workbench.viewer.run.results import RunRecord, info_of
+from onnx_workbench.viewer.run.results.results import RunRecord, info_of
+from onnx_workbench.viewer.run.views.edge_notes import note_text, thumbnails_of
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.run_panel.controls import Section, muted
 from onnx_workbench.viewer.style.labels import name_of

@@ -16,7 +16,7 @@ from onnx_workbench.exec.session import Session
 from onnx_workbench.exec.values.statistics import Summary, describe
 from onnx_workbench.model.edits.values import rename_value
 from onnx_workbench.viewer.dialogs.convert import ConvertDialog
-from onnx_workbench.viewer.run import compare
+from onnx_workbench.viewer.run.results import compare
 from tests.viewer.background_work import wait_for_readers
 from tests.viewer.run.run_actions import (
     ONNX_RUNTIME,

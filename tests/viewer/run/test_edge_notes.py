@@ -12,7 +12,7 @@ from onnx_workbench.exec.inspect.thumbnails import Thumbnail
 from onnx_workbench.exec.values.statistics import statistics
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.core.settings import EDGE_NOTES, RUN_IN_PROCESS
-from onnx_workbench.viewer.run.edge_notes import note_text, outline, thumbnails_of
+from onnx_workbench.viewer.run.views.edge_notes import note_text, outline, thumbnails_of
 from tests.viewer.background_work import wait_for_readers
 from tests.viewer.canvas.painting import finish_painting
 from tests.viewer.run.run_actions import edit, idle, make_bad, make_finite, opened, run, value
@@ -133,7 +133,7 @@ def test_undo_brings_the_old_notes_back_without_looking_again(qtbot, workspace, 
     edit(workspace, "conv", "pads", [2, 2, 2, 2])
     qtbot.waitUntil(lambda: len(workspace.results.records) > 1)
     qtbot.waitUntil(lambda: shown(qtbot, workspace, "r") != before)
-    monkeypatch.setattr("onnx_workbench.viewer.run.edge_notes.thumbnails_of", look)
+    monkeypatch.setattr("onnx_workbench.viewer.run.views.edge_notes.thumbnails_of", look)
     workspace.document.undo()
     qtbot.waitUntil(lambda: shown(qtbot, workspace, "r") == before)
     assert workspace.results.current.result is first

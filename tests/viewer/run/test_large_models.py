@@ -15,9 +15,9 @@ from onnx_workbench.exec.inspect.node_data_files import read_node_data
 from onnx_workbench.model.analysis import topology
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.model.history.steps import SetInput
-from onnx_workbench.viewer.run import compare, results
-from onnx_workbench.viewer.run.compare import ComparisonOutcome
-from onnx_workbench.viewer.run.overlays import TITLES
+from onnx_workbench.viewer.run.results import compare, results
+from onnx_workbench.viewer.run.results.compare import ComparisonOutcome
+from onnx_workbench.viewer.run.views.overlays import TITLES
 from tests.viewer.background_work import pause_reader, wait_for_readers
 from tests.viewer.run.run_actions import (
     compare_with,

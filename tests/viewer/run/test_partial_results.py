@@ -7,7 +7,7 @@ import pytest
 from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.exec.worker.process import Process
 from onnx_workbench.viewer.core.settings import CLOSED_PANELS, RUN_IN_PROCESS
-from onnx_workbench.viewer.run import run_marks
+from onnx_workbench.viewer.run.views import run_marks
 from tests.viewer.run.run_actions import edit, idle, node, opened, run, value
 
 #: Two quick nodes, a loop of a fraction of a second, a node after it, and a loop whose turns the input `n` counts.

@@ -12,8 +12,9 @@ from onnx_workbench.exec.inputs.images import ImageOptions
 from onnx_workbench.exec.inputs.sources import Constant, File, Random
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.model.edits.values import rename_value
-from onnx_workbench.viewer.run import compare, node_progress
-from onnx_workbench.viewer.run.inputs import RunInputs
+from onnx_workbench.viewer.run.results import compare
+from onnx_workbench.viewer.run.session import node_progress
+from onnx_workbench.viewer.run.session.inputs import RunInputs
 from onnx_workbench.viewer.run_panel.input_row import InputRow
 from onnx_workbench.viewer.tensor_view.tensor_source import TensorCandidate, resolve
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel

@@ -11,9 +11,9 @@ from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.model.history.steps import SetField, SetInput
 from onnx_workbench.viewer.core.settings import RUN_IN_PROCESS
-from onnx_workbench.viewer.run import compare
-from onnx_workbench.viewer.run.saved_runs import restore_run, write_run
-from onnx_workbench.viewer.run.value_paths import addresses_in
+from onnx_workbench.viewer.run.results import compare
+from onnx_workbench.viewer.run.results.saved_runs import restore_run, write_run
+from onnx_workbench.viewer.run.results.value_paths import addresses_in
 from tests.viewer.background_work import wait_for_readers
 from tests.viewer.run.run_actions import compare_with, edit, idle, node, opened, run, value
 

@@ -6,7 +6,7 @@ from onnx_workbench.model.edits import functions, nodes, properties, tensor_meta
 from onnx_workbench.model.edits.tensors import TensorLocation
 from onnx_workbench.model.history.clone import Cloner
 from onnx_workbench.model.history.steps import SetField
-from onnx_workbench.viewer.run.staleness import outdated, rewires, sources
+from onnx_workbench.viewer.run.results.staleness import outdated, rewires, sources
 from tests.model import builders
 
 

@@ -26,7 +26,7 @@ from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import number_text
 from onnx_workbench.viewer.core.edge_notes import EdgeNote, NoteOf
 from onnx_workbench.viewer.core.settings import EDGE_NOTES
-from onnx_workbench.viewer.run.results import RunRecord
+from onnx_workbench.viewer.run.results.results import RunRecord
 from onnx_workbench.viewer.style.type_texts import edge_text
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.core.readers import ModelReader
-from onnx_workbench.viewer.run.results import Results, RunRecord
+from onnx_workbench.viewer.run.results.results import Results, RunRecord
 from onnx_workbench.viewer.style.labels import name_of
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.core.readers import read_model
 from onnx_workbench.viewer.core.threads import post
-from onnx_workbench.viewer.run.inputs import make_inputs
+from onnx_workbench.viewer.run.session.inputs import make_inputs
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.session import Session

@@ -17,7 +17,7 @@ from onnx_workbench.exec.worker.client import RemoteStepper, WorkerSession
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.tasks import Task
-from onnx_workbench.viewer.run.results import RunRecord
+from onnx_workbench.viewer.run.results.results import RunRecord
 
 #: Reasons for the end of a run that cannot be resumed.
 _CUT_OFF = ("cancelled", "time limit", "crash")

@@ -26,23 +26,23 @@ from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import bytes_text, plural
 from onnx_workbench.viewer.core.readers import read_model
 from onnx_workbench.viewer.core.threads import post
-from onnx_workbench.viewer.run.breakpoints import BreakpointList
-from onnx_workbench.viewer.run.edge_notes import EdgeNotes
-from onnx_workbench.viewer.run.inputs import RunInputs, make_inputs
-from onnx_workbench.viewer.run.live_runs import LiveRuns
-from onnx_workbench.viewer.run.nan_search import NonFiniteNavigator
-from onnx_workbench.viewer.run.node_progress import NodeProgress
-from onnx_workbench.viewer.run.nonfinite_warning import NonFiniteWarning
-from onnx_workbench.viewer.run.overlays import Overlays
-from onnx_workbench.viewer.run.partial_results import PartialResults
-from onnx_workbench.viewer.run.report import RunReporter
-from onnx_workbench.viewer.run.results import RunRecord
-from onnx_workbench.viewer.run.run_marks import RunMarks
-from onnx_workbench.viewer.run.run_request import make_request, position_of
-from onnx_workbench.viewer.run.run_session import Resumption, RunSession
-from onnx_workbench.viewer.run.run_task import RunRequest, RunTask
-from onnx_workbench.viewer.run.size_search import SizeSearch
-from onnx_workbench.viewer.run.test_data import TestDataRun
+from onnx_workbench.viewer.run.results.results import RunRecord
+from onnx_workbench.viewer.run.session.breakpoints import BreakpointList
+from onnx_workbench.viewer.run.session.inputs import RunInputs, make_inputs
+from onnx_workbench.viewer.run.session.live_runs import LiveRuns
+from onnx_workbench.viewer.run.session.nan_search import NonFiniteNavigator
+from onnx_workbench.viewer.run.session.node_progress import NodeProgress
+from onnx_workbench.viewer.run.session.partial_results import PartialResults
+from onnx_workbench.viewer.run.session.run_request import make_request, position_of
+from onnx_workbench.viewer.run.session.run_session import Resumption, RunSession
+from onnx_workbench.viewer.run.session.run_task import RunRequest, RunTask
+from onnx_workbench.viewer.run.session.size_search import SizeSearch
+from onnx_workbench.viewer.run.session.test_data import TestDataRun
+from onnx_workbench.viewer.run.views.edge_notes import EdgeNotes
+from onnx_workbench.viewer.run.views.nonfinite_warning import NonFiniteWarning
+from onnx_workbench.viewer.run.views.overlays import Overlays
+from onnx_workbench.viewer.run.views.report import RunReporter
+from onnx_workbench.viewer.run.views.run_marks import RunMarks
 
 if TYPE_CHECKING:
     from onnx_workbench.model.history.document import Change

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QComboBox, QSpinBox, QWidget
 from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.core.event_loop import Debounce
-from onnx_workbench.viewer.run.run_scopes import (
+from onnx_workbench.viewer.run.views.run_scopes import (
     LoopScope,
     RunScopes,
     call_name,

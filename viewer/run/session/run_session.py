@@ -20,7 +20,7 @@ from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.settings import MEMORY_LIMIT, RUN_IN_PROCESS, Settings
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.run.run_task import RunTask
+    from onnx_workbench.viewer.run.session.run_task import RunTask
 
 
 #: How a paused run continues: to a breakpoint or the end, by one node, into the body of the next node, or to the end

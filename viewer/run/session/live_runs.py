@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QTimer, Signal
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.run.results import Results
+    from onnx_workbench.viewer.run.results.results import Results
 
 #: Debounce between an edit and the run it starts, in milliseconds.
 _DELAY = 120

@@ -19,8 +19,8 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.core.readers import read_model
-from onnx_workbench.viewer.run.inputs import make_inputs
-from onnx_workbench.viewer.run.run_task import RunTask
+from onnx_workbench.viewer.run.session.inputs import make_inputs
+from onnx_workbench.viewer.run.session.run_task import RunTask
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.workspace import Workspace

@@ -15,7 +15,7 @@ from onnx_workbench.exec.results.node_table import NodeTable
 from onnx_workbench.model.ir.graph import Node
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.run.run_task import RunTask
+    from onnx_workbench.viewer.run.session.run_task import RunTask
 
 #: Milliseconds between two reports.
 _PACE = 80

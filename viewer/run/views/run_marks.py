@@ -12,7 +12,7 @@ from onnx_workbench.exec.engine.breakpoints import Breakpoint
 from onnx_workbench.exec.inspect.overview import changed_values
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.viewer.run.results import RunRecord
+from onnx_workbench.viewer.run.results.results import RunRecord
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.workspace import Workspace

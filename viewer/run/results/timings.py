@@ -15,7 +15,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.readers import read_model
 from onnx_workbench.viewer.core.threads import Work
-from onnx_workbench.viewer.run.results import RunRecord
+from onnx_workbench.viewer.run.results.results import RunRecord
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.workspace import Workspace

@@ -16,7 +16,7 @@ from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 from onnx_workbench.model.progress import Progress
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.run.run_task import RunTask
+    from onnx_workbench.viewer.run.session.run_task import RunTask
 
 
 def make_request(run: RunTask, document: Document, progress: Progress) -> Request:

@@ -1,0 +1,1 @@
+"""Results of runs: kept, saved, compared, and known to be stale."""

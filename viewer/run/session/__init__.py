@@ -1,0 +1,1 @@
+"""Running the open model: inputs, control, progress, breakpoints and searches."""

@@ -1,0 +1,1 @@
+"""What a run shows on and above the graph: notes, marks, overlays, reports."""
