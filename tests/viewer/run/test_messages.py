@@ -45,10 +45,11 @@ def test_failures_of_live_runs_take_each_others_place_and_go_with_the_last(qtbot
 def test_a_failure_that_was_closed_is_reported_again_when_one_asks_again(qtbot, workspace):
     edit(workspace, "mean", "axes", [7])
     run(qtbot, workspace)
-    assert bars(workspace) == ["Failed: mean"]
-    workspace.parent().message_bar.close_newest()
+    assert "Failed: mean" in bars(workspace)  # beside it stands what a search for sizes came to
+    while bars(workspace):
+        workspace.parent().message_bar.close_newest()
     run(qtbot, workspace)
-    assert bars(workspace) == ["Failed: mean"]
+    assert "Failed: mean" in bars(workspace)
 
 
 @pytest.mark.long
