@@ -131,7 +131,8 @@ class Engine:
         state = self._plan_within(limits, snapshot, options.seed, fed)
         if isinstance(state, str):
             return self._unplanned(request, kind, state, begun)
-        targets = _targets(state.plan, options)
+        is_whole = options.values is None and options.until is None
+        targets = None if is_whole else _targets(state.plan, options)
         slots, kinds, changed, absent = self._assign_feeds(state, feeds, fresh=options.fresh)
         program = state.programs.get(targets)
         if self.cache.outlines or (self.cache.entries and targets is not None):
@@ -337,18 +338,17 @@ def _needed_steps(plan: Plan, targets: frozenset[int] | None) -> bytearray:
     return wanted
 
 
-def _targets(plan: Plan, options: RunOptions) -> frozenset[int] | None:
-    """Return the indices of the steps whose values are requested; None: all."""
+def _targets(plan: Plan, options: RunOptions) -> frozenset[int]:
+    """Return the indices of the steps whose values are requested."""
     if options.until is not None:
         step = plan.step_of(options.until[1], options.until[0])
         if step is None:
             msg = "the node is not part of this graph"
             raise ModelError("No such node to run to", msg)
         return frozenset((step.index,))
-    if options.values is None:
-        return None
-    names = [v for v in options.values if isinstance(v, str)]
-    keys = [v for v in options.values if not isinstance(v, str)]
+    values = options.values or ()
+    names = [v for v in values if isinstance(v, str)]
+    keys = [v for v in values if not isinstance(v, str)]
     keys += keys_of(plan.slots, plan.names, names) if names else []
     slots = [plan.slots[key] for key in keys if key in plan.slots]
     if options.outputs:

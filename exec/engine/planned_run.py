@@ -295,6 +295,8 @@ class PlannedRun:
 
     def _record(self) -> SubgraphRecord:
         """Return the values computed in bodies, including those of nodes whose results were reused."""
+        if not self.plan.bodied:
+            return SubgraphRecord()
         steps = [self.plan.steps[index] for index in self.plan.bodied]
         if self._kept.keys().isdisjoint(self.plan.bodied):
             return self.run.inside(steps)

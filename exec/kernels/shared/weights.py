@@ -40,26 +40,21 @@ class _Allowance:
     """A shared budget of bytes. Any thread."""
 
     def __init__(self, size: int) -> None:
-        self._left = size
+        self.left = size
         self._lock = threading.Lock()
 
     def reserve(self, size: int) -> bool:
         """Take bytes from the budget; returns whether there were enough."""
         with self._lock:
-            if size > self._left:
+            if size > self.left:
                 return False
-            self._left -= size
+            self.left -= size
             return True
 
     def give_back(self, size: int) -> None:
         """Return bytes to the budget."""
         with self._lock:
-            self._left += size
-
-    @property
-    def left(self) -> int:
-        """How many bytes are left."""
-        return self._left
+            self.left += size
 
 
 _kept = _Allowance(_KEPT_BYTES)
