@@ -6,6 +6,7 @@ gathering), long ones a sum of gathered rows. `sampling` holds GridSample and it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -146,58 +147,61 @@ def _resize(
     if options.mode not in _MODES or options.nearest not in _NEAREST:
         msg = f"mode is {options.mode!r} and nearest_mode {options.nearest!r}, expected one of {', '.join(_MODES)}"
         raise KernelError(msg)
-    plan = _plan(x.shape, roi, scales, sizes, options, axes, policy)
-    shape = list(x.shape)
-    for axis in plan:
-        shape[axis.number] = axis.size
+    numbers = _axis_numbers(axes, x.ndim)
+    by_scale = scales is not None and scales.size > 0
+    values = tuple(_scales_or_sizes(scales if by_scale else sizes, len(numbers), is_scale=by_scale))
+    crop = options.coordinates == "tf_crop_and_resize" and roi is not None and roi.size == 2 * len(numbers)
+    bounds = tuple(roi.reshape(-1).astype(np.float64).tolist()) if crop and roi is not None else None
+    shape, plan, active = _plan(x.shape, numbers, values, bounds, None if by_scale else policy)
     check_size(shape, compute_dtype(x.dtype) if x.dtype.kind != "O" else np.int64)
     if 0 in shape:
         return empty(shape, x.dtype)
     if 0 in x.shape:
-        msg = f"X has shape {x.shape}, which holds nothing to make {tuple(shape)} of; expected sizes from 1"
+        msg = f"X has shape {x.shape}, which holds nothing to make {shape} of; expected sizes from 1"
         raise KernelError(msg)
-    active = [a for a in plan if (a.length, a.scale, a.start, a.end) != (a.size, 1.0, 0.0, 1.0)]
-    if options.mode == "nearest":
-        result = _nearest(x, active, options)
-    else:
-        result = _interpolated(x, active, options)
+    result = _nearest(x, active, options) if options.mode == "nearest" else _interpolated(x, active, options)
     if options.coordinates == "tf_crop_and_resize":
         result = _extrapolated(result, plan, options)
     return result
 
 
+@lru_cache(maxsize=256)
 def _plan(
     shape: tuple[int, ...],
-    roi: Array | None,
-    scales: Array | None,
-    sizes: Array | None,
-    options: Options,
-    axes: tuple[int, ...] | None,
-    policy: str,
-) -> list[Axis]:
-    """Return the axes to resize; KernelError when scales and sizes are inconsistent."""
-    numbers = _axis_numbers(axes, len(shape))
-    by_scale = scales is not None and scales.size > 0
-    values = _scales_or_sizes(scales if by_scale else sizes, len(numbers), is_scale=by_scale)
-    crop = options.coordinates == "tf_crop_and_resize" and roi is not None and roi.size == 2 * len(numbers)
-    bounds = (
-        roi.reshape(2, -1).astype(np.float64).T.tolist() if crop and roi is not None else [[0.0, 1.0]] * len(numbers)
-    )
+    numbers: tuple[int, ...],
+    values: tuple[float, ...],
+    crop: tuple[float, ...] | None,
+    policy: str | None,
+) -> tuple[tuple[int, ...], list[Axis], list[Axis]]:
+    """Return the shape of the result, the axes to resize, and those of them that change, in the order to do it.
+
+    `values` are sizes, without a policy scales; `crop` are the starts and ends of the axes. KernelError where these are
+    inconsistent.
+    """
+    count = len(numbers)
+    bounds = [(0.0, 1.0)] * count if crop is None else list(zip(crop[:count], crop[count:], strict=True))
     lengths = [shape[n] for n in numbers]
-    if by_scale:
+    ratios: Sequence[float]
+    if policy is None:
         targets = [scaled_size(n, v, s, e) or 0 for n, v, (s, e) in zip(lengths, values, bounds, strict=True)]
         ratios, exact = values, False
     elif policy == "stretch":
         targets, exact = [int(v) for v in values], True
         ratios = [v / n if n else 1.0 for n, v in zip(lengths, values, strict=True)]
     else:
-        ratio = _common_ratio(lengths, values, policy)
+        ratio = _common_ratio(lengths, list(values), policy)
         targets = [kept_ratio_size(n, ratio) for n in lengths]
-        ratios, exact = [ratio] * len(lengths), False
-    return [
+        ratios, exact = [ratio] * count, False
+    plan = [
         Axis(n, length, target, ratio, exact, s, e)
         for n, length, target, ratio, (s, e) in zip(numbers, lengths, targets, ratios, bounds, strict=True)
     ]
+    sizes = dict(enumerate(shape)) | {axis.number: axis.size for axis in plan}
+    active = [a for a in plan if (a.length, a.scale, a.start, a.end) != (a.size, 1.0, 0.0, 1.0)]
+    # Shrinking first leaves less work; when growing the innermost first, whose elements are strided.
+    if 0 not in shape:
+        active.sort(key=lambda axis: (axis.size / axis.length, -axis.number))
+    return tuple(sizes.values()), plan, active
 
 
 def _common_ratio(lengths: list[int], values: list[float], policy: str) -> float:
@@ -273,7 +277,7 @@ def _divided(at: Array, axis: Axis, scale: Any) -> Array:
 
 
 def _nearest(x: Array, axes: list[Axis], options: Options) -> Array:
-    for axis in _in_order(axes):
+    for axis in axes:
         times = _times(axis, options)
         x = _repeated(x, times, axis) if times else np.take(x, _indices(axis, options), axis=axis.number)
     return x
@@ -315,13 +319,6 @@ def _repeated(x: Array, times: int, axis: Axis) -> Array:
     return result.reshape(*x.shape[: axis.number], axis.size, *x.shape[axis.number + 1 :])
 
 
-def _in_order(axes: list[Axis]) -> list[Axis]:
-    """Order the axes: shrinking first leaves less work; when growing the innermost first, whose elements are
-    strided.
-    """
-    return sorted(axes, key=lambda axis: (axis.size / axis.length, -axis.number))
-
-
 def _interpolated(x: Array, axes: list[Axis], options: Options) -> Array:
     if x.dtype.kind in "OcU":
         msg = f"mode {options.mode} is for numbers, X is {describe(x)}; expected real numbers, or mode nearest"
@@ -329,7 +326,7 @@ def _interpolated(x: Array, axes: list[Axis], options: Options) -> Array:
     result = widen(x)
     if result.dtype.kind in "iub":
         result = result.astype(np.float64)
-    for axis in _in_order(axes):
+    for axis in axes:
         index, weights = _weights(axis, options)
         result = _weighted(result, index, weights.astype(result.dtype), axis)
     if x.dtype.kind in "iu":

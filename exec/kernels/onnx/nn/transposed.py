@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import Any
@@ -36,7 +37,7 @@ def conv_transpose_1(
 ) -> Array:
     """Return the gradient of a convolution: each input (N, C, …) adds its kernel (C, M/group, …) to the output."""
     view = _transposed_window(
-        x, w, group, kernel_shape, auto_pad, dilations, output_padding, output_shape, pads, strides
+        x.shape, w.shape, group, kernel_shape, auto_pad, dilations, output_padding, output_shape, pads, strides
     )
     packed = _pack(widen(w), group)
     return _conv_transpose(x, packed, b, view, group, w.shape[1])
@@ -54,8 +55,8 @@ def prepare_conv_transpose(constants: Sequence[Array | None], **attributes: Any)
 
     def run(x: Array, weights: Array, bias: Array | None = None) -> Array:
         view = _transposed_window(
-            x,
-            weights,
+            x.shape,
+            weights.shape,
             group,
             attributes.get("kernel_shape"),
             attributes.get("auto_pad", "NOTSET"),
@@ -78,9 +79,10 @@ def _pack(w: Array, group: int) -> Array:
     return np.ascontiguousarray(split.transpose(0, 3, 2, 1).reshape(group, taps * outputs, channels))
 
 
+@lru_cache(maxsize=256)
 def _transposed_window(
-    x: Array,
-    w: Array,
+    x: tuple[int, ...],
+    w: tuple[int, ...],
     group: int,
     kernel_shape: tuple[int, ...] | None,
     auto_pad: str,
@@ -93,11 +95,11 @@ def _transposed_window(
     """Return the window of the convolution this is the gradient of: it slides over the output, one position per
     input.
     """
-    rank = x.ndim - 2
-    if rank < 1 or w.ndim != x.ndim or group < 1 or w.shape[0] != x.shape[1] or w.shape[0] % group:
-        msg = f"X has shape {x.shape}, W {w.shape} and group is {group}; expected (N, C, …) and (C, M/group, …)"
+    rank = len(x) - 2
+    if rank < 1 or len(w) != len(x) or group < 1 or w[0] != x[1] or w[0] % group:
+        msg = f"X has shape {x}, W {w} and group is {group}; expected (N, C, …) and (C, M/group, …)"
         raise KernelError(msg)
-    kernel_sizes = w.shape[2:]
+    kernel_sizes = w[2:]
     if kernel_shape is not None and tuple(kernel_shape) != kernel_sizes:
         msg = f"kernel_shape is {tuple(kernel_shape)}; expected {kernel_sizes} as W has"
         raise KernelError(msg)
@@ -105,7 +107,7 @@ def _transposed_window(
     dilations = _per_axis("dilations", dilations, rank, 1, 1)
     extra = _per_axis("output_padding", output_padding, rank, 0, 0)
     both = _per_axis("pads", pads, 2 * rank, 0, 0)
-    axes = zip(x.shape[2:], kernel_sizes, dilations, strides, extra, strict=True)
+    axes = zip(x[2:], kernel_sizes, dilations, strides, extra, strict=True)
     full = [transposed_size(n, (k - 1) * d + 1, s, 0, 0, e) for n, k, d, s, e in axes]
     if output_shape is not None:
         wanted = list(output_shape[-rank:])  # some exporters add batch and channels
@@ -113,16 +115,16 @@ def _transposed_window(
             msg = f"output_shape is {list(output_shape)}; expected {rank} sizes"
             raise KernelError(msg)
     elif auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-        wanted = list(map(same_transposed_size, x.shape[2:], strides))
+        wanted = list(map(same_transposed_size, x[2:], strides))
     else:
         if auto_pad == "VALID":
             both = (0,) * (2 * rank)
         sizes = tuple(f - both[i] - both[rank + i] for i, f in enumerate(full))
-        return _checked(Window(sizes, kernel_sizes, strides, dilations, both[:rank], both[rank:], x.shape[2:]))
+        return _checked(Window(sizes, kernel_sizes, strides, dilations, both[:rank], both[rank:], x[2:]))
     total = [max(f - o, 0) for f, o in zip(full, wanted, strict=True)]
     less, more = tuple(t // 2 for t in total), tuple(t - t // 2 for t in total)
     begin, end = (less, more) if auto_pad == "SAME_UPPER" else (more, less)
-    return _checked(Window(tuple(wanted), kernel_sizes, strides, dilations, begin, end, x.shape[2:]))
+    return _checked(Window(tuple(wanted), kernel_sizes, strides, dilations, begin, end, x[2:]))
 
 
 def _checked(view: Window) -> Window:
@@ -158,23 +160,26 @@ def _conv_transpose(x: Array, packed: Array, b: Array | None, view: Window, grou
         for image in range(images):
             check_size((group, taps, outputs, *view.output), dtype)
             columns = np.matmul(packed, source[image]).reshape(group, *view.kernel, outputs, *view.output)
+            if apart:  # each output has one tap of one input
+                each = (at for pair in zip(view.output, view.kernel, strict=True) for at in pair)
+                order = [at for axis in range(view.rank) for at in (2 + view.rank + axis, 1 + axis)]
+                out[image].reshape(group, outputs, *each)[...] = columns.transpose(0, 1 + view.rank, *order)
+                continue
             target = out[image].reshape(group, outputs, *view.sizes)
-            add_windows(np.moveaxis(columns, range(1, 1 + view.rank), range(view.rank)), target, view, put=apart)
+            add_windows(np.moveaxis(columns, range(1, 1 + view.rank), range(view.rank)), target, view)
     if b is not None:
         out += widen(b).astype(dtype, copy=False).reshape(-1, *(1,) * view.rank)
     return narrow(out, x.dtype)
 
 
-def add_windows(columns: Array, out: Array, view: Window, *, put: bool = False) -> None:
-    """Add columns (kernel…, any…, positions…) to out (any…, sizes…) at their taps; with `put` store them."""
+def add_windows(columns: Array, out: Array, view: Window) -> None:
+    """Add columns (kernel…, any…, positions…) to out (any…, sizes…) at their taps."""
     for combination in product(*(view.taps(axis) for axis in range(view.rank))):
         checkpoint()
         source: tuple[Any, ...] = (*(tap.index for tap in combination), ..., *map(_positions, combination))
         index: tuple[Any, ...] = (..., *(tap.source for tap in combination))
         part, target = columns[source], out[index]
-        if put:
-            target[...] = part
-        elif out.dtype.kind == "b":
+        if out.dtype.kind == "b":
             np.logical_or(target, part, out=target)
         else:
             np.add(target, part, out=target)
