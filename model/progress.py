@@ -54,6 +54,10 @@ class Progress:
                 self.report(number, of) if of else self.check()
             yield thing
 
+    def quiet(self) -> Progress:
+        """Return a progress for a part of the work, which is cancelled with it and whose reports nobody hears."""
+        return _Part(self)
+
     def cancel(self) -> None:
         """Request cancellation at the next `check`."""
         self._cancelled = True
@@ -62,6 +66,19 @@ class Progress:
     def cancelled(self) -> bool:
         """Whether `cancel` was called."""
         return self._cancelled
+
+
+class _Part(Progress):
+    def __init__(self, whole: Progress) -> None:
+        super().__init__()
+        self._whole = whole
+
+    def check(self) -> None:
+        self._whole.check()
+
+    @property
+    def cancelled(self) -> bool:
+        return self._whole.cancelled
 
 
 class Deadline(Progress):

@@ -208,7 +208,7 @@ class _Search:
 
     def __init__(self, model: Model, feeds: Feeds, fails: Failing, seed: int, progress: Progress) -> None:
         self.model, self._feeds, self._fails, self._progress = model, feeds, fails, progress
-        self._values = Session(model).run(feeds, seed=seed, progress=progress)
+        self._values = Session(model).run(feeds, seed=seed, progress=progress.quiet())
         self._known: dict[frozenset[Node], bool] = {}
         self.best: tuple[Model, Feeds, str, int] = (model, feeds, "", len(model.graph.nodes))
         self.trials = 0
@@ -279,7 +279,8 @@ class _Search:
 
 
 def _run(options: ReduceOptions, model: Model, feeds: Feeds, progress: Progress) -> RunResult:
-    result = Session(model).run(feeds, seed=options.seed, time_limit=options.time_limit, progress=progress)
+    quiet = progress.quiet()
+    result = Session(model).run(feeds, seed=options.seed, time_limit=options.time_limit, progress=quiet)
     progress.check()
     return result
 

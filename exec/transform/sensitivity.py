@@ -88,7 +88,7 @@ def run(
 ) -> dict[str, RuntimeValue]:
     """Run a model; return its outputs and the named values. ModelError where it fails."""
     wanted = list(dict.fromkeys([*(value.name for value in model.graph.outputs), *names]))
-    result = Session(model, keep=wanted).run(feeds, progress=progress).raise_for_failure()
+    result = Session(model, keep=wanted).run(feeds, progress=progress.quiet()).raise_for_failure()
     return {name: result.values[name] for name in wanted}
 
 

@@ -175,7 +175,7 @@ def observe(
         feeds = checked_feeds(sample, model.graph)
         small.append({k: np.array([np.min(v), np.max(v)]) for k, v in feeds.items() if _is_float(v)})
         try:
-            result = session.run(feeds, progress=progress).raise_for_failure()
+            result = session.run(feeds, progress=progress.quiet()).raise_for_failure()
         except ModelError as error:
             detail = f"{error.title}: {error.detail}"
             raise ModelError(f"The model does not run on {sample.name}", detail, error.place) from error

@@ -12,6 +12,7 @@ from onnx_workbench.exec.transform.quantization.ranges import Histogram, chosen_
 from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.cli.main import main
 from tests.onnx_runtime import session_or_skip
 
@@ -404,7 +405,11 @@ def test_blocks_have_zero_points(preset, operator):
 
 
 def test_losses_of_layers_on_inputs_in_float_alone_and_of_sizes():
-    report = ow.quantize(network(), inputs=images(), alone=True)
+    said = []
+    progress = Progress(lambda done, total, text: said.append(text))
+    report = ow.quantize(network(), inputs=images(), alone=True, progress=progress)
+    assert "Quantizing each layer alone" in said
+    assert not [text for text in said if "nodes" in text]  # what single runs report
     first, *others = report.quantized
     assert first.local == pytest.approx(first.accumulated, abs=0.01)  # nothing before it is quantized
     assert all(one.local >= one.accumulated - 0.5 for one in others)
