@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from onnx_workbench.model.analysis.name_scopes import (
 )
 from onnx_workbench.model.analysis.node_labels import exact_label, operator_label
 from onnx_workbench.model.analysis.repeated_blocks import LabelOf, blocks_of
+from onnx_workbench.model.analysis.scoping import users_in
 from onnx_workbench.model.analysis.stacks import kind_of_scope, stack_repeats
 from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.model.progress import SILENT, Progress
@@ -66,6 +67,7 @@ def find_blocks(graph: Graph, progress: Progress = SILENT, tree: ScopeTree | Non
     """Find the blocks of a graph (subgraphs have their own), numbered in graph order; deterministic.
 
     With the `tree` of its scopes, only in scopes of too many boxes, each of which is one of a block's nodes there.
+    Where too many are left, nodes that only one scope or block uses join it.
 
     Those of equal operators, such as layers of several sizes and strides, or those of equal attributes too, which may
     be larger: whichever leave fewer boxes. About 50 µs a node. Reads the model: on the thread that owns it, or while
@@ -73,27 +75,64 @@ def find_blocks(graph: Graph, progress: Progress = SILENT, tree: ScopeTree | Non
     """
     if tree is None or not tree.root.children:
         whole = _Whole(graph, progress)
-        return _Level(whole, (), {node: node for node in whole.drawn}).blocks(progress)
+        blocks = _Level(whole, (), {node: node for node in whole.drawn}).blocks(progress)
+        return _with_guests(graph, blocks, None, whole, progress) if blocks.are_worthwhile else blocks
     inside: dict[Node, tuple[Path, Path]] = {}
     outermost = drawn = 0
-    crowded = [scope for scope in progress.paced(tree.root.walk()) if not scope.is_stack and _is_crowded(scope)]
-    if crowded:
-        whole = _Whole(graph, progress)
-        for scope in crowded:
-            if not _is_crowded(scope, whole.drawn):
-                continue
-            outer = tree.prefix if scope is tree.root else scope.path
-            found = _Level.of_scope(whole, outer, scope).blocks(progress)
-            outermost, drawn = outermost + found.outermost, drawn + found.drawn
-            if found.are_worthwhile:
-                inside |= found.inside
-    return Blocks(inside, outermost, drawn, are_in_scopes=True)
+    if not any(_is_crowded(scope) for scope in progress.paced(tree.root.walk())):
+        return Blocks(inside, outermost, drawn, are_in_scopes=True)
+    whole = _Whole(graph, progress)
+    for scope in _crowded(tree, whole):
+        found = _Level.of_scope(whole, tree.path_of(scope), scope).blocks(progress)
+        outermost, drawn = outermost + found.outermost, drawn + found.drawn
+        if found.are_worthwhile:
+            inside |= found.inside
+    return _with_guests(graph, Blocks(inside, outermost, drawn, are_in_scopes=True), tree, whole, progress)
+
+
+def _with_guests(graph: Graph, blocks: Blocks, tree: ScopeTree | None, whole: _Whole, progress: Progress) -> Blocks:
+    """Return the blocks with, in levels that are still crowded, the nodes that only one scope or block uses in it."""
+    if blocks.outermost <= AT_A_GLANCE:
+        return blocks
+    if tree is None or blocks.inside:
+        tree = block_tree(graph, blocks, progress)
+    inside, joined = dict(blocks.inside), 0
+    for scope in _crowded(tree, whole):
+        outer, guests = tree.path_of(scope), _guests(scope, whole, progress)
+        for node in scope.nodes:
+            inside[node] = (outer, guests[node].path[len(outer) :] if node in guests else ())
+        joined += sum(node in whole.drawn for node in guests)
+    return replace(blocks, inside=inside, outermost=blocks.outermost - joined)
+
+
+def _guests(scope: Scope, whole: _Whole, progress: Progress) -> dict[Node, Scope]:
+    """Return nodes of a scope whose results one scope inside it alone uses, no stack: it stays convex with them.
+
+    A scope takes in at most as many nodes as it has.
+    """
+    home: dict[Node, Scope] = {node: child for child in scope.children for node in child.all_nodes()}
+    found: dict[Node, Scope] = {}
+    taken: Counter[Scope] = Counter()
+    for node in progress.paced(reversed(scope.nodes)):
+        if node.op_type == "Constant" or any(value is not None and value.is_output for value in node.outputs):
+            continue
+        hosts = {home.get(user) for value in node.outputs for user in users_in(value, node.graph)}
+        host = hosts.pop() if len(hosts) == 1 else None
+        if host is not None and not host.is_stack and taken[host] < host.count:
+            home[node] = found[node] = host
+            taken[host] += node in whole.drawn
+    return found
+
+
+def _crowded(tree: ScopeTree, whole: _Whole) -> list[Scope]:
+    """Return the scopes of too many boxes."""
+    return [scope for scope in tree.root.walk() if _is_crowded(scope) and _is_crowded(scope, whole.drawn)]
 
 
 def _is_crowded(scope: Scope, drawn: Collection[Node] | None = None) -> bool:
-    """Return whether a scope holds more scopes and drawn nodes than are seen at a glance."""
+    """Return whether a scope, no stack, holds more scopes and drawn nodes than are seen at a glance."""
     nodes = len(scope.nodes) if drawn is None else sum(node in drawn for node in scope.nodes)
-    return len(scope.children) + nodes > AT_A_GLANCE
+    return not scope.is_stack and len(scope.children) + nodes > AT_A_GLANCE
 
 
 class _Whole:
@@ -149,17 +188,20 @@ class _Level:
         drawn = len(names)
         outermost = drawn - sum((len(kind[0]) - 1) * len(kind) for kind in kinds)
         numbers: Counter[Path] = Counter()
-        place = {node: index for index, node in enumerate(self._wiring.nodes)}
+        order = {node: index for index, node in enumerate(self._wiring.nodes)}
         for _ in range(_DEEPEST):
-            for block in sorted((block for kind in kinds for block in kind), key=lambda block: place[block[0]]):
+            for block in sorted((block for kind in kinds for block in kind), key=lambda block: order[block[0]]):
                 self._name(block, names, numbers)
             large = sorted(
                 (kind for kind in kinds if len(kind[0]) >= _LARGE), key=lambda kind: -len(kind[0]) * len(kind)
             )
             kinds = [inner for kind in large[:_MOST_KINDS] for inner in self._inside(kind, label_of, progress)]
         inside = {node: (self._outer, names[first]) for node, first in self._unit.items()}
-        users = self._whole.folded.users
-        inside |= {node: inside[user] for node, user in users.items() if user in inside and node not in inside}
+        for node in reversed(self._whole.wiring.nodes):  # what is folded is where all that use it are
+            if node in self._whole.folded and node not in inside:
+                places = {inside.get(user) for value in node.outputs for user in users_in(value, node.graph)}
+                if len(places) == 1 and (place := places.pop()) is not None:
+                    inside[node] = place
         return Blocks(inside, outermost, drawn)
 
     def _inside(self, kind: _Kind, label_of: LabelOf, progress: Progress) -> list[_Kind]:

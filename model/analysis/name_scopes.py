@@ -81,6 +81,10 @@ class ScopeTree:
     left_out: tuple[Path, ...] = ()
     prefix: Path = ()
 
+    def path_of(self, scope: Scope) -> Path:
+        """Return the path that names give the direct nodes of a scope."""
+        return self.prefix if scope is self.root else scope.path
+
     def find(self, path: Path) -> Scope | None:
         """Return the scope with a path, or None."""
         return next((scope for scope in self.root.walk() if scope.path == path and scope is not self.root), None)

@@ -211,3 +211,33 @@ def test_size_arithmetic_that_leads_from_a_block_into_it_does_not_cut_the_block(
     graph = model(head + "<int64[1] zero = {0}, int64[1] rest = {-1}> {" + "\n".join(lines) + "}").graph
     tree = block_tree(graph, find_blocks(graph))
     assert [scope.count for scope in tree.root.children] == [7, 7]
+
+
+def test_what_one_scope_alone_uses_joins_it_where_there_are_too_many_boxes():
+    lines, names, sums = [], [], []
+    for part in range(22):  # each with its own preparation, of other operators and sizes than most others have
+        lines += [f"p{part} = {('Exp', 'Abs', 'Neg', 'Sqrt', 'Ceil', 'Floor', 'Sin', 'Cos')[part % 8]} (x)"]
+        lines += [f"q{part} = {('Tanh', 'Sigmoid', 'Relu', 'Erf', 'Sign')[part % 5]} (p{part})"]
+        lines += [f"a{part} = {('Relu', 'Exp', 'Tan')[part % 3]} (q{part})", f"b{part} = Tanh (a{part})"]
+        names += [f"/p{part}", f"/q{part}", f"/net_{chr(97 + part)}/a", f"/net_{chr(97 + part)}/b"]
+        sums.append(f"b{part}")
+    head = '<ir_version: 10, opset_import: ["" : 21]> g (float[4] x) => (float[4] y) '
+    graph = model(f"{head}{{ {chr(10).join(lines)} y = Sum ({', '.join(sums)}) }}").graph
+    for node, name in zip(graph.nodes, [*names, "/sum"], strict=True):
+        SetField(node, "name", name).apply()
+    assert len(scope_tree(graph).root.nodes) == 45
+    tree, _ = groups_of(graph)
+    assert [scope.name for scope in tree.root.children] == [f"net_{chr(97 + part)}" for part in range(22)]
+    assert [scope.count for scope in tree.root.children] == [4] * 22
+    assert [node.name for node in tree.root.nodes] == ["/sum"]
+
+
+def test_sizes_that_two_blocks_use_are_in_none_of_them():
+    lines = ["s = Shape (x0)", "g = Gather (s, zero)", "c = Concat <axis: int = 0> (g, rest)"]
+    for block in range(3):
+        lines += [f"e{block} = Exp (x{block})", f"r{block} = Reshape (e{block}, c)", f"x{block + 1} = Neg (r{block})"]
+    head = '<ir_version: 10, opset_import: ["" : 21]> g (float[4, 4] x0) => (float[4, 4] x3) '
+    graph = model(head + "<int64[1] zero = {0}, int64[1] rest = {-1}> {" + "\n".join(lines) + "}").graph
+    tree = block_tree(graph, find_blocks(graph))
+    assert [scope.count for scope in tree.root.children] == [3, 3, 3]
+    assert [node.op_type for node in tree.root.nodes] == ["Shape", "Gather", "Concat"]
