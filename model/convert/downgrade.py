@@ -380,7 +380,9 @@ def _cast_from_6(editor: NodeEditor) -> None:
     editor.set("to", kind.name)
     (output,) = editor.node.outputs
     if output is not None and output.type is None:
-        editor.edit.do(SetField(output, "type", TensorType(kind)))
+        known = editor.conversion.type_of(output)
+        shape = known.shape if isinstance(known, TensorType) else None
+        editor.edit.do(SetField(output, "type", TensorType(kind, shape)))
 
 
 _AXES_FROM_START = (

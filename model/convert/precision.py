@@ -393,7 +393,7 @@ class _Conversion:
     def _require_tensor(self, value: Value) -> None:
         kind = self._type_of(value)
         found = "" if kind is None or isinstance(kind, TensorType) else str(kind)
-        if kind is None and any(isinstance(user, Node) and _takes_container(user, i) for user, i in value.uses):
+        if kind is None and _is_container(value):
             found = "a sequence or optional value"
         if found:
             raise ModelError(
@@ -496,9 +496,14 @@ def _is_stashed(node: Node, index: int) -> bool:
     return first is not None and index >= first
 
 
-def _takes_container(node: Node, index: int) -> bool:
-    schema = schema_of(node)
-    return schema is not None and schema.is_signature_known and is_container(schema.input(index))
+def _is_container(value: Value) -> bool:
+    """Return whether a value of unknown type is a sequence or optional for the nodes that make and use it."""
+    schemas = [(schema_of(user), index) for user, index in value.uses if isinstance(user, Node)]
+    formals = [schema.input(index) for schema, index in schemas if schema is not None and schema.is_signature_known]
+    maker = None if value.producer is None else schema_of(value.producer)
+    if value.producer is not None and maker is not None and maker.is_signature_known:
+        formals.append(maker.output(value.producer.outputs.index(value)))
+    return any(map(is_container, formals))
 
 
 def _handles_sums(node: Node) -> bool:

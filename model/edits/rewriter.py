@@ -193,7 +193,8 @@ class GraphRewriter:
         is_named = graph.opset_imports.get("", _TO_IS_A_NUMBER_SINCE) < _TO_IS_A_NUMBER_SINCE
         to = element_type.name if is_named else int(element_type)
         if is_named and output.type is None:  # inferred by no schema: ONNX Runtime wants it declared
-            self.edit.do(SetField(output, "type", TensorType(element_type)))
+            shape = value.type.shape if isinstance(value.type, TensorType) else None
+            self.edit.do(SetField(output, "type", TensorType(element_type, shape)))
         return self.add_node(
             graph, "Cast", [value], {"to": to}, name=f"{name}_cast", before=before, outputs=[output],
             metadata=served.metadata if served is not None else None,

@@ -55,6 +55,13 @@ def test_casts_name_the_type_as_their_version_does(opset, expected):
     assert {node.output[0] for node in casts} <= {value.name for value in (*graph.value_info, *graph.output)}
 
 
+def test_an_output_keeps_its_shape_where_the_cast_before_it_goes():
+    document = builders.document("""<ir_version: 3, opset_import: ["" : 5]>
+        net (float[N, 2] x) => (float16[N, 2] y) { y = Cast<to="FLOAT16">(x) }""")
+    to_precision(document, HALF)
+    assert str(builders.value(document, "y").type) == "float16[N,2]"
+
+
 @pytest.mark.parametrize("target", [HALF, BRAIN])
 @pytest.mark.parametrize("keep_interface", [True, False])
 @pytest.mark.parametrize("keep", [(), ("Softmax",), ("bia*",)])
@@ -202,10 +209,16 @@ def test_sequences_cannot_be_cast():
     assert str(builders.value(document, "y").type) == "seq(float16[2])"
 
 
-def test_a_sequence_of_an_unknown_operator_is_not_cast():
-    text = """<ir_version: 8, opset_import: ["" : 19, "unknown" : 1]>
-        g (float[2] x) => (int64 n) { s = unknown.Foo(x) t = SequenceInsert(s, x) n = SequenceLength(t) }"""
-    with pytest.raises(ModelError, match=r"s cannot be cast: It is a sequence or optional"):
+@pytest.mark.parametrize(
+    "body",
+    [
+        "s = unknown.Foo(x) t = SequenceInsert(s, x) n = SequenceLength(t)",
+        "t = unknown.Foo(x) u = SequenceInsert(t, x) s = SequenceErase(u) n = unknown.Bar(s)",
+    ],
+)
+def test_a_sequence_beside_an_unknown_operator_is_not_cast(body):
+    text = f"""<ir_version: 8, opset_import: ["" : 19, "unknown" : 1]> g (float[2] x) => (int64 n) {{ {body} }}"""
+    with pytest.raises(ModelError, match=r"[st] cannot be cast: It is a sequence or optional"):
         to_precision(builders.document(text), HALF)
 
 
