@@ -139,7 +139,8 @@ def _packed(cells: Sequence[Cell], slices: int, weights_of: Callable[[Cell], Arr
 
 def _stack(matrices: Array) -> Array:
     """Return (gates, D, slices, R, C) of one direction as (gates × slices, R, C), which matmul goes through faster."""
-    return matrices.reshape(-1, *matrices.shape[-2:]) if matrices.shape[1] == 1 else matrices
+    gates, directions, slices, *sides = matrices.shape
+    return matrices.reshape(gates * slices, *sides) if directions == 1 else matrices
 
 
 def _product(cells: Sequence[Cell], slices: int) -> Callable[[Array, Array], Any]:
