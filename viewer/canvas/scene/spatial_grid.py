@@ -1,8 +1,9 @@
 """A spatial index of boxes: those in a rectangle, those near a point. numpy only.
 
-Boxes are sorted into levels of square cells, each into the cell of its centre on the level whose cells are
-at least as large as the box. A query therefore reads half a cell beyond its rectangle on every level, and boxes of
-any size take one array entry.
+Boxes are sorted into levels of equal cells, each into the cell of its centre on the level whose cells are at least as
+wide and as high as the box. A query therefore reads half a cell beyond its rectangle on every level, and boxes of any
+size take one array entry. Width and height count apart, as long edges are thin: 50,000 edges of one value, which are
+all as wide as the graph, would otherwise be near every place.
 """
 
 from __future__ import annotations
@@ -30,11 +31,13 @@ class Grid:
         if not n:
             self._levels: list[_Level] = []
             return
-        extent = np.maximum(boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1])
-        level = np.ceil(np.log(np.maximum(extent, _FINEST) / _FINEST) / np.log(_STEP) - 1e-9).astype(np.int64)
+        extents = boxes[:, 2:] - boxes[:, :2]
+        steps = np.ceil(np.log(np.maximum(extents, _FINEST) / _FINEST) / np.log(_STEP) - 1e-9)
+        sizes = _FINEST * _STEP**steps
+        level = steps @ (1.0, 1024.0)  # a number for each pair
         self._levels = [
-            _Level(boxes, np.flatnonzero(level == number), _FINEST * _STEP ** int(number))
-            for number in np.unique(level)
+            _Level(boxes, ids, *sizes[ids[0]].tolist())
+            for ids in (np.flatnonzero(level == number) for number in np.unique(level))
         ]
 
     def in_rect(self, left: float, top: float, right: float, bottom: float) -> Ids:
@@ -77,11 +80,11 @@ def _near(boxes: Boxes, x: float, y: float, margin: float) -> NDArray[np.bool_]:
 
 
 class _Level:
-    """The boxes of one size, by row of cells, then column."""
+    """The boxes of about one width and height, by row of cells, then column."""
 
-    def __init__(self, boxes: Boxes, ids: Ids, cell: float) -> None:
-        self._cell = cell
-        centre = (boxes[ids, :2] + boxes[ids, 2:]) * (0.5 / cell)
+    def __init__(self, boxes: Boxes, ids: Ids, width: float, height: float) -> None:
+        self._width, self._height = width, height
+        centre = (boxes[ids, :2] + boxes[ids, 2:]) * (0.5 / width, 0.5 / height)
         column = np.floor(centre[:, 0]).astype(np.int64)
         row = np.floor(centre[:, 1]).astype(np.int64)
         self._first_column, self._last_column = int(column.min()), int(column.max())
@@ -95,11 +98,11 @@ class _Level:
 
     def candidates(self, left: float, top: float, right: float, bottom: float) -> Ids:
         """Return the boxes with centres in cells that a rectangle may reach."""
-        cell = self._cell
-        first_column = max(floor(left / cell - 0.5) - self._first_column, 0)
-        last_column = min(floor(right / cell + 0.5) - self._first_column, self._columns - 1)
-        first_row = max(floor(top / cell - 0.5), self._first_row) - self._first_row
-        last_row = min(floor(bottom / cell + 0.5), self._last_row) - self._first_row
+        width, height = self._width, self._height
+        first_column = max(floor(left / width - 0.5) - self._first_column, 0)
+        last_column = min(floor(right / width + 0.5) - self._first_column, self._columns - 1)
+        first_row = max(floor(top / height - 0.5), self._first_row) - self._first_row
+        last_row = min(floor(bottom / height + 0.5), self._last_row) - self._first_row
         if first_column > last_column or first_row > last_row:
             return self._ids[:0]
         if first_column == 0 and last_column == self._columns - 1:

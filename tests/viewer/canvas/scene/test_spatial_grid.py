@@ -67,3 +67,14 @@ def test_boxes_that_moved_are_found_where_they_are():
 def test_a_grid_in_which_nearly_everything_moved_is_to_be_made_anew():
     boxes = np.tile([0.0, 0.0, 10.0, 10.0], (5000, 1))
     assert not Grid(boxes).move(np.arange(4000), boxes[:4000] + 50.0)
+
+
+def test_long_thin_boxes_are_near_few_places():
+    """As the edges from one value to very many nodes: each query would otherwise read all of them."""
+    count = 5000
+    at = np.arange(count) * 10.0
+    wide = np.stack([np.zeros(count), at, 10 * at, at], 1)
+    tall = np.stack([10 * at, np.zeros(count), 10 * at, at], 1)
+    grid = Grid(np.concatenate([wide, tall]))
+    read = [len(level.candidates(25_000, 30_000, 25_020, 30_020)) for level in grid._levels]
+    assert sum(read) < count / 10
