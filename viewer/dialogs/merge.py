@@ -246,6 +246,8 @@ class MergeDialog(QDialog):
         alike = [v.name for v in part.initializers if self._may_be_here(v) and v.name not in connected]
         passed = {*connected, *alike}
         clashes = [v.name for v in part.values() if v.name in taken and v.name not in passed]
+        interface = {v.name for v in (*part.inputs, *part.outputs)}
+        clashes.sort(key=lambda name: name not in interface)  # first what users of the model call by name
         lines = [
             f"Adds: {plural(len(part.nodes), 'node')}, {plural(len(part.initializers), 'initializer')}.",
             f"Inputs: {len(connected)} connected, {len(part.required_inputs) - len(connected):,} new.",

@@ -170,6 +170,14 @@ def test_closing_the_dialog_ends_merging(dialog, desk, texts):
     assert texts() == before
 
 
+def test_outputs_that_get_other_names_are_named_first(desk):
+    other = builders.model(builders.CHAIN)
+    dialog = MergeDialog(desk.window, desk.workspace, desk.workspace.graph, other, "other.onnx")
+    (clashing,) = (line for line in dialog.preview.text().splitlines() if line.startswith("Names in use"))
+    assert clashing.rpartition(": ")[2].split(", ")[:3] == ["x", "unused", "y"]
+    dialog.deleteLater()
+
+
 def test_constants_that_may_be_one_are_not_said_to_get_other_names(desk):
     """They come once where they are the same, as in parts of one model."""
     other = builders.model(builders.CHAIN.replace("float[4] b = {0.5, 0.5, 0.5, 0.5}", "float[2] b = {0.5, 0.5}"))
