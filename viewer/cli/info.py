@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench import api
+from onnx_workbench.model.analysis.name_scopes import AT_A_GLANCE
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.constant_nodes import constant_of
 from onnx_workbench.model.ir.graph import Model, Node, Value
@@ -39,7 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, and whether to list everything."""
     parser.add_argument("model", metavar="MODEL", help="file to read; - reads standard input")
     parser.add_argument("--all", action="store_true", help="list all operators and initializers")
-    parser.add_argument("--groups", action="store_true", help="print the groups of nodes as the window draws them")
+    parser.add_argument(
+        "--groups",
+        action="store_true",
+        help=f"print the groups of nodes as the window draws them (up to {AT_A_GLANCE} nodes: with View › Group Nodes)",
+    )
     parser.add_argument("--statistics", action="store_true", help="print multiply-adds, activations and parameters too")
     parser.add_argument("--csv", action="store_true", help="with --statistics: print only these, as CSV")
     parser.add_argument(
