@@ -87,7 +87,7 @@ def blocks_of(
         wanted = set(among)
         chosen = np.array([i for i, node in enumerate(whole.nodes) if node in wanted], np.int64)
     searched = whole if among is None else whole.only(chosen)
-    labels = _labels(searched.nodes, label_of, progress)
+    labels = _labels(searched, label_of, progress)
     convexity = _Convexity(len(whole.nodes), whole.edges() if edges is None else np.concatenate([whole.edges(), edges]))
     found: list[Index] = []
     for _ in range(_PASSES):
@@ -103,16 +103,19 @@ def blocks_of(
     return [Repeat(tuple(tuple(whole.nodes[n] for n in nodes) for nodes in block.tolist())) for block in found]
 
 
-def _labels(nodes: list[Node], label_of: LabelOf, progress: Progress) -> Index:
-    """[N] a small number, equal for equivalent nodes; -1 for nodes that cannot be in a block."""
+def _labels(wiring: Adjacency, label_of: LabelOf, progress: Progress) -> Index:
+    """[N] a small number, equal for equivalent nodes; -1 for nodes that cannot be in a block.
+
+    A node that stands for a scope may have another number of inputs than one of the same label.
+    """
     numbers: dict[Hashable, int] = {}
-    found = np.full(len(nodes), -1)
-    for index, node in enumerate(nodes):
+    found, inputs = np.full(len(wiring.nodes), -1), np.diff(wiring.starts).tolist()
+    for index, node in enumerate(wiring.nodes):
         if not index % _SLICE:
             progress.check()
         label = label_of(node)
         if label is not None:
-            found[index] = numbers.setdefault(label, len(numbers))
+            found[index] = numbers.setdefault((label, inputs[index]), len(numbers))
     return found
 
 

@@ -180,6 +180,22 @@ def test_a_scope_of_few_boxes_has_no_blocks():
     assert len(tree.root.children[1].nodes) == 48
 
 
+def test_scopes_of_a_kind_may_have_different_numbers_of_inputs():
+    """Each scope holds ten nodes, every third of which also takes the value seven nodes before."""
+    operators = ("Relu", "Add", "Sub")
+    lines = []
+    for node in range(700):
+        before = f"v{node - 1}" if node else "x"
+        other = f", v{node - 7}" if node > 7 else ", x"
+        lines.append(f"v{node} = {operators[node % 3]} ({before}{other if node % 3 else ''})")
+    head = '<ir_version: 10, opset_import: ["" : 21]> g (float[4] x) => (float[4] '
+    graph = model(f"{head}v699) {{ {chr(10).join(lines)} }}").graph
+    for index, node in enumerate(graph.nodes):
+        SetField(node, "name", f"/layer{index // 10}/node_{index}").apply()
+    tree, _ = groups_of(graph)
+    assert len(tree.of) == 700
+
+
 def test_blocks_in_scopes_stay_when_the_graph_is_edited():
     graph = crowded(14)
     blocks = find_blocks(graph, tree=scope_tree(graph))
