@@ -106,15 +106,20 @@ def source_of(name: str) -> tuple[Path | bytes, Feeds]:
 
 
 def varied(feeds: Feeds, number: int) -> Feeds:
-    """The same inputs with the elements of the largest one in another order: types, shapes and ranges stay."""
-    name = max(feeds, key=lambda n: getattr(feeds[n], "size", 0))
-    value = feeds[name]
-    if not isinstance(value, np.ndarray) or value.size < 2:
-        return feeds
-    other = np.roll(value.reshape(-1), number).reshape(value.shape)
-    if value.dtype.kind == "f":
-        other.reshape(-1)[0] *= 1 + number / 64
-    return {**feeds, name: other}
+    """The same inputs with the elements of the largest that can differ in another order: types and ranges stay.
+
+    ValueError if there is none: a run would have nothing to compute.
+    """
+    for name in sorted(feeds, key=lambda n: getattr(feeds[n], "size", 0), reverse=True):
+        value = feeds[name]
+        if isinstance(value, np.ndarray) and value.size:
+            other = np.roll(value.reshape(-1), number).reshape(value.shape)
+            if value.dtype.kind == "f":
+                other.reshape(-1)[0] *= 1 + number / 64
+            if not np.array_equal(other, value):
+                return {**feeds, name: other}
+    msg = "no order of its inputs is another one; give them sizes"
+    raise ValueError(msg)
 
 
 def exposed(model: onnx.ModelProto) -> onnx.ModelProto:
