@@ -55,10 +55,18 @@ def _laid_out(values: Array, x: Array, axis: int, block_size: int, name: str) ->
 # --- QuantizeLinear --------------------------------------------------------------------------------------------
 
 
-def quantize(x: Array, scale: Array, zero_point: Array | None, dtype: np.dtype[Any], precision: np.dtype[Any]) -> Array:
+def quantize(
+    x: Array,
+    scale: Array,
+    zero_point: Array | None,
+    dtype: np.dtype[Any],
+    precision: np.dtype[Any],
+    *,
+    fits: bool = False,
+) -> Array:
     """saturate(round(x / scale) + zero_point) as integers of `dtype`, the quotient rounded to `precision`.
 
-    `x` is in the wide type to compute in, `scale` and `zero_point` broadcast over it.
+    `x` is in the wide type to compute in, `scale` and `zero_point` broadcast over it. With `fits` nothing saturates.
     """
     low, high = integer_limits(dtype)
     result = empty(x.shape, dtype)
@@ -72,7 +80,8 @@ def quantize(x: Array, scale: Array, zero_point: Array | None, dtype: np.dtype[A
         if precision != work.dtype:
             work[...] = work.astype(precision)
         if by_addition:
-            np.clip(work, low - zero, high - zero, out=work)
+            if not fits:
+                np.clip(work, low - zero, high - zero, out=work)
             np.add(work, _ROUNDING, out=work)
             np.copyto(target, work.view(np.int32), casting="unsafe")
             if zero:  # added after rounding: an odd one would turn the even neighbour of a tie into the odd one
@@ -212,5 +221,6 @@ def dynamic_quantize_linear_11(x: Array) -> tuple[Array, Array, Array]:
     high = np.maximum(FLOAT32.type(0), x.max(initial=0))
     scale = (high - low) / FLOAT32.type(255) if high > low else FLOAT32.type(1)
     zero_point = np.asarray(np.clip(np.rint(-low / scale), 0, 255).astype(UINT8))
-    divisor = np.asarray(scale, FLOAT32)
-    return quantize(x, divisor, zero_point, UINT8, FLOAT32), divisor, zero_point
+    divisor, zero = np.asarray(scale, FLOAT32), int(zero_point)
+    fits = bool(np.rint(low / scale) + zero >= 0 and np.rint(high / scale) + zero <= 255)  # not where it is NaN
+    return quantize(x, divisor, zero_point, UINT8, FLOAT32, fits=fits), divisor, zero_point
