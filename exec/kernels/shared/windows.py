@@ -125,6 +125,21 @@ def window(
     With `may_overhang` (pools) a window may be larger than the input: the count is then rounded towards zero, as in
     ONNX Runtime, and is 1 where the window reaches out by less than a stride.
     """
+    lists = (None if each is None else tuple(each) for each in (strides, dilations, pads))
+    return _window(tuple(sizes), tuple(kernel), *lists, auto_pad, ceil_mode, may_overhang)
+
+
+@lru_cache(maxsize=512)  # making it takes longer than going over a small map
+def _window(
+    sizes: tuple[int, ...],
+    kernel: tuple[int, ...],
+    strides: tuple[int, ...] | None,
+    dilations: tuple[int, ...] | None,
+    pads: tuple[int, ...] | None,
+    auto_pad: str,
+    ceil_mode: int,
+    may_overhang: bool,
+) -> Window:
     rank = len(sizes)
     strides = _attribute("strides", strides, rank, 1)
     dilations = _attribute("dilations", dilations, rank, 1)
@@ -142,7 +157,7 @@ def window(
             raise KernelError(msg)
     axes = zip(sizes, extents, strides, begin, end, strict=True)
     output = [_count(*axis, is_up=bool(ceil_mode), may_overhang=may_overhang) for axis in axes]
-    return Window(tuple(sizes), kernel, strides, dilations, begin, end, tuple(output))
+    return Window(sizes, kernel, strides, dilations, begin, end, tuple(output))
 
 
 def _count(size: int, extent: int, stride: int, before: int, after: int, *, is_up: bool, may_overhang: bool) -> int:

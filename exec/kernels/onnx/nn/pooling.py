@@ -158,9 +158,6 @@ def _rows_per_channel(x: Array) -> tuple[Array, tuple[int, ...]]:
     return rows, (*x.shape[:2], *(1,) * (x.ndim - 2))
 
 
-_known_window = lru_cache(maxsize=512)(window)  # making it takes longer than pooling a small map
-
-
 def _window(
     x: Array,
     kernel_shape: Sequence[int],
@@ -173,12 +170,12 @@ def _window(
     if x.ndim < 3:
         msg = f"X has shape {x.shape}, expected (N, C, spatial…)"
         raise KernelError(msg)
-    return _known_window(
+    return window(
         x.shape[2:],
-        tuple(kernel_shape),
-        strides=None if strides is None else tuple(strides),
-        dilations=None if dilations is None else tuple(dilations),
-        pads=None if pads is None else tuple(pads),
+        kernel_shape,
+        strides=strides,
+        dilations=dilations,
+        pads=pads,
         auto_pad=auto_pad,
         ceil_mode=ceil_mode,
         may_overhang=True,
