@@ -352,7 +352,7 @@ class ConvertDialog(PreviewDialog):
             self._lock(True)
             self._start(
                 "Comparing outputs…",
-                "Comparing outputs",
+                self.title(),
                 lambda progress: trial.compare(progress=progress),
                 lambda agreement: self._compared(trial, agreement),
                 supersede="convert",
