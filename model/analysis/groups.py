@@ -177,8 +177,10 @@ class _Level:
         return min(found, key=lambda blocks: blocks.outermost)
 
     def _label_of(self, label_of: LabelOf) -> LabelOf:
+        """Scopes are equivalent if they read as many values, too."""
+        reads = dict(zip(self._wiring.nodes, np.diff(self._wiring.starts).tolist(), strict=True))
         scopes = self._scopes
-        return lambda node: kind_of_scope(scopes[node]) if node in scopes else label_of(node)
+        return lambda node: (kind_of_scope(scopes[node]), reads[node]) if node in scopes else label_of(node)
 
     def _blocks(self, label_of: LabelOf, progress: Progress) -> Blocks:
         label_of = self._label_of(label_of)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from onnx_workbench.model.analysis.groups import block_tree, find_blocks, groups_of, scope_tree
+from onnx_workbench.model.analysis.name_scopes import scope_paths, tree_of
 from onnx_workbench.model.history.steps import InsertNode, SetField, SetInput
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.progress import Cancelled, Progress
@@ -257,3 +260,21 @@ def test_sizes_that_two_blocks_use_are_in_none_of_them():
     tree = block_tree(graph, find_blocks(graph))
     assert [scope.count for scope in tree.root.children] == [3, 3, 3]
     assert [node.op_type for node in tree.root.nodes] == ["Shape", "Gather", "Concat"]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_equal_scopes_that_read_other_numbers_of_values_are_not_equivalent(seed):
+    rng, lines, names = random.Random(seed), [], []
+    for number in range(70):
+        before, other = (f"v{max(0, number - rng.choice([0, 0, 1, 2]))}" for _ in range(2))
+        lines += [
+            f"a{number} = Relu ({before})",
+            f"v{number + 1} = Add (a{number}, {rng.choice([other, f'a{number}'])})",
+        ]
+        names += [f"/s{number}/a", f"/s{number}/b"]
+    head = '<ir_version: 10, opset_import: ["" : 21]> g (float[4] v0) => (float[4] v70) '
+    graph = model(f"{head}{{ {chr(10).join(lines)} }}").graph
+    for node, name in zip(graph.nodes, names, strict=True):
+        SetField(node, "name", name).apply()
+    tree = block_tree(graph, find_blocks(graph, tree=tree_of(graph, scope_paths(graph))))  # without stacks
+    assert sum(scope.count for scope in tree.root.children) + len(tree.root.nodes) == 140
