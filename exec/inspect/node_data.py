@@ -116,7 +116,7 @@ def node_data(given: Mapping[str, float | str]) -> NodeData:
     """Return data from numbers or texts by name; ModelError if there is neither."""
     read = data_of([(name, value) for name, value in given.items()], has_heading=False)
     if not read.named:
-        raise ModelError("There is no data per node", f"Expected names with numbers or texts, not {given!r:.200}")
+        raise ModelError("There is no data per node", f"Expected names with numbers or strings, not {given!r:.200}")
     return read
 
 

@@ -32,7 +32,7 @@ def read_node_data(path: Path) -> NodeData:
     of TensorRT (``trtexec --exportProfile``; or ``--exportLayerInfo``: types of layers), or node data of Model
     Explorer. ModelError for other files.
     """
-    expected = "a name and a number or text in each line were expected"
+    expected = "a name and a number or string in each line were expected"
     try:
         require_regular(path)
         if path.stat().st_size > _LARGEST_FILE:

@@ -115,7 +115,7 @@ def read_all_weights(
     texts = sum(old.size for old in olds if kind_of(old) is ElementType.STRING)
     if texts * TEXT_BYTES > WINDOW_TENSOR:
         detail = f"{texts:,} texts; at most {WINDOW_TENSOR:,} bytes are imported at once."
-        raise ModelError("The texts are too large", detail, str(weights.path))
+        raise ModelError("The strings are too large", detail, str(weights.path))
     if texts or sum(old.size * kind_of(old).numpy_dtype.itemsize for old in olds) <= WINDOW_TENSOR:
         return list(read)
     found: list[tuple[WeightMatch, Tensor]] = []

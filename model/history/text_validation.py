@@ -29,7 +29,7 @@ def refuse_lone_surrogates(step: Step) -> None:
         try:
             text.isascii() or text.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:
-            raise ModelError("A text cannot be written", f"{text[:40]!r} has an unpaired surrogate.") from None
+            raise ModelError("A string cannot be written", f"{text[:40]!r} has an unpaired surrogate.") from None
 
 
 def _added_by(step: Step) -> Any:

@@ -328,7 +328,7 @@ def _message(kind: type[_AnyMessage], text: str) -> _AnyMessage:
 def text_of(content: Any) -> str:
     """Return a text of a recording; TypeError for anything else."""
     if not isinstance(content, str):
-        msg = f"{content!r:.100} is not a text"
+        msg = f"{content!r:.100} is not a string"
         raise TypeError(msg)
     return content
 

@@ -110,7 +110,7 @@ def utf8(value: str) -> bytes:
     try:
         return value.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
-        raise ModelError("A text cannot be written", f"{value[:40]!r} has an unpaired surrogate.") from error
+        raise ModelError("A string cannot be written", f"{value[:40]!r} has an unpaired surrogate.") from error
 
 
 def text(value: str | bytes) -> str:

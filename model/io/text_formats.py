@@ -57,7 +57,7 @@ def print_message(message: Any, form: FileForm, progress: Progress = SILENT) -> 
         return Printed(text, (lossy,) if missing else ())
     broken = _broken_text(message)
     if broken:
-        raise ModelError(f"The model cannot be written as {form.value}", f"The text {broken!r} is not UTF-8.")
+        raise ModelError(f"The model cannot be written as {form.value}", f"The string {broken!r} is not UTF-8.")
     known = type(message)()
     known.CopyFrom(message)
     known.DiscardUnknownFields()

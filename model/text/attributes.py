@@ -294,4 +294,4 @@ def _unquote(text: str) -> str:
 
 
 def _short(text: str) -> str:
-    return repr(text if len(text) <= 40 else text[:39] + "…") if text else "An empty text"
+    return repr(text if len(text) <= 40 else text[:39] + "…") if text else "An empty string"

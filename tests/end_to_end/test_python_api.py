@@ -345,16 +345,16 @@ def test_a_merge_compares_inferred_types():
 
 RELU = f"{TYPED} g (float[N,4] x) => (float[N,4] y) {{ a = Relu(x) y = Neg(a) }}"
 WRONG = {
-    "free": (TypeError, "free is the text 'batch'", lambda m: ow.convert(m, free="batch")),
-    "keep": (TypeError, "keep is the text", lambda m: ow.convert(m, precision="float16", keep="Relu")),
+    "free": (TypeError, "free is the string 'batch'", lambda m: ow.convert(m, free="batch")),
+    "keep": (TypeError, "keep is the string", lambda m: ow.convert(m, precision="float16", keep="Relu")),
     "functions": (ow.ModelError, "'inlin' is unknown as functions", lambda m: ow.convert(m, functions="inlin")),
     "rename": (ow.ModelError, "'node' is unknown as rename", lambda m: ow.convert(m, rename=["node"])),
     "precision": (ow.ModelError, "'float8' is unknown as precision", lambda m: ow.convert(m, precision="float8")),
     "nodes": (TypeError, "expected Node objects", lambda m: ow.convert(m, precision="float16", nodes=["Relu"])),
     "foreign nodes": (ow.ModelError, "no node of this model", lambda m: ow.convert(m, nodes=parsed(RELU).graph.nodes)),
-    "only": (TypeError, "only is the text", lambda m: ow.simplify(m, only="fold")),
-    "at": (TypeError, "at is the text", lambda m: ow.split(m, at="a")),
-    "outputs": (TypeError, "outputs is the text", lambda m: ow.extract(m, outputs="a")),
+    "only": (TypeError, "only is the string", lambda m: ow.simplify(m, only="fold")),
+    "at": (TypeError, "at is the string", lambda m: ow.split(m, at="a")),
+    "outputs": (TypeError, "outputs is the string", lambda m: ow.extract(m, outputs="a")),
     "load": (TypeError, "None is not a model", lambda _m: ow.load(None)),
     "check": (TypeError, "7 is not a model", lambda _m: ow.check(7)),
     "changing a path": (TypeError, "the changes would be lost", lambda _m: ow.convert("model.onnx", opset=21)),

@@ -171,7 +171,7 @@ def _recovered_files(context: MenuContext) -> None:
     "&Report a Problem…",
     Menu.HELP.section(2),
     when=always,
-    tip="A text with versions and the last error, to copy. Nothing is sent.",
+    tip="A report with the versions and the last error, to copy. Nothing is sent.",
     words="bug issue error feedback",
 )
 def _report(context: MenuContext) -> None:

@@ -171,7 +171,7 @@ def _colour_none(context: MenuContext) -> None:
     "run.colour_file",
     "Open Node &Data…",
     Menu.FILE.section(1),
-    tip="Colour nodes by numbers or texts from a JSON or CSV file, or a profile of ONNX Runtime or TensorRT.",
+    tip="Colour nodes by numbers or strings from a JSON or CSV file, or a profile of ONNX Runtime or TensorRT.",
     words="overlay heat map import colour numbers profile",
 )
 def _overlay_file(context: MenuContext) -> None:

@@ -1,4 +1,4 @@
-"""List the differences of two models: nodes, attributes, types, texts and weights.
+"""List the differences of two models: nodes, attributes, types, descriptions and weights.
 
 The exit status is 0 when there are none, 1 when there are some. With --summary one model is printed as text, in lines
 that stay the same as long as what they describe does, for git's textconv; of a file that is not a model, the reason.

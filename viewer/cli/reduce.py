@@ -37,7 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rtol", type=tolerance, help="differs-from-ort: relative tolerance, as in compare")
     parser.add_argument("--atol", type=tolerance, help="differs-from-ort: absolute tolerance, as in compare")
     parser.add_argument("--small-weights", action="store_true", help="make weights constant where the part still fails")
-    parser.add_argument("--neutral-names", action="store_true", help="number nodes and values; leave texts out")
+    parser.add_argument(
+        "--neutral-names", action="store_true", help="number nodes and values; leave out descriptions and metadata"
+    )
     add_input_arguments(parser)
     add_output_arguments(parser)
 

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--values", metavar="FILE", help="values of a run (.npz), whose ranges stand beside the edges")
     parser.add_argument(
         "--data", metavar="FILE", action="append", type=Path,
-        help='colour nodes by numbers or texts by node or value name: .csv, .json such as {"conv1": 3.5}, a profile '
+        help='colour nodes by numbers or strings by node or value name: .csv, .json such as {"conv1": 3.5}, a profile '
         "of ONNX Runtime or TensorRT, or node data of Model Explorer; given twice: the second minus the first",
     )  # fmt: skip
     parser.add_argument("--data-column", metavar="TITLE", help="another column of the data than the first")

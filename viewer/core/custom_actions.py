@@ -29,7 +29,7 @@ class CustomAction:
         title = f"{self.title} of {owner} failed"
         message = extensions.call(title, self.function, self.function, document, selection)
         if message is not None and not isinstance(message, str):
-            raise ModelError(title, f"It returned {type(message).__name__}, expected a text or nothing.")
+            raise ModelError(title, f"It returned {type(message).__name__}, expected a string or nothing.")
         return message or ""
 
 

@@ -247,7 +247,7 @@ class FindReplaceDialog(QDialog):
         chosen = self.model.count
         self.apply_button.setEnabled(chosen > 0 and not self._is_replacing)
         if not self.pattern.text():
-            self.status.setText("Enter a text to find. The changes are listed here.")
+            self.status.setText("Enter text to find. The changes are listed here.")
         else:
             nothing = self._done or "Nothing would change."
             self.status.setText(f"{plural(chosen, 'place')} would change." if chosen else nothing)

@@ -227,7 +227,7 @@ class _ConstantEditor(_Editor):
         super().__init__(choose)
         self.text = QLineEdit()
         self.text.setAccessibleName(f"Constant for {name}")
-        self.text.setPlaceholderText("0, true, a text, or a list such as [[1, 2], [3, 4]]")
+        self.text.setPlaceholderText("0, true, a string, or a list such as [[1, 2], [3, 4]]")
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.text)

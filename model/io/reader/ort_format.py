@@ -141,7 +141,7 @@ class _Buffer:
             found = self._texts[at] = self._data[at + 4 : at + 4 + length].decode("utf-8", "replace")
         self._text -= len(found)
         if self._text < 0:
-            raise _Damaged("its texts are repeated too often")
+            raise _Damaged("its strings are repeated too often")
         return found
 
     def bytes(self, at: int, length: int) -> bytes:

@@ -127,7 +127,7 @@ def _tensor(array: NDArray[Any], like: Tensor | None) -> ArrayTensor:
             detail = (
                 f"{array.size:,} texts of up to {array.itemsize:,} bytes; at most {WINDOW_TENSOR:,} bytes are read."
             )
-            raise ModelError("The texts are too large", detail)
+            raise ModelError("The strings are too large", detail)
         texts = np.empty(array.shape, object)
         for index, text in np.ndenumerate(array):
             texts[index] = text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else str(text)
@@ -239,7 +239,7 @@ def _read_pb(file: Path) -> Tensor:
         raise ModelError(f"{file.name} holds no tensor", "It is not a TensorProto message.", str(file)) from error
     if len(proto.string_data) * TEXT_BYTES > WINDOW_TENSOR or sum(map(len, proto.string_data)) > WINDOW_TENSOR:
         detail = f"{len(proto.string_data):,} texts; at most {WINDOW_TENSOR:,} bytes are read."
-        raise ModelError("The texts are too large", detail, str(file))
+        raise ModelError("The strings are too large", detail, str(file))
     if content.truncation:
         raise ModelError(f"{file.name} is truncated", content.truncation, str(file))
     tensor = ProtoTensor(proto, TensorFiles(content.table, file.parent))
@@ -351,8 +351,8 @@ def _write_npy(written: IO[bytes], tensor: Tensor) -> None:
     if dtype.hasobject:
         dtype = np.dtype(f"U{max((len(str(text)) for piece in tensor.pieces() for text in piece), default=1) or 1}")
         if dtype.itemsize * tensor.size > WINDOW_TENSOR:
-            detail = "In an .npy file every text takes as much room as the longest one. Write .pb or .csv."
-            raise ModelError("The texts are too long", detail)
+            detail = "In an .npy file every string takes as much room as the longest one. Write .pb or .csv."
+            raise ModelError("The strings are too long", detail)
     stored = np.dtype(f"V{dtype.itemsize}") if dtype.isbuiltin == 2 else dtype
     head = {"descr": np.lib.format.dtype_to_descr(stored), "fortran_order": False, "shape": tuple(tensor.shape)}
     np.lib.format.write_array_header_1_0(written, head)

@@ -87,8 +87,8 @@ class _Table:
     def _count_texts(self, cells: list[str]) -> None:
         self._text_bytes += sum(map(getsizeof, cells))
         if self._text_bytes > WINDOW_TENSOR:
-            detail = f"Its texts take more than {WINDOW_TENSOR:,} bytes, up to row {self.rows + 1:,}."
-            raise ModelError("The texts are too large", detail, str(self.file))
+            detail = f"Its strings take more than {WINDOW_TENSOR:,} bytes, up to row {self.rows + 1:,}."
+            raise ModelError("The strings are too large", detail, str(self.file))
 
     def pieces(self) -> Iterator[NDArray[Any]]:
         """Yield the elements, flat. ModelError names the cell that is none."""

@@ -108,7 +108,7 @@ def copied_array(tensor: Tensor) -> NDArray[Any]:
     kind = tensor.element_type
     if kind is ElementType.STRING and tensor.size * TEXT_BYTES > WINDOW_TENSOR:
         detail = f"{tensor.size:,} texts; at most {WINDOW_TENSOR // TEXT_BYTES:,} are held at once."
-        raise ModelError("The tensor has too many texts", detail, tensor.name)
+        raise ModelError("The tensor has too many strings", detail, tensor.name)
     if not isinstance(kind, ElementType) or tensor.size * kind.numpy_dtype.itemsize <= WINDOW_TENSOR:
         return np.array(tensor.numpy())
     try:

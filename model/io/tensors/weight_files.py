@@ -260,7 +260,7 @@ class _GgufHeader:
     def _text(self) -> str:
         length = self._integer("<Q")
         if length > _LONGEST_TEXT:
-            raise _damaged(self._path, f"The text at byte {self._at:,} claims {length:,} bytes.")
+            raise _damaged(self._path, f"The string at byte {self._at:,} claims {length:,} bytes.")
         return self._read(length).decode("utf-8", "replace")
 
     def _integer(self, form: str) -> int:

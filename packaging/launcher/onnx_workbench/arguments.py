@@ -29,13 +29,13 @@ def as_document(target: Any) -> Document:
 
 
 def texts(name: str, given: Iterable[str]) -> list[str]:
-    """A list of texts; TypeError for a single text, which would be taken letter by letter."""
+    """A list of strings; TypeError for a single string, which would be taken letter by letter."""
     if isinstance(given, (str, bytes)):
-        raise TypeError(f"{name} is the text {given!r}; expected a list of texts, such as [{given!r}]")
+        raise TypeError(f"{name} is the string {given!r}; expected a list of strings, such as [{given!r}]")
     found = list(given)
     for text in found:
         if not isinstance(text, str):
-            raise TypeError(f"{name} holds {text!r:.200}; expected texts")
+            raise TypeError(f"{name} holds {text!r:.200}; expected strings")
     return found
 
 

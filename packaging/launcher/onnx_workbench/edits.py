@@ -328,7 +328,7 @@ def _dense(content: Tensor | ArrayLike) -> Tensor:
         if array.dtype.kind in "US":
             array = array.astype(object)
         if array.dtype.kind == "O" and not all(isinstance(element, (str, bytes)) for element in array.flat):
-            raise TypeError(f"{content!r:.200} is no tensor: not all elements are texts, nor all numbers")
+            raise TypeError(f"{content!r:.200} is no tensor: not all elements are strings, nor all numbers")
         return ArrayTensor(array)
     except ValueError as error:
         raise TypeError(f"{content!r:.200} is no tensor: {error}") from None

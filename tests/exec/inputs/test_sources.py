@@ -151,7 +151,7 @@ def test_pickles_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.array([{}], object), allow_pickle=True)
     with pytest.raises(ModelError, match=r"a\.npy") as refused:
         read_value(tmp_path / "a.npy")
-    assert refused.value.detail == "it holds Python objects; expected numbers, truth values or text"
+    assert refused.value.detail == "it holds Python objects; expected numbers, truth values or strings"
 
 
 @pytest.mark.long

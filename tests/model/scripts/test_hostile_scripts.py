@@ -97,9 +97,9 @@ def test_a_script_with_anything_anywhere_is_applied_or_refused(seed):
 @pytest.mark.parametrize(
     ("to", "before", "reason"),
     [
-        ({"new": "new 1", "op_type": "Relu", "domain": 5, "outputs": [], "inputs": []}, None, "5 is not a text"),
+        ({"new": "new 1", "op_type": "Relu", "domain": 5, "outputs": [], "inputs": []}, None, "5 is not a string"),
         ({"new": "new 1", "op_type": "Relu", "outputs": [], "inputs": []}, "new 1", "before itself"),
-        ({"new": "new 1", "op_type": ["Relu"], "outputs": [], "inputs": []}, None, "is not a text"),
+        ({"new": "new 1", "op_type": ["Relu"], "outputs": [], "inputs": []}, None, "is not a string"),
         ({"new": "new 1", "op_type": "Relu", "outputs": ["a"], "inputs": []}, None, "a as an output"),
     ],
 )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def diff(
     old: Model | Document, new: Model | Document, *, weights: bool = True, progress: Progress = SILENT
 ) -> Comparison:
-    """Find in what a `new` model differs from an `old` one: nodes, attributes, types, texts, and weights.
+    """Find in what a `new` model differs from an `old` one: nodes, attributes, types, descriptions, and weights.
 
     Nodes and values are matched by what they compute, so that renamed and moved ones are told as that. `weights` false
     compares constants by type and shape alone. Cost: nodes and edges, and reading weights that are not known to be

@@ -186,10 +186,10 @@ def test_more_texts_than_are_held_are_refused(monkeypatch, tmp_path):
     for module in (mapped_arrays, array_files, csv_files):
         monkeypatch.setattr(module, "WINDOW_TENSOR", 200)  # six texts take more on every Python
     for suffix in (".csv", ".npy", ".pb"):
-        with pytest.raises(ModelError, match="The texts are too large"):
+        with pytest.raises(ModelError, match="The strings are too large"):
             read_tensor(tmp_path / f"a{suffix}", texts)
     tensor = ProtoTensor(proto, TensorFiles(None, None))
-    with pytest.raises(ModelError, match="too many texts"):
+    with pytest.raises(ModelError, match="too many strings"):
         tensors.set_element(tensor, (1,), "y")
     assert tensor.reads_ranges
     assert tensor.read(2, 4).tolist() == ["x", "x"]
