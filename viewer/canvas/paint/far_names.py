@@ -31,6 +31,7 @@ _LETTER_HEIGHT = 0.75  # height of capitals relative to the font size
 _BAND = 20.0  # px above and below a box that a name beside it may take: half of the distance between ranks
 _GAP = 4.0  # px on screen between a box and the name beside it
 _REACH = 1200.0  # px: the longest name beside a box
+_WIDER, _SQUARE = 0.05, 0.85  # shares of the whole's width, and of its height: room for names beyond its right end
 _MOST_AT_BORDER = 2000  # boxes
 _MOST_LINES = 3
 _LONGEST = 200  # characters of the name of a group
@@ -150,9 +151,16 @@ class FarNames:
             or self._beside(index, whole, scale, ratio, 1, right)
             or self._at_left(index, whole, scale, ratio, left)
             or self._below(index, whole, scale, ratio)
-            or self._beside(index, whole, scale, ratio, 1, _REACH)
+            or self._beside(index, whole, scale, ratio, 1, right + self._beyond())
             or self._inside(index, title, scale, ratio)
         )
+
+    def _beyond(self) -> float:
+        """Return how many px names may reach beyond the right end: where the height decides how the whole fits a view,
+        they make it no smaller.
+        """
+        left, top, right, bottom = self._scene.bounds
+        return max(_WIDER * (right - left), _SQUARE * (bottom - top) - (right - left))
 
     def _inside(self, index: int, text: str, scale: float, ratio: float) -> FarName | None:
         left, top, width, height = self._face(index, scale)

@@ -238,3 +238,16 @@ def test_the_whole_is_shown_at_first_if_the_names_of_its_groups_can_be_read(show
     assert view.is_fitted is is_whole
     assert view.is_legible
     assert (view.zoom < 0.3) is is_whole
+
+
+def test_names_beyond_the_right_end_make_a_wide_graph_hardly_smaller(show, qtbot):
+    view = show(parts(13).model(), 500, 400)
+    view.expansion.set_grouped(True)
+    wait(qtbot, view)
+    view.expansion.collapse_all()
+    wait(qtbot, view)
+    left, _, right, _ = view.scene.bounds
+    assert right - left > 2 * view.scene.height
+    assert (
+        max(view._painter.names.bounds_right(scale) for scale in (0.15, 0.2, 0.3, 0.4)) <= right + (right - left) / 10
+    )
