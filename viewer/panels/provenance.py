@@ -262,7 +262,8 @@ class ProvenancePanel(Panel):
         self._set_text(summary)
         self.table.set_rows([self._row(origin) for origin in found.origins])
         if found.origins:
-            self.table.selectRow(0)
+            suspects = (row for row, origin in enumerate(found.origins) if origin.non_finite)
+            self.table.selectRow(next(suspects, 0))
         self._show_elements()
 
     def _row(self, origin: TraceOrigin) -> NumberRow:

@@ -219,6 +219,18 @@ def test_a_mask_of_infinities_does_not_end_the_hunt_and_next_goes_on(window, qtb
 
 
 @pytest.mark.long
+def test_the_input_that_is_not_finite_is_selected(window, qtbot, open_text):
+    workspace = open_text("""<ir_version: 9, opset_import: ["" : 17]>
+        g (float[2] x) => (float[2] y) <float[2] zero = {0.0, 0.0}>
+        { one = Add (x, zero) w = Div (one, zero) y = Mul (x, w) }""", 1.0)  # fmt: skip
+    run(qtbot, workspace)
+    panel = window.docks.open("element")
+    workspace.results.element_chosen.emit(value(workspace, "y"), (0,))
+    qtbot.waitUntil(lambda: panel.trace is not None and len(panel.trace.origins) == 2)
+    assert panel.trace.origins[panel.table.currentIndex().row()].non_finite == 1
+
+
+@pytest.mark.long
 def test_nan_alone_is_a_choice_that_is_remembered(window, qtbot, masked):
     window.docks.open("element").nan_alone.click()
     assert window.settings.get(NAN_ALONE)
