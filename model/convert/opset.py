@@ -125,20 +125,30 @@ def _write_out_missing(conversion: OpsetConversion, version: int, progress: Prog
             editor = NodeEditor(conversion, node)
             if editor.become_constant():
                 continue
+            dims, is_reshaped = editor.dims(0) if editor.has(0) else (), False
             for copy, known in write_out(editor, current):
                 inner = [copy, *(n for body in copy.bodies for g in body.walk() for n in g.nodes)]
                 for made in inner:
                     _convert_node(NodeEditor(quiet, made), known, current)
-                    if version >= _RESHAPES_TO_EMPTY_SINCE:
-                        _keep_empty(conversion.rewriter.edit, made)
+                    if _takes_shape(made):
+                        is_reshaped = True
+                        if version >= _RESHAPES_TO_EMPTY_SINCE:
+                            _keep_empty(conversion.rewriter.edit, made)
+            may_be_empty = dims is None or not all(isinstance(dim, int) and dim for dim in dims)
+            if is_reshaped and may_be_empty and version < _RESHAPES_TO_EMPTY_SINCE:
+                conversion.report.warn(f"{node.op_type} may fail for sizes of 0; opset 14 can express them", model)
     return count
 
 
-def _keep_empty(edit: Transaction, node: Node) -> None:
-    """Make a Reshape in a function body use sizes of 0 literally where its shape input is the shape of a tensor."""
+def _takes_shape(node: Node) -> bool:
+    """Return whether a node of a function body is a Reshape to the shape of a tensor."""
     shape = node.inputs[1] if node.op_type == "Reshape" and len(node.inputs) > 1 else None
-    if shape is not None and shape.producer is not None and shape.producer.op_type == "Shape":
-        edit.do(SetAttribute(node, "allowzero", make_attribute("allowzero", 1)))
+    return shape is not None and shape.producer is not None and shape.producer.op_type == "Shape"
+
+
+def _keep_empty(edit: Transaction, node: Node) -> None:
+    """Make a Reshape to the shape of a tensor use sizes of 0 literally."""
+    edit.do(SetAttribute(node, "allowzero", make_attribute("allowzero", 1)))
 
 
 def _declare_bodies(edit: Transaction, type_of: TypeOf) -> None:

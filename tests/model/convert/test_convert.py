@@ -138,6 +138,13 @@ def test_flattened_softmax_of_any_size_is_the_same(op_type, axis, sizes, is_stat
     np.testing.assert_allclose(outputs(document.model, feeds)["y"], before["y"], rtol=1e-6)
 
 
+@pytest.mark.parametrize(("size", "version", "is_warned"), [("N", 13, True), ("N", 14, False), ("2", 13, False)])
+def test_sizes_of_zero_in_what_is_written_out_are_warned_of(size, version, is_warned):
+    document = made(17, f"g (float[3,{size},4] x) => (y) <float[4] s = {{1,2,3,4}}> {{ y = LayerNormalization(x, s) }}")
+    warnings = to_opset(document, version).warnings
+    assert any("LayerNormalization may fail for sizes of 0" in note.text for note in warnings) is is_warned
+
+
 def test_a_size_of_zero_that_reshape_13_cannot_express_is_warned_of():
     document = made(12, "g (float[N,3,H,4] x) => (y) { y = Softmax<axis=1>(x) }")
     assert any("sizes of 0" in change.text for change in to_opset(document, 13).warnings)
