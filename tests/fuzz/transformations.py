@@ -93,8 +93,9 @@ def converts(case: Case) -> str:
     if target == 13 and any(node.op_type in COERCED for node in case.proto.graph.node):
         # Reshape-13 has no allowzero, so that their flattening is for other sizes; the conversion warns of it.
         case = case.without_size_0()
-    elif any(node.op_type == "GroupNormalization" for node in case.proto.graph.node):
-        case = case.without_size_0()  # the body in its specification reshapes to -1 beside a size that may be 0
+    elif any(node.op_type in ("GroupNormalization", "LayerNormalization") for node in case.proto.graph.node):
+        # The body in its specification reshapes to -1, or without allowzero, beside a size that may be 0.
+        case = case.without_size_0()
         if any(0 in np.shape(value) for _, result in case.results for value in result.values.values()):
             return ""
     reported = after_differs(case, model)
