@@ -298,7 +298,7 @@ def _placed(
 ) -> tuple[dict[Node, Path], tuple[Path, ...]]:
     """Return the paths of nodes in convex scopes, and the scopes left out."""
     users = np.repeat(np.arange(len(wiring.nodes)), np.diff(wiring.starts))
-    constant = np.array([is_constant(node) for node in progress.paced(wiring.nodes)])
+    constant = np.array([is_constant(node) for node in progress.paced(wiring.nodes)], bool)
     wired = wiring.makers >= 0
     wired[wired] = ~constant[wiring.makers[wired]]
     given = [paths[node] for node in wiring.nodes]

@@ -8,6 +8,8 @@ import pytest
 
 from onnx_workbench.model.analysis.groups import block_tree, find_blocks, groups_of, scope_tree
 from onnx_workbench.model.analysis.name_scopes import scope_paths, tree_of
+from onnx_workbench.model.edits.nodes import delete
+from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import InsertNode, SetField, SetInput
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.progress import Cancelled, Progress
@@ -212,6 +214,14 @@ def test_blocks_in_scopes_stay_when_the_graph_is_edited():
     tree = block_tree(graph, blocks)
     assert tree.of[new].name == "layer.5 …"
     assert tree.of[before] is tree.of[new]
+
+
+def test_blocks_in_scopes_are_gone_with_all_nodes():
+    graph = crowded(14)
+    blocks = find_blocks(graph, tree=scope_tree(graph))
+    with Document(graph.model).edit("Delete") as edit:
+        delete(edit, list(graph.nodes))
+    assert not block_tree(graph, blocks).root.children
 
 
 def test_size_arithmetic_that_leads_from_a_block_into_it_does_not_cut_the_block():
