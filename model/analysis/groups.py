@@ -83,6 +83,8 @@ def find_blocks(graph: Graph, progress: Progress = SILENT, tree: ScopeTree | Non
         return Blocks(inside, outermost, drawn, are_in_scopes=True)
     whole = _Whole(graph, progress)
     for scope in _crowded(tree, whole):
+        if any(node in inside for node in scope.all_nodes()):
+            continue  # in blocks of a scope around it
         found = _Level.of_scope(whole, tree.path_of(scope), scope).blocks(progress)
         outermost, drawn = outermost + found.outermost, drawn + found.drawn
         if found.are_worthwhile:
@@ -99,6 +101,8 @@ def _with_guests(graph: Graph, blocks: Blocks, tree: ScopeTree | None, whole: _W
     inside, joined = dict(blocks.inside), 0
     for scope in _crowded(tree, whole):
         outer, guests = tree.path_of(scope), _guests(scope, whole, progress)
+        if any(node in inside and inside[node][0] != outer for node in scope.nodes):
+            continue  # the inside of a block
         for node in scope.nodes:
             inside[node] = (outer, guests[node].path[len(outer) :] if node in guests else ())
         joined += sum(node in whole.drawn for node in guests)
@@ -177,10 +181,8 @@ class _Level:
         return min(found, key=lambda blocks: blocks.outermost)
 
     def _label_of(self, label_of: LabelOf) -> LabelOf:
-        """Scopes are equivalent if they read as many values, too."""
-        reads = dict(zip(self._wiring.nodes, np.diff(self._wiring.starts).tolist(), strict=True))
         scopes = self._scopes
-        return lambda node: (kind_of_scope(scopes[node]), reads[node]) if node in scopes else label_of(node)
+        return lambda node: kind_of_scope(scopes[node]) if node in scopes else label_of(node)
 
     def _blocks(self, label_of: LabelOf, progress: Progress) -> Blocks:
         label_of = self._label_of(label_of)

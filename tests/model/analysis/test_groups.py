@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
+import onnx
 import pytest
 
+from onnx_workbench.model.analysis import groups
 from onnx_workbench.model.analysis.groups import block_tree, find_blocks, groups_of, scope_tree
 from onnx_workbench.model.analysis.name_scopes import scope_paths, tree_of
 from onnx_workbench.model.edits.nodes import delete
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import InsertNode, SetField, SetInput
+from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.progress import Cancelled, Progress
 from tests.model.builders import model
@@ -288,3 +292,11 @@ def test_equal_scopes_that_read_other_numbers_of_values_are_not_equivalent(seed)
         SetField(node, "name", name).apply()
     tree = block_tree(graph, find_blocks(graph, tree=tree_of(graph, scope_paths(graph))))  # without stacks
     assert sum(scope.count for scope in tree.root.children) + len(tree.root.nodes) == 140
+
+
+def test_a_crowded_block_keeps_its_nodes(monkeypatch):
+    path = Path(onnx.__file__).parent / "backend/test/data/light/light_resnet50.onnx"
+    graph = load(path.read_bytes()).graph
+    before = groups_of(graph)[0].root
+    monkeypatch.setattr(groups, "AT_A_GLANCE", 10)
+    assert len(groups_of(graph)[0].root.nodes) <= len(before.nodes)
