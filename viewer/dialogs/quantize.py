@@ -126,10 +126,9 @@ class QuantizeDialog(PreviewDialog):
                 fields[0].setAccessibleName(without_mnemonic(title).rstrip(":"))
         self.type.setAccessibleName("Type")
         self._fill_data()
-        for combo in (self.method, self.preset):
+        for combo in (self.method, self.preset, self.type):
             combo.currentIndexChanged.connect(self._on_choice)
-        for combo in (self.type, self.calibration):
-            combo.currentIndexChanged.connect(self._show_rows)
+        self.calibration.currentIndexChanged.connect(self._show_rows)
         self.data.activated.connect(self._on_data)
         for line in (self.keep, self.percentile, self.block_size, self.reach):
             line.textEdited.connect(self._enable)
@@ -187,9 +186,8 @@ class QuantizeDialog(PreviewDialog):
         self.type.addItems(types)
         self.type.setCurrentIndex(max(self.type.findText(chosen), 0))
         self.type.blockSignals(False)
-        self.symmetric.setChecked(
-            bool(QuantizeOptions(method=method, preset=self.preset.currentData()).checked().symmetric)
-        )
+        options = QuantizeOptions(method=method, preset=self.preset.currentData(), type=self.type.currentText())
+        self.symmetric.setChecked(bool(options.checked().symmetric))
         self.symmetric.setEnabled(not preset.symmetric)
         self.compensate.setVisible(method == "weights")
         self._show_rows()

@@ -101,7 +101,7 @@ class QuantizeOptions:
             raise ModelError(f"{self.percentile:g} is not a percentile", "Expected a number above 50, up to 100.")
         if self.block_size < 16 or self.block_size & (self.block_size - 1):
             raise ModelError(f"{self.block_size} is not a block size", "Expected a power of two from 16 on.")
-        is_usual = preset.symmetric or self.method == "weights"
+        is_usual = preset.symmetric or (kind == "int8" and self.method == "weights")
         symmetric = is_usual if self.symmetric is None else self.symmetric or preset.symmetric
         return QuantizeOptions(
             method=self.method, type=kind, calibration=self.calibration, percentile=self.percentile,

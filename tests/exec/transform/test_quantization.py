@@ -134,6 +134,23 @@ def test_embeddings_are_gathered_as_integers(options):
     assert ("MatMulNBits" in operators(model)) == (options.get("type") == "int4")
 
 
+@pytest.mark.parametrize("method", ["static", "dynamic", "weights"])
+def test_each_layer_is_compared_with_onnx_runtime_on_what_that_found(method):
+    pytest.importorskip("onnxruntime")
+    report = ow.quantize(network(), method=method, inputs=images())
+    remark = next(one for one in report.remarks if "ONNX Runtime computes" in one)
+    assert "exactly the same" in remark or float(remark.split(" ")[-2]) > 100
+
+
+def test_weights_of_few_bits_have_zero_points_unless_the_target_forbids_it():
+    for options, symmetric in (
+        ({"type": "int4"}, False),
+        ({"type": "int8"}, True),
+        ({"type": "int4", "preset": "tensorrt"}, True),
+    ):
+        assert QuantizeOptions(method="weights", **options).checked().symmetric == symmetric
+
+
 @pytest.mark.parametrize("columns", [8, 40])
 def test_onnx_runtime_computes_the_same_of_turned_rows_with_and_without_its_optimizations(columns):
     text = WORDS.replace("b = MatMul (a, matrix)", "t = Transpose (a) b = MatMul (matrix, t)").replace(

@@ -206,7 +206,9 @@ def test_types_are_those_of_the_method_and_target(dialog):
     assert dialog.block_size.isVisible()
     assert not dialog.calibration.isVisible()
     dialog.preset.setCurrentIndex(dialog.preset.findData("any"))
-    assert dialog.symmetric.isChecked()  # as the command does for weights
+    assert not dialog.symmetric.isChecked()  # as the command does for few bits
+    dialog.type.setCurrentIndex(dialog.type.findText("int8"))
+    assert dialog.symmetric.isChecked()
     assert not dialog.options().compensate
     dialog.compensate.click()
     assert dialog.options().compensate
