@@ -259,12 +259,13 @@ def _both_err(proto: onnx.ModelProto, feeds: dict[str, Any]) -> bool:
     infinity beside a sample counts, of which it has no share. DFT: a spectrum of a real
     signal "satisfies the conjugate symmetry", with which an infinite imaginary part of its first element disagrees.
     Normalizations of numbers whose squares are beyond float32: whether sums are wider than that is left open.
+    LinearAttention of such numbers: "o_t = scale * q_t^T S_t" is finite where only q_t^T S_t overflows.
     """
     node = proto.graph.node[-1]
     arrays = [feeds[name] for name in node.input if isinstance(feeds.get(name), np.ndarray)]
     has_negative = any(array.dtype.kind == "i" and (array < 0).any() for array in arrays)
     are_finite = all(np.isfinite(array).all() for array in arrays if array.dtype.kind == "f")
-    if node.op_type.endswith("Normalization"):
+    if node.op_type.endswith("Normalization") or node.op_type == "LinearAttention":
         return any(np.any(np.abs(array) > 1e18) for array in arrays if array.dtype == np.float32)
     match node.op_type:
         case "OneHot":
