@@ -358,6 +358,12 @@ class _Conversion:
             return make_attribute(name, self._converted(value, f"{name} of {node.title}", node, held))
         if name == traits.of(node).type_attribute and value == int(self._options.source):
             return make_attribute(name, int(self._options.target))
+        if (
+            name == traits.of(node).type_attribute
+            and isinstance(value, str)
+            and value.upper() == self._options.source.name
+        ):
+            return make_attribute(name, self._options.target.name)
         if node.op_type == "Constant" and name in ("value_float", "value_floats") and not attribute.reference:
             tensor = ArrayTensor(np.array(value, np.float32))
             return make_attribute("value", self._converted(tensor, f"{name} of {node.title}", node, node.outputs))

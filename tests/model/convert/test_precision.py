@@ -9,6 +9,7 @@ import onnx
 import pytest
 
 from onnx_workbench.exec.worker.client import WorkerSession
+from onnx_workbench.model.checks import check_model
 from onnx_workbench.model.convert import PrecisionOptions, convert_precision, inline_calls_that_differ
 from onnx_workbench.model.diff import compare
 from onnx_workbench.model.errors import ModelError
@@ -53,6 +54,13 @@ def test_casts_name_the_type_as_their_version_does(opset, expected):
     assert {onnx.helper.get_attribute_value(node.attribute[0]) for node in casts} == expected
     graph = onnx.shape_inference.infer_shapes(proto).graph
     assert {node.output[0] for node in casts} <= {value.name for value in (*graph.value_info, *graph.output)}
+
+
+def test_a_cast_that_names_its_type_is_converted_with_its_users():
+    document = made(5, 'net (int64[2] x, float[2] z) => (float[2] y) { a = Cast<to="FLOAT">(x) y = Sub(a, z) }', 3)
+    to_precision(document, HALF)
+    onnx.checker.check_model(to_bytes(document.model), full_check=True)
+    assert not [p for p in check_model(document.model) if p.severity == "error"]
 
 
 def test_an_output_keeps_its_shape_where_the_cast_before_it_goes():
