@@ -385,6 +385,15 @@ def test_a_stack_says_how_many_layers_it_has_and_what_differs():
     assert alike.boxes[2].rows[2].text == "all of the same sizes"
 
 
+def test_a_stack_too_large_to_compare_says_what_its_ends_differ_in_and_claims_nothing_else():
+    sizes = [8] * 2100  # two nodes each: every second layer is looked at, and the last
+    other = stacked_layers([*sizes, 16]).model().graph
+    box = build(other, DrawingOptions(groups=True)).boxes[2]
+    assert [row.text for row in box.rows] == ["2101 × 2 nodes", "MatMul 2101 · Relu 2101", "MatMul 8×8 … 8×16"]
+    box = build(stacked_layers([*sizes, 8]).model().graph, DrawingOptions(groups=True)).boxes[2]
+    assert [row.text for row in box.rows] == ["2101 × 2 nodes", "MatMul 2101 · Relu 2101"]
+
+
 @pytest.mark.parametrize("as_nodes", [False, True])
 def test_a_stack_says_what_differs_in_attributes_and_in_weights_of_constant_nodes(as_nodes):
     g = Graphs()
