@@ -429,8 +429,12 @@ def test_blocks_have_zero_points(preset, operator):
 
 def test_losses_of_layers_on_inputs_in_float_alone_and_of_sizes():
     said = []
-    progress = Progress(lambda done, total, text: said.append(text))
-    report = ow.quantize(network(), inputs=images(), alone=True, progress=progress)
+
+    class Heard(Progress):  # every report, not ten in a second
+        def report(self, done, total, text=""):
+            said.append(text)
+
+    report = ow.quantize(network(), inputs=images(), alone=True, progress=Heard())
     assert "Quantizing each layer alone" in said
     assert not [text for text in said if text.endswith(" nodes")]  # what single runs report
     first, *others = report.quantized
