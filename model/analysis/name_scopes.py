@@ -36,7 +36,7 @@ class Scope:
     """A group. `path` identifies it within its graph, `name` is its label inside its parent scope.
 
     `nodes` are its direct nodes; `count` includes those of inner scopes. Nodes and inner scopes are in graph order; a
-    scope is at the position of its first node. The inner scopes of a stack are equal.
+    scope is at the position of its first node that is no Constant. The inner scopes of a stack are equal.
     """
 
     path: Path
@@ -260,7 +260,10 @@ def _fold(root: Scope, progress: Progress) -> set[Scope]:
 
 
 def _sort(root: Scope, longer: set[Scope], graph: Graph, progress: Progress) -> None:
-    """Sort the appended nodes into graph order, and scopes by their first nodes."""
+    """Sort the appended nodes into graph order, and scopes by their first nodes.
+
+    Some exporters write all Constants before the nodes that read them: these say where a scope is.
+    """
     firsts: dict[Scope, int] = {}
     for count, scope in enumerate(reversed(list(root.walk()))):  # inner scopes first
         if not count % _SLICE:
@@ -269,7 +272,11 @@ def _sort(root: Scope, longer: set[Scope], graph: Graph, progress: Progress) -> 
             scope.nodes = _in_order(scope.nodes, graph, progress)
         scope.children.sort(key=firsts.__getitem__)
         if scope is not root:
-            firsts[scope] = graph.nodes.place(scope.nodes[0]) if scope.nodes else firsts[scope.children[0]]
+            first = next((node for node in scope.nodes if node.op_type != "Constant"), None)
+            if first is None and scope.children:
+                firsts[scope] = firsts[scope.children[0]]
+            else:
+                firsts[scope] = graph.nodes.place(first or scope.nodes[0])
 
 
 def _in_order(nodes: list[Node], graph: Graph, progress: Progress) -> list[Node]:

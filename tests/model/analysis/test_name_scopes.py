@@ -84,3 +84,19 @@ def test_scopes_that_say_nothing_are_folded_away():
     assert [scope.name for scope in tree.root.children] == ["outer/inner"]
     assert [node.name for node in tree.root.nodes] == ["/single/relu"]
     assert tree.find(("outer", "inner")) is tree.root.children[0]
+
+
+def test_scopes_are_in_the_order_of_what_they_compute_where_all_constants_come_first():
+    graph = model("""
+        g (float[1] x) => (float[1] y) {
+            two = Constant <value_float = 2.0> ()
+            one = Constant <value_float = 1.0> ()
+            a = Add (x, one)
+            b = Relu (a)
+            c = Mul (b, two)
+            y = Relu (c)
+        }
+    """).graph
+    for node, scope in zip(graph.nodes, ("last", "first", "first", "first", "last", "last"), strict=True):
+        SetField(node, "name", f"/{scope}/{node.op_type}").apply()
+    assert [scope.name for scope in scope_tree(graph).root.children] == ["first", "last"]
