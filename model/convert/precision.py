@@ -48,8 +48,9 @@ class PrecisionOptions:
     """What to convert. `keep` holds operator types or patterns of node names that stay as they are.
 
     With `among` only these nodes are converted, with their subgraphs, and functions called by them alone; Casts are
-    inserted around them. A model input is then converted with its users, an output with its producer, unless both are
-    kept.
+    inserted around them, and those beside them between the two precisions are removed where they become redundant,
+    whether a conversion inserted them or the model came with them: nothing tells which. A model input is then converted
+    with its users, an output with its producer, unless both are kept.
     """
 
     source: ElementType

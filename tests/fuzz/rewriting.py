@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,13 @@ import onnx.parser
 from google.protobuf import json_format, text_format
 
 import onnx_workbench as ow
+from onnx_workbench.model.analysis.node_subset import concerns, part_of
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.inference.infer import infer
 from onnx_workbench.model.io.writer.save import to_bytes
-from onnx_workbench.model.ir.graph import Graph, Model
+from onnx_workbench.model.ir.graph import Graph, Model, Node
+from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.scripts import edit_script
 from tests.fuzz.cases import Case, after_differs, errors_of, feeds_of, run
 from tests.fuzz.generator import NEWEST, OLDEST, with_extremes
@@ -97,12 +100,15 @@ def strips_and_renames(case: Case) -> str:
 
 
 def changes_some_nodes(case: Case) -> str:
-    """With `nodes`, the others stay as they are, and the model is as valid and computes the same."""
+    """With `nodes`, the others stay as they are, but for casts that lose their effect, and the model is as valid and
+    computes the same.
+    """
     rng, model = case.rng, case.load()
     nodes = [node for node in model.graph.nodes if rng.random() < 0.5]
     if not nodes:
         return ""
-    before = {node.name or id(node): node.op_type for node in model.graph.nodes if node not in nodes}
+    may_go = {*nodes, *_casts_beside(nodes, model)}
+    before = {node.name or id(node): node.op_type for node in model.graph.nodes if node not in may_go}
     if rng.random() < 0.5:
         ow.simplify(model, nodes=nodes, checks=0)
         return after_differs(case, model)
@@ -119,6 +125,17 @@ def changes_some_nodes(case: Case) -> str:
         if found is None:
             return f"does not run any more: {why}"
     return ""
+
+
+def _casts_beside(nodes: list[Node], model: Model) -> Iterator[Node]:
+    """Casts between float32 and float16 of what chosen nodes take and make."""
+    types, part = infer(model), part_of(nodes)
+    for node in model.graph.nodes:
+        if node.op_type == "Cast" and not node.domain:
+            ends = [v for v in (*node.inputs, *node.outputs) if v is not None]
+            kinds = {getattr(types.type_of(v), "element_type", None) for v in ends}
+            if kinds == {ElementType.FLOAT, ElementType.FLOAT16} and any(concerns(v, part) for v in ends):
+                yield node
 
 
 # -- operators of unknown type

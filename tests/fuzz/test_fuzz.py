@@ -132,3 +132,10 @@ def test_shrinking_leaves_what_it_is_about() -> None:
 
 def test_an_exception_is_a_finding() -> None:
     assert "raised ModelError" in verdict("simplify", Case(onnx.ModelProto()))
+
+
+def test_casts_beside_chosen_nodes_may_go_where_they_lose_their_effect() -> None:
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 17]>
+        g (float[2] x) => (float16[2] y) { a = Relu (x) y = Cast <to = 10> (a) }""")
+    assert not [message for seed in range(16) if (message := verdict("nodes", Case(model, seed)))]

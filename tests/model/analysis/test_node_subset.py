@@ -140,6 +140,18 @@ def test_parts_that_meet_leave_no_casts_between_them(parts):
     same_outputs(document, outputs(together.model, feeds), feeds)
 
 
+def test_casts_of_the_model_itself_go_where_a_part_leaves_them_no_effect():
+    """Nothing tells them from those of an earlier conversion; others stay."""
+    text = "{ a = Relu(x) y = Cast<to = 10>(a) b = Neg(x) z = Cast<to = 10>(b) }"
+    document = made(17, f"g (float[2] x) => (float16[2] y, float16[2] z) {text}")
+    feeds = fed(document.model)
+    before = outputs(document.model, feeds)
+    to_half(document, of(document, "Relu"))
+    made_by = {n.outputs[0].name: n.op_type for n in document.model.graph.nodes}
+    assert (made_by["y"], made_by["z"]) == ("Relu", "Cast")
+    same_outputs(document, before, feeds)
+
+
 def test_the_whole_follows_a_part_that_took_a_weight_in_another_precision():
     """It could not be converted: the cast of the weight was in the way."""
     document = made(17, CHAIN)

@@ -262,10 +262,11 @@ def convert(
     - `strip`: take away documentation, metadata, traces of Python code, producer, declared types, or unused inputs.
     - `rename`: give these new names; `sort`: bring nodes into topological order; `ir_version`: the one to declare.
 
-    With `nodes`, these alone. Where results may change, outputs are compared with those before on `checks` random
-    inputs as in `simplify`; where they differ, other than by the precision asked for, the model stays as it was and
-    `is_applied` is false. Returns what changed. ModelError: something cannot be converted, or with `checks`, the model
-    uses a value that nothing defines; it stays as it was.
+    With `nodes`, these alone, and casts beside them that have no effect in the new precision go. Where results may
+    change, outputs are compared with those before on `checks` random inputs as in `simplify`; where they differ, other
+    than by the precision asked for, the model stays as it was and `is_applied` is false. Returns what
+    changed. ModelError: something cannot be converted, or with `checks`, the model uses a value that nothing defines;
+    it stays as it was.
 
     >>> import onnx_workbench as ow
     >>> model = ow.load(sample)
