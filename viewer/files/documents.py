@@ -30,6 +30,7 @@ from onnx_workbench.viewer.workflows.output_sizes import OutputSizes
 
 if TYPE_CHECKING:
     from onnx_workbench.model.io.reader.source import Identity
+    from onnx_workbench.model.recovery.recover import RecoverableJournal
     from onnx_workbench.viewer.files.document_area import DocumentArea
 
 _MOST_TOLD = 3  # limit for files that could not be opened and get separate messages
@@ -53,6 +54,7 @@ class Documents(QObject):
         self._numbers = itertools.count(1)  # of requests
         self._unopened: list[str] = []  # files of the current batch of requests that could not be opened
         self._requests: list[OpenRequest] = []  # pending requests
+        self.unanswered: dict[Path, RecoverableJournal] = {}  # journals of crashed programs that are offered
         self.expecting = False  # files will be opened as soon as the window is painted
         self.watcher = FileWatcher(self)
         self.watcher.changed.connect(self._on_file_changed)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # imports the model writer, which is not needed before the fi
     from onnx_workbench.viewer.run.workspace import Workspace
 
 _SHOWN_TITLES = 12
+_ALL = "recovery"  # topic: a message replaces the previous one
 _MUCH = 1 << 18  # bytes of a journal from which replay takes more than a few frames
 
 
@@ -50,25 +51,43 @@ def offer_recovery(files: Documents) -> None:
                 offered.append(recoverable)
             else:  # all edits were undone: nothing to recover
                 discard(recoverable)
-        if len(offered) > 1:
-            files.area.show_message(_question_about_all(files, offered))
+        files.unanswered = {recoverable.path: recoverable for recoverable in offered}
+        _ask_about_all(files)
         for recoverable in offered:
             files.area.show_message(_question(files, recoverable))
 
     files.tasks.start("Looking for unsaved edits", work, done=done)
 
 
-def _question_about_all(files: Documents, offered: Sequence[RecoverableJournal]) -> Message:
-    def recover_all() -> None:
-        for recoverable in offered:
-            if recoverable.path.exists():  # else it was answered on its own
-                files.area.message_bar.withdraw(str(recoverable.path))
-                recover_journal(files, recoverable)
+def _ask_about_all(files: Documents) -> None:
+    """Ask once about all journals that wait for an answer, in place of the question about more or fewer."""
+    offered = list(files.unanswered.values())
+    if len(offered) < 2:
+        files.area.message_bar.withdraw(_ALL)
+        return
 
+    def recover_all() -> None:
+        files.unanswered.clear()
+        for recoverable in offered:
+            files.area.message_bar.withdraw(str(recoverable.path))
+            recover_journal(files, recoverable)
+
+    title = f"{len(offered)} models have unsaved edits"
     detail = "Help › Recovered Files lists them, and what was discarded in the last week."
-    return Message(
-        "warning", f"{len(offered)} models have unsaved edits", detail, None, (("Recover All", recover_all),)
-    )
+    files.area.show_message(Message("warning", title, detail, None, (("Recover All", recover_all),), _ALL))
+
+
+def _ask_again(files: Documents, recoverable: RecoverableJournal) -> None:
+    files.unanswered[recoverable.path] = recoverable
+    _ask_about_all(files)
+    files.area.show_message(_question(files, recoverable))
+
+
+def _answered(files: Documents, recoverable: RecoverableJournal) -> None:
+    """Count a journal no more in the question about all, if that was not closed."""
+    files.unanswered.pop(recoverable.path, None)
+    if any(message.topic == _ALL for message in files.area.message_bar.messages):
+        _ask_about_all(files)
 
 
 def _report_unreadable(files: Documents, path: Path, reason: str) -> None:
@@ -128,10 +147,11 @@ def _discard(files: Documents, recoverable: RecoverableJournal) -> None:
     except ModelError as error:
         files.area.report(error)
         return
+    _answered(files, recoverable)
 
     def undo() -> None:
         try:
-            files.area.show_message(_question(files, restore(discarded)))
+            _ask_again(files, restore(discarded))
         except ModelError as error:
             files.area.report(error)
 
@@ -153,6 +173,7 @@ def _show(files: Documents, recoverable: RecoverableJournal) -> None:
 
 def recover_journal(files: Documents, recoverable: RecoverableJournal) -> None:
     """Replay the edits on the opened file, or on a copy if it is already open with edits."""
+    _answered(files, recoverable)
     files.when_read(Path(recoverable.base.path), partial(_recover, files, recoverable))
 
 
@@ -249,7 +270,7 @@ def _replay_in_copy(files: Documents, tab: DocumentTab, recoverable: Recoverable
         elif has_undone and document.revision == revision:
             _replay_at_once(tab, recoverable)
         else:
-            files.area.show_message(_question(files, recoverable))
+            _ask_again(files, recoverable)
 
     edit_in_background(workspace, "Recover edits", work, failed=lambda _error: None, ended=ended)
 

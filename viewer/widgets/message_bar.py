@@ -30,7 +30,7 @@ class MessageBar(QWidget):
     """Shows messages, newest below; infos disappear by themselves, warnings and errors stay.
 
     What stays is above what disappears, so that no button moves from below the pointer by itself. The place of a
-    message that was answered stays empty for a moment, so that a second click does not answer the next one.
+    message that was answered or withdrawn stays empty for a moment, so that a second click does not answer the next.
     """
 
     def __init__(self, workspace: DocumentContext | None = None, parent: QWidget | None = None) -> None:
@@ -88,7 +88,7 @@ class MessageBar(QWidget):
         """Close outdated messages on a topic."""
         for row in list(self._rows):
             if row.message.topic == topic:
-                self._remove(row)
+                self._answered(row)
 
     def clear(self) -> None:
         for row in list(self._rows):
@@ -102,7 +102,7 @@ class MessageBar(QWidget):
         return True
 
     def _answered(self, row: _Row, *_: object) -> None:
-        """Remove a message; those below it move up a little later."""
+        """Remove a message that was answered or withdrawn; those below it move up a little later."""
         place = self._layout.indexOf(row)
         if 0 <= place < self._layout.count() - 1:
             gap = QWidget()

@@ -267,14 +267,36 @@ def test_a_closed_message_leaves_the_next_one_in_its_place(qtbot, window):
     assert [message.title for message in bar.messages] == ["two"]
 
 
-@pytest.mark.long
-def test_several_models_are_recovered_at_once(qtbot, window, monkeypatch):
-    for name in ("one", "two"):
+def crash_with(qtbot, window, monkeypatch, *names):
+    """Rename a node in several new models, then end as a killed program does; what is offered after a restart."""
+    for name in names:
         rename_in(new_model(qtbot, window), name)
         abandon(window.tab.autosave.journal)
         window.area.remove_tab(window.tab)
     monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: False)
     offer_recovery(qtbot, window)
+
+
+def asked_about_all(window):
+    return [m.title for m in window.area.message_bar.messages if m.title.endswith("models have unsaved edits")]
+
+
+@pytest.mark.long
+def test_the_question_about_all_counts_those_that_were_not_answered(qtbot, window, monkeypatch):
+    crash_with(qtbot, window, monkeypatch, "one", "two", "three")
+    assert asked_about_all(window) == ["3 models have unsaved edits"]
+    press(qtbot, window, "Discard")
+    assert asked_about_all(window) == ["2 models have unsaved edits"]
+    press(qtbot, window, "Undo")
+    assert asked_about_all(window) == ["3 models have unsaved edits"]
+    press(qtbot, window, "Discard")
+    press(qtbot, window, "Recover")
+    assert asked_about_all(window) == []
+
+
+@pytest.mark.long
+def test_several_models_are_recovered_at_once(qtbot, window, monkeypatch):
+    crash_with(qtbot, window, monkeypatch, "one", "two")
     assert window.area.message_bar.messages[0].title == "2 models have unsaved edits"
     press(qtbot, window, "Recover All")
     qtbot.waitUntil(lambda: len(window.area.tabs()) == 2)
