@@ -366,7 +366,9 @@ def quantize(
     )  # fmt: skip
     if inputs is None and (method == "static" or compensate):
         what = "Compensation of errors comes" if compensate else "Ranges of static quantization come"
-        raise ModelError("Inputs are missing", f"{what} from runs on typical inputs.")
+        raise ModelError(
+            "Inputs are missing", f"{what} from runs on typical inputs: pass some as inputs, or with --inputs."
+        )
     source = Path(os.fspath(inputs)) if isinstance(inputs, (str, os.PathLike)) else inputs
     work = Quantization(
         WorkingCopy(document.model, progress), options, split(samples_of(source, document.model.graph, image))
