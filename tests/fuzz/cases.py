@@ -183,7 +183,7 @@ def refused_by_ort(case: Case, data: bytes) -> str:
         text in reported for text in ("NOT_IMPLEMENTED", "crashed", "support", ITS_OWN_CAST)
     )
     # The types that functions declare are lost where it inlines them, and those of casts before version 6 with them.
-    is_inlined = isinstance(reported, str) and "_inlfunc_" in reported and "type inference failed" in reported
+    is_inlined = isinstance(reported, str) and ITS_INLINED in reported and "type inference failed" in reported
     return (
         f"ONNX Runtime refuses it: {reported}" if isinstance(reported, str) and has_kernels and not is_inlined else ""
     )
@@ -192,6 +192,8 @@ def refused_by_ort(case: Case, data: bytes) -> str:
 #: It computes float16 in float between Casts of its own, which it writes as those of version 6 into older models, where
 #: "to: string" is demanded, and then refuses them.
 ITS_OWN_CAST = "InsertedPrecisionFreeCast"
+#: How names begin that it gives to values of functions where it inlines them.
+ITS_INLINED = "_inlfunc_"
 
 
 def interface_differs(before: onnx.GraphProto, after: onnx.GraphProto) -> str:

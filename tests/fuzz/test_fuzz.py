@@ -139,3 +139,16 @@ def test_casts_beside_chosen_nodes_may_go_where_they_lose_their_effect() -> None
         <ir_version: 8, opset_import: ["" : 17]>
         g (float[2] x) => (float16[2] y) { a = Relu (x) y = Cast <to = 10> (a) }""")
     assert not [message for seed in range(16) if (message := verdict("nodes", Case(model, seed)))]
+
+
+def test_values_of_inlined_functions_may_have_the_names_of_those_around_their_body() -> None:
+    """So ONNX Runtime writes them; what its model computes is compared all the same."""
+    model = onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 22]>
+        g (float[2] x, bool c) => (float[2] y, float[2] z) {
+          y = HardSwish (x)
+          z = If (c) <
+            then_branch = g1 () => (float[2] a) { a = HardSwish (x) },
+            else_branch = g2 () => (float[2] b) { b = Neg (x) }>
+        }""")
+    assert not verdict("optimised", Case(model))
