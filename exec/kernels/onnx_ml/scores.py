@@ -23,8 +23,8 @@ def transformed(scores: Array, name: str) -> Array:
         case "SOFTMAX":
             return _softmax(scores, np.ones_like(scores, bool))
         case "SOFTMAX_ZERO":
-            # Scores of zero are left out and stay zero.
-            return _softmax(scores, np.abs(scores) > 1e-7)
+            # Scores of zero are left out and stay zero; NaN is none of them.
+            return _softmax(scores, ~(np.abs(scores) <= 1e-7))
         case "PROBIT":
             return _probit(scores)
     msg = f"post_transform is {name!r}; expected one of {', '.join(TRANSFORMS)}"

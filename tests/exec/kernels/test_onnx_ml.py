@@ -100,6 +100,14 @@ def test_features_agree_with_onnxruntime(op_type: str, inputs: list[Any], opset:
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS)
+def test_no_transform_hides_nan(transform: str) -> None:
+    shared = {"coefficients": floats(np.linspace(-0.1, 0.1, 12)), "post_transform": transform}
+    x = np.array([[NAN, 0, 0, 0], [0.5, 0.5, 0.5, 0.5]], np.float32)
+    against_ort("LinearClassifier", [x], outputs=2, classlabels_ints=(0, 1, 2), intercepts=(0.3, 0.4, 0.5), **shared)
+    against_ort("LinearRegressor", [x], targets=3, intercepts=(0.3, 0.4, 0.5), **shared)
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("targets", [1, 2, 3])
 def test_linear_models_agree_with_onnxruntime(transform: str, targets: int) -> None:
     rng = np.random.default_rng(targets)
