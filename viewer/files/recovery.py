@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # imports the model writer, which is not needed before the fi
     from onnx_workbench.viewer.run.workspace import Workspace
 
 _SHOWN_TITLES = 12
+_MOST_ASKED = 5  # models with a question of their own, so that the bar has room for that about all
 _ALL = "recovery"  # topic: a message replaces the previous one
 _MUCH = 1 << 18  # bytes of a journal from which replay takes more than a few frames
 
@@ -53,7 +54,7 @@ def offer_recovery(files: Documents) -> None:
                 discard(recoverable)
         files.unanswered = {recoverable.path: recoverable for recoverable in offered}
         _ask_about_all(files)
-        for recoverable in offered:
+        for recoverable in offered[:_MOST_ASKED]:
             files.area.show_message(_question(files, recoverable))
 
     files.tasks.start("Looking for unsaved edits", work, done=done)

@@ -295,6 +295,14 @@ def test_the_question_about_all_counts_those_that_were_not_answered(qtbot, windo
 
 
 @pytest.mark.long
+def test_many_models_leave_room_for_the_question_about_all(qtbot, window, monkeypatch):
+    crash_with(qtbot, window, monkeypatch, *"abcdefg")
+    assert asked_about_all(window) == ["7 models have unsaved edits"]
+    press(qtbot, window, "Recover All")
+    qtbot.waitUntil(lambda: len(window.area.tabs()) == 7)
+
+
+@pytest.mark.long
 def test_several_models_are_recovered_at_once(qtbot, window, monkeypatch):
     crash_with(qtbot, window, monkeypatch, "one", "two")
     assert window.area.message_bar.messages[0].title == "2 models have unsaved edits"
