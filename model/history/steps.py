@@ -8,6 +8,7 @@ refuse what would break the links between objects.
 from __future__ import annotations
 
 import dataclasses
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum, auto
@@ -100,8 +101,9 @@ class BaseStep:
         note_change()
         return self._apply()
 
+    @abstractmethod
     def _apply(self) -> Step:
-        raise NotImplementedError
+        """Apply the change; return its inverse."""
 
     @property
     def subject(self) -> tuple[object, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -57,13 +58,13 @@ class PreviewDialog(QDialog):
         self.buttons.accepted.connect(self.apply)
         workspace.tasks.progressed.connect(self._show_progress)
 
+    @abstractmethod
     def preview(self) -> None:
         """Try the change on a copy, in a task."""
-        raise NotImplementedError
 
+    @abstractmethod
     def apply(self) -> None:
         """Make the edit, or close the dialog once it is made."""
-        raise NotImplementedError
 
     @property
     def _is_busy(self) -> bool:

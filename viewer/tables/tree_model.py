@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from bisect import bisect
 from collections.abc import Container, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -34,13 +35,13 @@ class KeyedTreeModel(QAbstractItemModel, Generic[Row]):
 
     root: Row
 
+    @abstractmethod
     def children_of(self, row: Row) -> list[Row]:
         """Return the rows below one, built when that is asked for the first time."""
-        raise NotImplementedError
 
     def keys_of(self, rows: Sequence[Row]) -> list[Hashable]:
-        """Return the keys of neighbours."""
-        raise NotImplementedError
+        """Return the keys of neighbours; where a subclass does not say, each row is its own."""
+        return list(rows)
 
     def forget(self, row: Row) -> None:
         """A row is not shown any more, nor what was below it."""
@@ -148,6 +149,3 @@ class KeyedTreeModel(QAbstractItemModel, Generic[Row]):
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:
         return 0 if parent.column() > 0 else len(self.children_of(self.row_at(parent)))
-
-    def columnCount(self, _parent: Index = QModelIndex()) -> int:
-        raise NotImplementedError
