@@ -27,11 +27,11 @@ from PySide6.QtWidgets import QApplication, QDialog, QDockWidget, QFileDialog, Q
 from onnx_workbench import resources
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.viewer.app import Application
-from onnx_workbench.viewer.core.settings import THEME, Settings
 from onnx_workbench.viewer.dialogs.quantize import QuantizeDialog
 from onnx_workbench.viewer.main_window import MainWindow
 from onnx_workbench.viewer.panels.run_comparison import RunComparisonPanel
 from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
+from onnx_workbench.viewer.program.settings import THEME, Settings
 from onnx_workbench.viewer.run.results.compare import with_precision
 
 FILES = Path(tempfile.gettempdir()) / "models"  # shown in pictures

@@ -21,15 +21,15 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 CATALOGUES = ROOT / "resources" / "languages"
-IN_CHECKOUT = ROOT / "packaging" / "launcher" / "onnx_workbench" / "languages"  # where viewer.core.language looks
+IN_CHECKOUT = ROOT / "packaging" / "launcher" / "onnx_workbench" / "languages"  # where viewer.program.language looks
 PACKAGES = ("viewer", "model", "exec")
 #: Commands and their messages stay English, as scripts read them; what an operator expects is told in the words of its
 #: English specification.
 LEFT_OUT = (
-    "viewer/cli/", "viewer/preflight.py", "viewer/core/desktop.py", "viewer/core/folders.py", "viewer/core/language.py",
-    "viewer/core/version.py", "model/schemas/", "model/sandbox_child.py",
+    "viewer/cli/", "viewer/preflight.py", "viewer/program/desktop.py", "viewer/program/folders.py",
+    "viewer/program/language.py", "viewer/program/version.py", "model/schemas/", "model/sandbox_child.py",
     "exec/kernels/",  # but for the registry, whose messages are about no operator's inputs
-    "viewer/canvas/paint/svg.py", "viewer/canvas/paint/web_page.py",
+    "viewer/pictures/svg.py", "viewer/pictures/web_page.py",
 )  # fmt: skip
 REGISTRY = "exec/kernels/registry.py"
 

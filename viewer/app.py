@@ -16,18 +16,18 @@ from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication, QStyleFactory
 
 from onnx_workbench.model import extensions
-from onnx_workbench.viewer.core import crash_report, language
-from onnx_workbench.viewer.core.garbage_collection import Collector, use_one_heap
-from onnx_workbench.viewer.core.settings import EXTENSIONS, THEME, Settings
-from onnx_workbench.viewer.core.threads import wait_for_end
 from onnx_workbench.viewer.files.read_model import STANDARD_INPUT
 from onnx_workbench.viewer.main_window import MainWindow
+from onnx_workbench.viewer.program import crash_report, language
+from onnx_workbench.viewer.program.garbage_collection import Collector, use_one_heap
+from onnx_workbench.viewer.program.settings import EXTENSIONS, THEME, Settings
 from onnx_workbench.viewer.style.app_icon import app_icon
 from onnx_workbench.viewer.style.theme import as_mode, themes
+from onnx_workbench.viewer.tasks.threads import wait_for_end
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.files.instance_listener import InstanceListener
-    from onnx_workbench.viewer.files.single_instance import OpenMessage
+    from onnx_workbench.viewer.program.instance_listener import InstanceListener
+    from onnx_workbench.viewer.program.single_instance import OpenMessage
 
 SAMPLE = "--sample"
 
@@ -100,7 +100,8 @@ class Application(QApplication):
         window.expect(False)
         if not names:
             window.files.warm_up()
-        from onnx_workbench.viewer.files import custom_operators, recovery
+        from onnx_workbench.viewer.extensions import custom_operators
+        from onnx_workbench.viewer.files import recovery
 
         recovery.offer_recovery(window.files)
         for error in [*refused, *custom_operators.documents().remember(window.settings)]:
@@ -110,7 +111,7 @@ class Application(QApplication):
     def _listen(self) -> None:
         """Open the files of later starts in this window; without Qt's network library each start has its own."""
         try:
-            from onnx_workbench.viewer.files.instance_listener import InstanceListener
+            from onnx_workbench.viewer.program.instance_listener import InstanceListener
         except ImportError:
             return
         self._listener = InstanceListener(self)

@@ -18,11 +18,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from onnx_workbench.viewer.core.garbage_collection import delete_widget
-from onnx_workbench.viewer.core.settings import CLOSED_PANELS, Settings
 from onnx_workbench.viewer.dock_sizes import DockSizes
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.panel_list import PANELS, PanelInfo
+from onnx_workbench.viewer.program.garbage_collection import delete_widget
+from onnx_workbench.viewer.program.settings import CLOSED_PANELS, Settings
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import themes
 

@@ -34,11 +34,11 @@ from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer import preload
 from onnx_workbench.viewer.actions import MenuContext, action
 from onnx_workbench.viewer.actions.binding import ActionBinding
-from onnx_workbench.viewer.core.settings import LAST_FOLDER, THEME, Settings
 from onnx_workbench.viewer.docks import Docks
 from onnx_workbench.viewer.files.document_area import DocumentArea
 from onnx_workbench.viewer.files.document_tab import DocumentTab
 from onnx_workbench.viewer.files.documents import Documents
+from onnx_workbench.viewer.program.settings import LAST_FOLDER, THEME, Settings
 from onnx_workbench.viewer.property_tree.editors import commit_focused_editor
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.app_icon import app_icon
@@ -48,8 +48,8 @@ from onnx_workbench.viewer.widgets.status_line import StatusLine
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.canvas.graph_view import GraphView
-    from onnx_workbench.viewer.core.tasks import Task
     from onnx_workbench.viewer.popups.command_palette import CommandPalette
+    from onnx_workbench.viewer.tasks.tasks import Task
 
 _FIRST_SIZE = QSize(1280, 800)
 _MOUSE_BUTTONS = {Qt.MouseButton.BackButton: "go.back", Qt.MouseButton.ForwardButton: "go.forward"}

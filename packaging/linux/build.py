@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 
 from onnx_workbench.viewer import preflight
-from onnx_workbench.viewer.core.desktop import write_desktop_files
+from onnx_workbench.viewer.program.desktop import write_desktop_files
 
 ROOT = Path(__file__).resolve().parents[2]
 DIST = ROOT / "dist"

@@ -1,6 +1,6 @@
 "use strict";
 // Draws the scenes of a graph on a canvas and shows facts of what is selected. What the model says becomes text nodes
-// (`textContent`, `fillText`) and nothing else. The data is made by viewer/canvas/paint/web_page.py.
+// (`textContent`, `fillText`) and nothing else. The data is made by viewer/pictures/web_page.py.
 (() => {
   const data = JSON.parse(document.getElementById("graph").textContent);
   const {nodes, values, groups, graphs} = data;

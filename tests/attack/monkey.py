@@ -79,7 +79,7 @@ class Monkey:
 
         from onnx_workbench.viewer.actions import actions
         from onnx_workbench.viewer.app import Application
-        from onnx_workbench.viewer.core.garbage_collection import Collector
+        from onnx_workbench.viewer.program.garbage_collection import Collector
         from tests.attack.heartbeat import Heartbeat
 
         self.rng = random.Random(seed)

@@ -29,7 +29,7 @@ from PySide6.QtWidgets import QMenu, QToolButton
 from pytestqt.qtbot import QtBot
 
 from onnx_workbench.model.sandbox import is_running
-from onnx_workbench.viewer.files.single_instance import OpenMessage
+from onnx_workbench.viewer.program.single_instance import OpenMessage
 from tests.attack.attack import Attack
 from tests.attack.faults import convert_on_small_disk, save_with_fault
 from tests.attack.hostile_files import MAKERS, HostileFile, doubled, endless, hostile_files, model_of, nested_ifs

@@ -43,8 +43,8 @@ from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.progress import SILENT
 from onnx_workbench.viewer.canvas.graph_view import GraphView
-from onnx_workbench.viewer.canvas.paint.export import export_scene
 from onnx_workbench.viewer.canvas.paint.surface import SETTLE_SECONDS
+from onnx_workbench.viewer.pictures.export import export_scene
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.theme import load_theme
 

@@ -236,7 +236,7 @@ class Session:
 
     def __init__(self, folder: Path, above: float) -> None:
         from onnx_workbench.viewer.app import Application
-        from onnx_workbench.viewer.core.garbage_collection import Collector
+        from onnx_workbench.viewer.program.garbage_collection import Collector
         from tests.attack.heartbeat import Heartbeat
         from tests.attack.monkey import StuckMenus
 

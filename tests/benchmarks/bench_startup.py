@@ -35,7 +35,7 @@ application.exec()
 PROGRAM = """
 import sys
 sys.path.insert(0, {root!r})
-from onnx_workbench.viewer.core.qt_imports import read_no_sources
+from onnx_workbench.viewer.program.qt_imports import read_no_sources
 read_no_sources()
 from onnx_workbench.viewer.app import Application
 application = Application()

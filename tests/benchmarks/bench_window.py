@@ -33,10 +33,10 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.app import Application
-from onnx_workbench.viewer.core.garbage_collection import Collector
-from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.files.document_tab import DocumentTab
 from onnx_workbench.viewer.main_window import MainWindow
+from onnx_workbench.viewer.program.garbage_collection import Collector
+from onnx_workbench.viewer.tasks.readers import ModelReader
 from onnx_workbench.viewer.workflows.edit_many import change_each
 from tests.attack.heartbeat import Heartbeat
 from tests.benchmarks.large_models import write_nodes_model

@@ -24,8 +24,8 @@ from onnx_workbench.model.scripts import edit_script
 from onnx_workbench.viewer.actions import actions
 from onnx_workbench.viewer.cli.commands import COMMANDS, HELP_COMMANDS, command_parser, options_of, window_parser
 from onnx_workbench.viewer.cli.main import main
-from onnx_workbench.viewer.core import manual
 from onnx_workbench.viewer.panel_list import PANELS
+from onnx_workbench.viewer.program import manual
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -20,8 +20,8 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.custom import suffixes
 from onnx_workbench.model.simplify.custom import custom_passes
 from onnx_workbench.viewer.cli.main import main
-from onnx_workbench.viewer.core.custom_actions import custom_actions
-from onnx_workbench.viewer.core.custom_views import Table, show_value, titles
+from onnx_workbench.viewer.extensions.custom_actions import custom_actions
+from onnx_workbench.viewer.extensions.custom_views import Table, show_value, titles
 
 EXAMPLE = Path(__file__).parents[2] / "packaging" / "examples" / "my_ops.py"
 

@@ -94,7 +94,7 @@ print(json.dumps(sorted(sys.modules)))
 def test_qt_does_not_read_the_source_of_what_is_imported(tmp_path):
     code = """
 from importlib import import_module
-from onnx_workbench.viewer.core.qt_imports import read_no_sources
+from onnx_workbench.viewer.program.qt_imports import read_no_sources
 import PySide6.QtCore
 import html.entities
 read_no_sources()

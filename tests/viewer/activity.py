@@ -2,8 +2,8 @@
 
 from PySide6.QtCore import QTimer
 
-from onnx_workbench.viewer.core.readers import ModelReader
-from onnx_workbench.viewer.core.tasks import TaskRunner
+from onnx_workbench.viewer.tasks.readers import ModelReader
+from onnx_workbench.viewer.tasks.tasks import TaskRunner
 
 
 def activity_in(window):

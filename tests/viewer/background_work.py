@@ -5,7 +5,7 @@ from threading import Event
 from PySide6.QtCore import QObject, QTimer
 
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.viewer.core.readers import ModelReader
+from onnx_workbench.viewer.tasks.readers import ModelReader
 
 
 def until_stopped(began):

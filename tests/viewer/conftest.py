@@ -22,10 +22,10 @@ from onnx_workbench.model.history.steps import InsertNode, SetAttribute, SetFiel
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
-from onnx_workbench.viewer.core import garbage_collection
-from onnx_workbench.viewer.core.garbage_collection import Collector
-from onnx_workbench.viewer.core.settings import Settings
 from onnx_workbench.viewer.main_window import MainWindow
+from onnx_workbench.viewer.program import garbage_collection
+from onnx_workbench.viewer.program.garbage_collection import Collector
+from onnx_workbench.viewer.program.settings import Settings
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.theme import themes
 

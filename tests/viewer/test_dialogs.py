@@ -6,15 +6,15 @@ from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QMessageBox
 
 from onnx_workbench.exec.kernels.shared.byte_products import numkong
 from onnx_workbench.viewer.actions.shortcuts_dialog import ShortcutsDialog
-from onnx_workbench.viewer.core import crash_report
-from onnx_workbench.viewer.core.settings import LAST_FOLDER, PREFERENCES, SHOW_NAMES, THEME
-from onnx_workbench.viewer.core.tasks import TaskRunner
-from onnx_workbench.viewer.core.version import version, versions
 from onnx_workbench.viewer.dialogs.about import AboutDialog
 from onnx_workbench.viewer.dialogs.crash import CrashDialog
 from onnx_workbench.viewer.dialogs.preferences import PreferencesDialog
 from onnx_workbench.viewer.popups.file_dialogs import ask_another, ask_open, ask_save
 from onnx_workbench.viewer.popups.questions import ask_to_save
+from onnx_workbench.viewer.program import crash_report
+from onnx_workbench.viewer.program.settings import LAST_FOLDER, PREFERENCES, SHOW_NAMES, THEME
+from onnx_workbench.viewer.program.version import version, versions
+from onnx_workbench.viewer.tasks.tasks import TaskRunner
 
 
 def close(dialog):

@@ -14,9 +14,9 @@ from PySide6.QtWidgets import QApplication
 
 from onnx_workbench.viewer.actions import help as help_actions
 from onnx_workbench.viewer.actions.shortcuts_dialog import ShortcutsDialog
-from onnx_workbench.viewer.core import crash_report, manual
-from onnx_workbench.viewer.core.version import version
 from onnx_workbench.viewer.dialogs.report import ReportDialog
+from onnx_workbench.viewer.program import crash_report, manual
+from onnx_workbench.viewer.program.version import version
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from onnx_workbench.viewer.core import language
+from onnx_workbench.viewer.program import language
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,12 +25,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QDialogButtonBox
 
 from onnx_workbench.viewer.cli import main
-from onnx_workbench.viewer.core import language
+from onnx_workbench.viewer.program import language
 
 language.choose()
 assert language.current() == "zh_CN"
 from onnx_workbench.viewer.app import Application
-from onnx_workbench.viewer.core.settings import EDGE_NOTES, LANGUAGE
+from onnx_workbench.viewer.program.settings import EDGE_NOTES, LANGUAGE
 from onnx_workbench.viewer.dialogs.preferences import PreferencesDialog
 from onnx_workbench.viewer.panel_list import PANELS
 from tests.viewer.activity import activity_in
@@ -84,7 +84,7 @@ print([text for text in messages if not text.startswith("This plugin does not su
 """
 
 CHOICE = """
-from onnx_workbench.viewer.core import language
+from onnx_workbench.viewer.program import language
 
 language.choose()
 print(language.current())
@@ -100,7 +100,7 @@ from onnx_workbench.exec.engine.breakpoints import AFTER, Breakpoint
 from onnx_workbench.exec.worker.client import WorkerSession
 from onnx_workbench.model.diff import compare
 from onnx_workbench.model.edits.apply_difference import apply_differences
-from onnx_workbench.viewer.core import language
+from onnx_workbench.viewer.program import language
 from onnx_workbench.exec.transform.convert import ConvertOptions
 
 

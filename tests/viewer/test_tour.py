@@ -3,8 +3,8 @@
 import pytest
 from PySide6.QtCore import QRect, Qt
 
-from onnx_workbench.viewer.core.settings import TOUR_OFFERED
 from onnx_workbench.viewer.dialogs.tour import Tour
+from onnx_workbench.viewer.program.settings import TOUR_OFFERED
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 from onnx_workbench.model.edits.attributes import set_attribute
 from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.viewer.canvas.scene.drawing import Kind
-from onnx_workbench.viewer.core import type_inference
 from onnx_workbench.viewer.dialogs.text_prompt import TextPrompt
+from onnx_workbench.viewer.document import type_inference
 from tests.model import builders
 from tests.model.builders import node, value
 from tests.viewer.background_work import wait_for_background_work

@@ -7,10 +7,10 @@ from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
 from onnx_workbench.model.ir.graph import Function, Graph, Node, TrainingInfo, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor
-from onnx_workbench.viewer.core.messages import Message
-from onnx_workbench.viewer.core.tasks import TaskRunner
+from onnx_workbench.viewer.document.messages import Message
 from onnx_workbench.viewer.style.labels import name_of, path_to, place_text
 from onnx_workbench.viewer.tables.raw_message_model import RawMessageModel
+from onnx_workbench.viewer.tasks.tasks import TaskRunner
 from onnx_workbench.viewer.widgets.message_bar import MessageBar
 from onnx_workbench.viewer.widgets.start_page import StartPage
 from onnx_workbench.viewer.widgets.status_line import StatusLine, selection_text

@@ -8,15 +8,15 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from onnx_workbench.viewer.core.settings import RECENT_FILES, Settings
+from onnx_workbench.viewer.program.settings import RECENT_FILES, Settings
 from onnx_workbench.viewer.style.labels import without_mnemonic
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QMainWindow
 
     from onnx_workbench.model.ir.graph import Node, Value
-    from onnx_workbench.viewer.core.selection import Item
     from onnx_workbench.viewer.docks import Docks
+    from onnx_workbench.viewer.document.selection import Item
     from onnx_workbench.viewer.files.document_area import DocumentArea
     from onnx_workbench.viewer.files.documents import Documents
     from onnx_workbench.viewer.run.workspace import Workspace

@@ -15,14 +15,14 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.actions import Action, Menu, MenuContext, SelectionSummary, actions
 from onnx_workbench.viewer.actions.action import Place, Submenu
-from onnx_workbench.viewer.core.custom_actions import CustomAction, custom_actions
-from onnx_workbench.viewer.core.event_loop import ChunkedIteration, Debounce
-from onnx_workbench.viewer.core.messages import REFUSED
+from onnx_workbench.viewer.document.messages import REFUSED
+from onnx_workbench.viewer.extensions.custom_actions import CustomAction, custom_actions
 from onnx_workbench.viewer.property_tree.editors import commit_editor
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.labels import without_mnemonic
 from onnx_workbench.viewer.style.theme import themes
 from onnx_workbench.viewer.style.tooltips import wrapped
+from onnx_workbench.viewer.tasks.event_loop import ChunkedIteration, Debounce
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.popups.command_palette import PaletteEntry

@@ -11,8 +11,8 @@ from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.actions.action import Menu, MenuContext, Submenu, action
 from onnx_workbench.viewer.actions.targets import has_results
 from onnx_workbench.viewer.compare.registry import comparison_of
-from onnx_workbench.viewer.core.settings import COMPARE_MERGED
 from onnx_workbench.viewer.files.show_beside import show_beside
+from onnx_workbench.viewer.program.settings import COMPARE_MERGED
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.files.document_area import DocumentArea

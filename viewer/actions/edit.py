@@ -27,11 +27,11 @@ from onnx_workbench.viewer.actions.targets import (
     select_between,
     selected_nodes,
 )
-from onnx_workbench.viewer.core.busy_cursor import busy_cursor
-from onnx_workbench.viewer.core.readers import read_model
-from onnx_workbench.viewer.core.tasks import Product
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.labels import first_output
+from onnx_workbench.viewer.tasks.readers import read_model
+from onnx_workbench.viewer.tasks.tasks import Product
+from onnx_workbench.viewer.widgets.busy_cursor import busy_cursor
 from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_nodes, edit_many, size_of
 
 _MANY = 10_000  # nodes: fewer are copied at once, in a tenth of a second
@@ -72,7 +72,7 @@ def _copy_nodes(
     workspace: Workspace, chosen: Sequence[Node], edit: str = "", then: Callable[[], object] = lambda: None
 ) -> None:
     """Copy nodes to the clipboard, very many in a task; then make the edit of which it is a part."""
-    from onnx_workbench.viewer.core import clipboard
+    from onnx_workbench.viewer.document import clipboard
 
     if size_of(chosen) <= _MANY:
         clipboard.copy(chosen)
@@ -94,7 +94,7 @@ def _copy_nodes(
 def _can_paste(context: MenuContext) -> bool:
     if not context.document_open:
         return False
-    from onnx_workbench.viewer.core import clipboard
+    from onnx_workbench.viewer.document import clipboard
 
     return clipboard.has_nodes()
 
@@ -198,7 +198,7 @@ def _copy(context: MenuContext) -> None:
     words="clipboard insert",
 )
 def _paste(context: MenuContext) -> None:
-    from onnx_workbench.viewer.core import clipboard
+    from onnx_workbench.viewer.document import clipboard
     from onnx_workbench.viewer.workflows.insert_operator import target_graph
 
     workspace = context.opened

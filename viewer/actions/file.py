@@ -19,7 +19,7 @@ from onnx_workbench.viewer.actions.action import (
 )
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.files.export_picture import Part
+    from onnx_workbench.viewer.pictures.export_picture import Part
 
 _RECENT = 9
 
@@ -39,7 +39,7 @@ def _can_save(context: MenuContext) -> bool:
 
 
 def _export(part: Part, context: MenuContext) -> None:
-    from onnx_workbench.viewer.files.export_picture import export_picture
+    from onnx_workbench.viewer.pictures.export_picture import export_picture
 
     if context.area.tab is not None:
         export_picture(context.area.tab, part)
@@ -205,7 +205,7 @@ def _export_selection(context: MenuContext) -> None:
     words="html browser share colleague",
 )
 def _export_page(context: MenuContext) -> None:
-    from onnx_workbench.viewer.files.export_picture import export_page
+    from onnx_workbench.viewer.pictures.export_picture import export_page
 
     if context.area.tab is not None:
         export_page(context.area.tab)

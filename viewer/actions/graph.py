@@ -19,8 +19,8 @@ from onnx_workbench.viewer.actions.action import (
     action,
 )
 from onnx_workbench.viewer.actions.targets import graph_in_view, has_value, may_have, selected_nodes, selected_values
-from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_for
+from onnx_workbench.viewer.document.selection import Item
 from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_each, edit_many
 
 

@@ -14,8 +14,8 @@ from onnx_workbench.viewer.actions.action import (
     action,
     always,
 )
-from onnx_workbench.viewer.core.folders import state_folder
-from onnx_workbench.viewer.core.manual import manual_folder, page_name
+from onnx_workbench.viewer.program.folders import state_folder
+from onnx_workbench.viewer.program.manual import manual_folder, page_name
 
 
 def start_tour(context: MenuContext) -> None:

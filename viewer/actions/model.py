@@ -20,8 +20,8 @@ from onnx_workbench.viewer.actions.action import (
     always,
 )
 from onnx_workbench.viewer.actions.targets import graph_in_view, has_node, has_several, has_several_documents
-from onnx_workbench.viewer.core.settings import LAST_FOLDER
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside, show_for
+from onnx_workbench.viewer.program.settings import LAST_FOLDER
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget

@@ -19,9 +19,9 @@ from onnx_workbench.viewer.actions.action import (
     always,
 )
 from onnx_workbench.viewer.actions.targets import has_results
-from onnx_workbench.viewer.core.selection import Item
-from onnx_workbench.viewer.core.settings import EDGE_NOTES, NAN_ALONE
+from onnx_workbench.viewer.document.selection import Item
 from onnx_workbench.viewer.popups.file_dialogs import ask_file, ask_files, ask_save
+from onnx_workbench.viewer.program.settings import EDGE_NOTES, NAN_ALONE
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.inspect.node_data import Matched

@@ -18,7 +18,8 @@ from onnx_workbench.viewer.actions.action import (
     always,
     with_selection,
 )
-from onnx_workbench.viewer.core.settings import (
+from onnx_workbench.viewer.panel_list import PANELS, PanelInfo
+from onnx_workbench.viewer.program.settings import (
     COLUMNS,
     DIRECTION,
     FOLD_NODES,
@@ -30,7 +31,6 @@ from onnx_workbench.viewer.core.settings import (
     WHEEL_ZOOMS,
     Option,
 )
-from onnx_workbench.viewer.panel_list import PANELS, PanelInfo
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.canvas.graph_view import GraphView

@@ -1,7 +1,7 @@
 """The canvas: the drawing of a graph is built from the model, laid out, painted from arrays, and takes mouse and keys.
 
     model.Graph ─ scene/builder ─▶ Drawing ─ layout ─▶ Scene ─ paint/painter ─▶ BackingStore ─▶ Surface (the widget)
-                                   boxes     (task)    positions  svg, export                   marks and names on
+                                   boxes     (task)    positions  pictures/                     marks and names on
                                    edges               hits                                     top, in every frame
 
 `graph_view.GraphView` is the surface of a document; its docstring lists its parts. The steps before the scene do not

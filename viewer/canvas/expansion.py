@@ -15,8 +15,8 @@ from onnx_workbench.viewer.canvas.scene.drawing import Box, Kind
 from onnx_workbench.viewer.canvas.scene.node_text import FoldTag
 from onnx_workbench.viewer.canvas.scene.scene import Scene
 from onnx_workbench.viewer.canvas.scene_controller import SceneController
-from onnx_workbench.viewer.core.grouping import Grouping
-from onnx_workbench.viewer.core.selection import Item
+from onnx_workbench.viewer.document.grouping import Grouping
+from onnx_workbench.viewer.document.selection import Item
 
 _MOST_USES = 50
 _BORDER = 8.0  # pixels around the box that is scrolled to

@@ -29,8 +29,8 @@ from onnx_workbench.viewer.canvas.paint.minimap import Minimap
 from onnx_workbench.viewer.canvas.paint.surface import Surface
 from onnx_workbench.viewer.canvas.picker import Picker
 from onnx_workbench.viewer.canvas.scene_controller import SceneController
-from onnx_workbench.viewer.core.context import DocumentContext
-from onnx_workbench.viewer.core.edge_notes import EdgeNote
+from onnx_workbench.viewer.document.context import DocumentContext
+from onnx_workbench.viewer.document.edge_notes import EdgeNote
 
 
 class GraphView(Surface):

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QGestureEvent, QPinchGesture, QToolTip
 from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 from onnx_workbench.viewer.canvas.tools import TOOLS, Press, Tool
 from onnx_workbench.viewer.canvas.tooltip_text import tip_of
-from onnx_workbench.viewer.core.settings import WHEEL_ZOOMS
+from onnx_workbench.viewer.program.settings import WHEEL_ZOOMS
 from onnx_workbench.viewer.style.tooltips import wrapped
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from onnx_workbench.viewer.canvas.scene.scene import Hit, Scene
 from onnx_workbench.viewer.canvas.scene_controller import SceneController
 from onnx_workbench.viewer.canvas.scene_loader import nearest_box
 from onnx_workbench.viewer.canvas.view_state import ViewPosition
-from onnx_workbench.viewer.core.context import DocumentContext
-from onnx_workbench.viewer.core.selection import Item, Selection
+from onnx_workbench.viewer.document.context import DocumentContext
+from onnx_workbench.viewer.document.selection import Item, Selection
 
 _PART = 1000  # nodes
 _AROUND = 96.0  # pixels around an object that is brought into view

@@ -8,7 +8,7 @@ from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.canvas.paint.surface import Surface
 from onnx_workbench.viewer.canvas.scene.drawing import Kind
 from onnx_workbench.viewer.canvas.scene.scene import Hit
-from onnx_workbench.viewer.core.selection import Item, Selection
+from onnx_workbench.viewer.document.selection import Item, Selection
 from onnx_workbench.viewer.style.labels import place_text
 
 

@@ -21,8 +21,8 @@ from onnx_workbench.viewer.canvas.scene.scene import Scene
 from onnx_workbench.viewer.canvas.scene_loader import SceneLoader, SceneRequest, nearest_box
 from onnx_workbench.viewer.canvas.scene_updater import SceneUpdater
 from onnx_workbench.viewer.canvas.view_state import Anchor, GraphViewState
-from onnx_workbench.viewer.core.context import DocumentContext
-from onnx_workbench.viewer.core.settings import (
+from onnx_workbench.viewer.document.context import DocumentContext
+from onnx_workbench.viewer.program.settings import (
     COLUMNS,
     DIRECTION,
     FOLD_NODES,

@@ -28,13 +28,13 @@ from onnx_workbench.viewer.canvas.scene.drawing import Drawing, DrawingOptions, 
 from onnx_workbench.viewer.canvas.scene.patch_drawing import DrawingPatch, patch, patched, retyped
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
 from onnx_workbench.viewer.canvas.scene.update_drawing import restructured
-from onnx_workbench.viewer.core.context import DocumentContext
-from onnx_workbench.viewer.core.event_loop import run_in_chunks
-from onnx_workbench.viewer.core.garbage_collection import return_memory
-from onnx_workbench.viewer.core.model_signals import ChangeSet, is_large
-from onnx_workbench.viewer.core.readers import read_model
-from onnx_workbench.viewer.core.tasks import Task
-from onnx_workbench.viewer.core.threads import Work
+from onnx_workbench.viewer.document.context import DocumentContext
+from onnx_workbench.viewer.document.model_signals import ChangeSet, is_large
+from onnx_workbench.viewer.program.garbage_collection import return_memory
+from onnx_workbench.viewer.tasks.event_loop import run_in_chunks
+from onnx_workbench.viewer.tasks.readers import read_model
+from onnx_workbench.viewer.tasks.tasks import Task
+from onnx_workbench.viewer.tasks.threads import Work
 
 #: Numbers of boxes and of edges up to which a layout takes less time than a user notices and needs no thread.
 AT_ONCE = 150

@@ -19,11 +19,11 @@ from onnx_workbench.viewer.canvas.scene.patch_drawing import (
 )
 from onnx_workbench.viewer.canvas.scene.scene import Scene
 from onnx_workbench.viewer.canvas.scene_loader import SceneLoader, concerns
-from onnx_workbench.viewer.core.model_signals import ChangeSet, is_large
+from onnx_workbench.viewer.document.model_signals import ChangeSet, is_large
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.canvas.scene_controller import SceneController
-    from onnx_workbench.viewer.core.context import DocumentContext
+    from onnx_workbench.viewer.document.context import DocumentContext
 
 
 class SceneUpdater(QObject):

@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     if options.version:
         from onnx_workbench.exec.kernels.shared.byte_products import numkong
-        from onnx_workbench.viewer.core.version import version
+        from onnx_workbench.viewer.program.version import version
 
         print(f"{PROGRAM} {version()}\n8-bit products by {numkong().text}")
         return EXIT_OK
@@ -80,7 +80,7 @@ def _open_windows(models: list[str], *, goto: str, load: list[str], sample: bool
 
     if models and "-" not in models and not sample and not alone and not load:  # code is loaded only here
         from onnx_workbench.model.errors import ModelError
-        from onnx_workbench.viewer.files.single_instance import send_to_running_instance
+        from onnx_workbench.viewer.program.single_instance import send_to_running_instance
 
         missing = [name for name in models if not os.access(name, os.F_OK)]
         if missing == models or send_to_running_instance([name for name in models if name not in missing], goto):
@@ -93,7 +93,7 @@ def _open_windows(models: list[str], *, goto: str, load: list[str], sample: bool
     if problem is not None:
         print(problem, file=sys.stderr)
         return EXIT_CANNOT_START
-    from onnx_workbench.viewer.core import language, qt_imports
+    from onnx_workbench.viewer.program import language, qt_imports
 
     language.choose()
     qt_imports.read_no_sources()
@@ -104,7 +104,7 @@ def _open_windows(models: list[str], *, goto: str, load: list[str], sample: bool
 
 def _register(*, add: bool) -> int:
     from onnx_workbench.model.errors import ModelError
-    from onnx_workbench.viewer.core import desktop
+    from onnx_workbench.viewer.program import desktop
 
     try:
         print(desktop.register() if add else desktop.unregister())

@@ -22,7 +22,7 @@ from onnx_workbench.viewer.cli.commands import (
     window_parser,
 )
 from onnx_workbench.viewer.cli.terminal import EXIT_OK
-from onnx_workbench.viewer.core.version import version
+from onnx_workbench.viewer.program.version import version
 
 _ENVIRONMENT = (
     ("NO_COLOR", "When set and not empty, nothing is printed in color."),

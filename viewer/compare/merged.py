@@ -20,15 +20,15 @@ from onnx_workbench.model.ir.types import Type
 from onnx_workbench.viewer.canvas.graph_view import GraphView
 from onnx_workbench.viewer.canvas.view_state import ViewPosition
 from onnx_workbench.viewer.compare.model_comparison import mark_kinds, note_kind
-from onnx_workbench.viewer.core.context import DocumentContext
-from onnx_workbench.viewer.core.navigation import graph_of
+from onnx_workbench.viewer.document.context import DocumentContext
+from onnx_workbench.viewer.document.navigation import graph_of
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.widgets.breadcrumb import Breadcrumb
 
 if TYPE_CHECKING:
     from onnx_workbench.model.diff.union import Sides, Union
     from onnx_workbench.viewer.compare.model_comparison import ModelComparison
-    from onnx_workbench.viewer.core.selection import Item
+    from onnx_workbench.viewer.document.selection import Item
 
 
 #: Highlights of the documents that are shown here too: search matches and problems.

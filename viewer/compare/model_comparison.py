@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from onnx_workbench.model.diff.union import Union
     from onnx_workbench.model.history.working_copy import WorkingCopy
     from onnx_workbench.model.progress import Progress
-    from onnx_workbench.viewer.core.context import DocumentContext
-    from onnx_workbench.viewer.core.tasks import Task
+    from onnx_workbench.viewer.document.context import DocumentContext
+    from onnx_workbench.viewer.tasks.tasks import Task
 from onnx_workbench.viewer.run.workspace import Workspace
 
 _DELAY_MS = 400  # after the last edit

@@ -8,10 +8,10 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QHBoxLayout, QLabel, QV
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.folders import state_folder
-from onnx_workbench.viewer.core.tasks import TaskRunner
-from onnx_workbench.viewer.core.version import versions
+from onnx_workbench.viewer.program.folders import state_folder
+from onnx_workbench.viewer.program.version import versions
 from onnx_workbench.viewer.style.app_icon import app_icon
+from onnx_workbench.viewer.tasks.tasks import TaskRunner
 from onnx_workbench.viewer.widgets.dialog_buttons import close_button
 
 

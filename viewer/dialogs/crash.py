@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from PySide6.QtWidgets import QApplication, QWidget
 
-from onnx_workbench.viewer.core.folders import state_folder
 from onnx_workbench.viewer.dialogs.text_dialog import TextDialog
+from onnx_workbench.viewer.program.folders import state_folder
 from onnx_workbench.viewer.style.theme import monospace
 
 

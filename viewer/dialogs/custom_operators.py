@@ -22,7 +22,7 @@ from shiboken6 import isValid
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
-from onnx_workbench.viewer.files.custom_operators import OpenOperatorSet, documents
+from onnx_workbench.viewer.extensions.custom_operators import OpenOperatorSet, documents
 from onnx_workbench.viewer.popups.operator_palette import OperatorEntry, first_sentence, signature
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.widgets.dialog_buttons import close_button

@@ -19,8 +19,8 @@ from PySide6.QtWidgets import (
 from onnx_workbench.model import extensions
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.formatting import display, plural
-from onnx_workbench.viewer.core.settings import EXTENSION_FILES, EXTENSIONS, Settings
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
+from onnx_workbench.viewer.program.settings import EXTENSION_FILES, EXTENSIONS, Settings
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 

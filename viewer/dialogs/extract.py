@@ -25,11 +25,11 @@ from onnx_workbench.model.edits.extract import Extraction, cut_between, cut_in_t
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.text.formatting import display, plural, type_text
-from onnx_workbench.viewer.core.navigation import graph_of
-from onnx_workbench.viewer.core.tasks import Task
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
+from onnx_workbench.viewer.document.navigation import graph_of
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.theme import theme
+from onnx_workbench.viewer.tasks.tasks import Task
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 

@@ -29,7 +29,6 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import display, plural
-from onnx_workbench.viewer.core.event_loop import ChunkedIteration
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.choices import choice_title
@@ -37,6 +36,7 @@ from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.style.tooltips import for_role
 from onnx_workbench.viewer.tables.row_model import Column, Index, RowModel
 from onnx_workbench.viewer.tables.row_table import RowTable
+from onnx_workbench.viewer.tasks.event_loop import ChunkedIteration
 from onnx_workbench.viewer.widgets.dialog_buttons import close_button
 from onnx_workbench.viewer.workflows.edit_many import CopyOf, edit_many
 

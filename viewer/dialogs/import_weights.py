@@ -25,13 +25,13 @@ from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import display, number_text, plural, shape_text
-from onnx_workbench.viewer.core.tasks import Task
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.style.tooltips import for_role
 from onnx_workbench.viewer.tables.row_model import Column, Index, RowModel
 from onnx_workbench.viewer.tables.row_table import RowTable
+from onnx_workbench.viewer.tasks.tasks import Task
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 
 _COLUMNS = (

@@ -35,11 +35,11 @@ from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.schemas.schema import type_text as signature_text
 from onnx_workbench.model.text.formatting import display, plural, type_text
-from onnx_workbench.viewer.core.tasks import Task
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tables.row_model import Column, RowModel
 from onnx_workbench.viewer.tables.row_table import RowTable
+from onnx_workbench.viewer.tasks.tasks import Task
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 from onnx_workbench.viewer.workflows.background_edit import EditOutcome, edit_in_background

@@ -10,7 +10,7 @@ from onnx_workbench.model import schemas
 from onnx_workbench.model.edits import properties
 from onnx_workbench.model.ir.graph import Function, Model, Node
 from onnx_workbench.model.text.formatting import display, plural
-from onnx_workbench.viewer.core.model_signals import is_in_model
+from onnx_workbench.viewer.document.model_signals import is_in_model
 from onnx_workbench.viewer.popups.questions import ask_to_convert
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.labels import name_of

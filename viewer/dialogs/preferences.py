@@ -8,9 +8,9 @@ from typing import Any
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QDialog, QFormLayout, QTabWidget, QVBoxLayout, QWidget
 
-from onnx_workbench.viewer.core import language
-from onnx_workbench.viewer.core.settings import PREFERENCES, Option, Settings
 from onnx_workbench.viewer.dialogs.extensions import ExtensionList
+from onnx_workbench.viewer.program import language
+from onnx_workbench.viewer.program.settings import PREFERENCES, Option, Settings
 from onnx_workbench.viewer.style.choices import choice_title
 from onnx_workbench.viewer.widgets.dialog_buttons import close_button
 

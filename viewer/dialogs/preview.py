@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from onnx_workbench.model.history.steps import Step
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.model.recovery.write_ahead import Recording
-    from onnx_workbench.viewer.core.tasks import Task
+    from onnx_workbench.viewer.tasks.tasks import Task
 
 T = TypeVar("T")
 

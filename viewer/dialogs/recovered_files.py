@@ -17,8 +17,8 @@ from onnx_workbench.model.recovery.recover import (
     restore,
 )
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.core.folders import journal_folder
 from onnx_workbench.viewer.files.recovery import document_name, recover_journal, time_text
+from onnx_workbench.viewer.program.folders import journal_folder
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.tables.row_model import Column, Index, RowModel
 from onnx_workbench.viewer.tables.row_table import RowTable

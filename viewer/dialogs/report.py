@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QWidget
 
-from onnx_workbench.viewer.core import crash_report
-from onnx_workbench.viewer.core.folders import state_folder
-from onnx_workbench.viewer.core.version import home_page, versions
 from onnx_workbench.viewer.dialogs.text_dialog import TextDialog
+from onnx_workbench.viewer.program import crash_report
+from onnx_workbench.viewer.program.folders import state_folder
+from onnx_workbench.viewer.program.version import home_page, versions
 
 _TEMPLATE = """What I did:
 

@@ -31,12 +31,12 @@ from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import bytes_text, plural
-from onnx_workbench.viewer.core.readers import ModelReader
-from onnx_workbench.viewer.core.settings import Settings
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.files.save import Save, SaveOptions
 from onnx_workbench.viewer.popups.file_dialogs import ask_save_model
+from onnx_workbench.viewer.program.settings import Settings
 from onnx_workbench.viewer.run.workspace import Workspace
+from onnx_workbench.viewer.tasks.readers import ModelReader
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 
 _FORMS: tuple[tuple[str, FileForm | None, str], ...] = (

@@ -1,1 +1,1 @@
-"""Files of documents: opening, saving, watching, passing to a running instance, crash recovery."""
+"""Files of documents: opening, saving, watching, crash recovery, and their tabs."""

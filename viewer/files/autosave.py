@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.core.folders import journal_folder
-from onnx_workbench.viewer.core.readers import read_model
 from onnx_workbench.viewer.files.read_model import identity_read
+from onnx_workbench.viewer.program.folders import journal_folder
+from onnx_workbench.viewer.tasks.readers import read_model
 
 if TYPE_CHECKING:  # imports the model writer, which is not needed before the first paint
     from onnx_workbench.model.io.writer.save import Saving

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QTimer
 
-from onnx_workbench.viewer.core.messages import Message
-from onnx_workbench.viewer.core.tasks import Task
+from onnx_workbench.viewer.document.messages import Message
 from onnx_workbench.viewer.popups.questions import ask_to_save
 from onnx_workbench.viewer.property_tree.editors import commit_focused_editor
+from onnx_workbench.viewer.tasks.tasks import Task
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.files.document_area import DocumentArea

@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QApplication, QStackedWidget, QTabBar, QToolButton
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.core.garbage_collection import delete_widget, free_model
-from onnx_workbench.viewer.core.messages import Message
+from onnx_workbench.viewer.document.messages import Message
 from onnx_workbench.viewer.files.view_store import ViewStore
+from onnx_workbench.viewer.program.garbage_collection import delete_widget, free_model
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import themes
 from onnx_workbench.viewer.style.tooltips import plain_tip
@@ -21,10 +21,10 @@ from onnx_workbench.viewer.widgets.message_bar import MessageBar
 
 if TYPE_CHECKING:
     from onnx_workbench.model.ir.graph import Model
-    from onnx_workbench.viewer.core.tasks import Task
     from onnx_workbench.viewer.files.document_tab import DocumentTab
     from onnx_workbench.viewer.files.side_by_side import SideBySide
     from onnx_workbench.viewer.run.workspace import Workspace
+    from onnx_workbench.viewer.tasks.tasks import Task
 
 _MOST_POPUPS = 8  # limit for nested popups
 

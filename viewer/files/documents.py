@@ -14,10 +14,9 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.text.formatting import display, plural
-from onnx_workbench.viewer.core.messages import Message
-from onnx_workbench.viewer.core.settings import RELOAD_SILENTLY, TOUR_OFFERED, Settings
-from onnx_workbench.viewer.core.tasks import TaskRunner
-from onnx_workbench.viewer.files import custom_operators, read_model
+from onnx_workbench.viewer.document.messages import Message
+from onnx_workbench.viewer.extensions import custom_operators
+from onnx_workbench.viewer.files import read_model
 from onnx_workbench.viewer.files.closing import Closing
 from onnx_workbench.viewer.files.document_tab import DocumentTab
 from onnx_workbench.viewer.files.file_watcher import FileWatcher
@@ -25,7 +24,9 @@ from onnx_workbench.viewer.files.open_model import OpenedModel, OpenRequest, ope
 from onnx_workbench.viewer.files.saver import ON_DISK, Saver
 from onnx_workbench.viewer.files.show_beside import show_beside
 from onnx_workbench.viewer.popups.file_dialogs import ask_open
+from onnx_workbench.viewer.program.settings import RELOAD_SILENTLY, TOUR_OFFERED, Settings
 from onnx_workbench.viewer.run.workspace import Workspace
+from onnx_workbench.viewer.tasks.tasks import TaskRunner
 from onnx_workbench.viewer.workflows.output_sizes import OutputSizes
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from PySide6.QtCore import QObject, Signal
 
 from onnx_workbench.model.progress import SILENT
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.core.folders import journal_folder
 from onnx_workbench.viewer.files import read_model
 from onnx_workbench.viewer.files.autosave import JournalStart
+from onnx_workbench.viewer.program.folders import journal_folder
 
 if TYPE_CHECKING:
     from onnx_workbench.model.ir.graph import Model

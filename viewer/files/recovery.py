@@ -12,9 +12,9 @@ from PySide6.QtCore import QDateTime, QLocale
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.formatting import display, plural
-from onnx_workbench.viewer.core.folders import journal_folder
-from onnx_workbench.viewer.core.language import ENGLISH, current
-from onnx_workbench.viewer.core.messages import Message
+from onnx_workbench.viewer.document.messages import Message
+from onnx_workbench.viewer.program.folders import journal_folder
+from onnx_workbench.viewer.program.language import ENGLISH, current
 
 if TYPE_CHECKING:  # imports the model writer, which is not needed before the first paint
     from onnx_workbench.model.history.working_copy import WorkingCopy

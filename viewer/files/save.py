@@ -12,8 +12,8 @@ from onnx_workbench.model.io.writer.storage_plan import UNMOVED, Storage
 from onnx_workbench.model.recovery.baseline import Baseline, finish_baseline, prepare_baseline
 from onnx_workbench.model.recovery.journal_files import new_path
 from onnx_workbench.model.recovery.object_ids import BaseIds
-from onnx_workbench.viewer.core.folders import journal_folder
-from onnx_workbench.viewer.core.threads import post_and_wait
+from onnx_workbench.viewer.program.folders import journal_folder
+from onnx_workbench.viewer.tasks.threads import post_and_wait
 
 if TYPE_CHECKING:
     from onnx_workbench.model.errors import ModelError

@@ -11,16 +11,16 @@ from PySide6.QtCore import QObject, Signal
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.core import readers
-from onnx_workbench.viewer.core.deferred_action import DeferredAction
-from onnx_workbench.viewer.core.messages import Severity
-from onnx_workbench.viewer.core.settings import Settings
-from onnx_workbench.viewer.core.threads import post_and_wait
+from onnx_workbench.viewer.document.deferred_action import DeferredAction
+from onnx_workbench.viewer.document.messages import Severity
 from onnx_workbench.viewer.files import read_model, unused_data
 from onnx_workbench.viewer.files.document_tab import DocumentTab
 from onnx_workbench.viewer.files.file_watcher import FileWatcher
 from onnx_workbench.viewer.popups.questions import ask_to_replace_truncated
+from onnx_workbench.viewer.program.settings import Settings
 from onnx_workbench.viewer.property_tree.editors import commit_focused_editor
+from onnx_workbench.viewer.tasks import readers
+from onnx_workbench.viewer.tasks.threads import post_and_wait
 
 if TYPE_CHECKING:  # the model writer is not needed before the first paint
     from onnx_workbench.model.io.writer.save import Saved, Saving

@@ -22,7 +22,7 @@ from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.compare.difference_text import difference_line
 from onnx_workbench.viewer.compare.merged import MergedComparison
-from onnx_workbench.viewer.core.settings import COMPARE_MERGED
+from onnx_workbench.viewer.program.settings import COMPARE_MERGED
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import themes
 from onnx_workbench.viewer.style.tooltips import plain_tip

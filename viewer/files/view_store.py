@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from onnx_workbench.viewer.core.folders import state_folder
-from onnx_workbench.viewer.core.settings import RESTORE_VIEW
+from onnx_workbench.viewer.program.folders import state_folder
+from onnx_workbench.viewer.program.settings import RESTORE_VIEW
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.files.document_tab import DocumentTab

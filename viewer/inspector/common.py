@@ -13,7 +13,7 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.core.selection import Item
+from onnx_workbench.viewer.document.selection import Item
 from onnx_workbench.viewer.popups.connect import VisibleValues
 from onnx_workbench.viewer.property_tree.rows import (
     LONGEST_TEXT,

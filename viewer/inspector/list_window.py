@@ -27,7 +27,7 @@ from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.text.attributes import attribute_source, number_source, parse_attribute, plainest
 from onnx_workbench.model.text.formatting import display, plural
-from onnx_workbench.viewer.core.model_signals import is_in_model
+from onnx_workbench.viewer.document.model_signals import is_in_model
 from onnx_workbench.viewer.inspector.common import name_of, one_line
 from onnx_workbench.viewer.property_tree.editors import escaped, needs_escapes, unescaped
 from onnx_workbench.viewer.property_tree.validating_delegate import ValidatingDelegate
@@ -274,7 +274,7 @@ class ListWindow(QDialog):
             self.set_value((*values[: chosen[0]], *pasted, *after))
 
     def _clipboard_text(self) -> str:
-        from onnx_workbench.viewer.core.clipboard import is_of_cells
+        from onnx_workbench.viewer.document.clipboard import is_of_cells
 
         text = QGuiApplication.clipboard().text()
         if self.kind is AttributeKind.STRINGS:

@@ -10,7 +10,7 @@ from operator import attrgetter
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.text.formatting import display, plural
-from onnx_workbench.viewer.core.selection import Item
+from onnx_workbench.viewer.document.selection import Item
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
 from onnx_workbench.viewer.run.workspace import Workspace
 

@@ -14,10 +14,9 @@ from onnx_workbench.model.checks import Problem
 from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.core.event_loop import Debounce
-from onnx_workbench.viewer.core.model_signals import is_in_model
-from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.dialogs.opset_question import ask_about_opset
+from onnx_workbench.viewer.document.model_signals import is_in_model
+from onnx_workbench.viewer.document.selection import Item
 from onnx_workbench.viewer.inspector.graphs import graph_rows
 from onnx_workbench.viewer.inspector.list_window import ListWindow
 from onnx_workbench.viewer.inspector.models import function_rows, model_rows
@@ -34,6 +33,7 @@ from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import node_category, theme, themes
 from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.tasks.event_loop import Debounce
 
 _MOST_BACK = 10
 _LONGEST_HELP = 200_000

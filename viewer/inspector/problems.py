@@ -7,7 +7,7 @@ from collections.abc import Callable
 from onnx_workbench.model.checks import Problem
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.core.selection import Item
+from onnx_workbench.viewer.document.selection import Item
 from onnx_workbench.viewer.property_tree.rows import Help, PropertyRow, RowAction, Style
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.choices import choice_title

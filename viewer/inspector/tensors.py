@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from onnx_workbench.model.edits.tensor_metadata import Part
     from onnx_workbench.model.edits.tensors import TensorLocation
     from onnx_workbench.model.ir.graph import Node, Value
-    from onnx_workbench.viewer.core.tasks import TaskRunner
     from onnx_workbench.viewer.run.workspace import Workspace
+    from onnx_workbench.viewer.tasks.tasks import TaskRunner
 
 _FIRST = 24  # values shown
 _BARS_ROWS = 3  # rows are all of one height, so a histogram spans some

@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QAbstractItemView, QPushButton, QWidget
 
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.text.formatting import display, plural
-from onnx_workbench.viewer.core.bookmarks import Bookmarks
-from onnx_workbench.viewer.core.model_signals import is_in_model
+from onnx_workbench.viewer.document.bookmarks import Bookmarks
+from onnx_workbench.viewer.document.model_signals import is_in_model
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.labels import name_of

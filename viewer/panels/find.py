@@ -21,8 +21,7 @@ from onnx_workbench.model.analysis.value_types import declared_type
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.text.formatting import count_text, display, plural
-from onnx_workbench.viewer.core.context import DocumentContext
-from onnx_workbench.viewer.core.event_loop import ChunkedIteration
+from onnx_workbench.viewer.document.context import DocumentContext
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.icons import dot, icon
@@ -31,6 +30,7 @@ from onnx_workbench.viewer.style.tooltips import for_role
 from onnx_workbench.viewer.style.type_texts import short_type, whole_type
 from onnx_workbench.viewer.tables.outline_rows import graph_title
 from onnx_workbench.viewer.tables.row_table import RowTable
+from onnx_workbench.viewer.tasks.event_loop import ChunkedIteration
 from onnx_workbench.viewer.widgets.undo_forwarding import forward_undo
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 

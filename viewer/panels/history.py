@@ -13,12 +13,12 @@ from PySide6.QtWidgets import QListView, QVBoxLayout, QWidget
 
 from onnx_workbench.model.history.document import Document, HistoryEntry
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.core.busy_cursor import busy_cursor
-from onnx_workbench.viewer.core.event_loop import CHUNK_SECONDS, ChunkedIteration
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.style.tooltips import for_role
+from onnx_workbench.viewer.tasks.event_loop import CHUNK_SECONDS, ChunkedIteration
+from onnx_workbench.viewer.widgets.busy_cursor import busy_cursor
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 Index = QModelIndex | QPersistentModelIndex

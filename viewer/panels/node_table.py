@@ -28,13 +28,13 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import display, plural
-from onnx_workbench.viewer.core.event_loop import ChunkedIteration
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.panels.node_table_model import NodeTableModel, title_of, write_cells
 from onnx_workbench.viewer.property_tree.validating_delegate import ValidatingDelegate
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tables.row_table import RowTable
+from onnx_workbench.viewer.tasks.event_loop import ChunkedIteration
 from onnx_workbench.viewer.widgets.undo_forwarding import forward_undo
 from onnx_workbench.viewer.workflows.edit_many import CopyOf, edit_many
 

@@ -24,7 +24,7 @@ from onnx_workbench.model.schemas import AttributeSchema
 from onnx_workbench.model.text.attributes import attribute_source, has_text, parse_any, parse_attribute
 from onnx_workbench.model.text.formatting import display, number_text, plural
 from onnx_workbench.viewer.canvas.scene.node_text import attribute_text
-from onnx_workbench.viewer.core.grouping import Grouping
+from onnx_workbench.viewer.document.grouping import Grouping
 from onnx_workbench.viewer.property_tree.rows import LONGEST_TEXT
 from onnx_workbench.viewer.style.labels import first_output, trail
 from onnx_workbench.viewer.style.theme import theme

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QAbstractItemView, QTreeView, QVBoxLayout, QWidget
 from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.core.selection import Item
+from onnx_workbench.viewer.document.selection import Item
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tables.expand_all import ExpandAll

@@ -19,9 +19,9 @@ from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.text.formatting import display, plural
-from onnx_workbench.viewer.core.model_signals import is_in_model
-from onnx_workbench.viewer.core.navigation import graph_of
-from onnx_workbench.viewer.core.problem_checker import find_problems
+from onnx_workbench.viewer.document.model_signals import is_in_model
+from onnx_workbench.viewer.document.navigation import graph_of
+from onnx_workbench.viewer.document.problem_checker import find_problems
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.icons import icon

@@ -27,7 +27,6 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Function, Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import bytes_text, count_text, display, duration_text, plural, shape_text
-from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.plots.plot import Plot, load_pyqtgraph
 from onnx_workbench.viewer.run.results.results import RunRecord
@@ -39,6 +38,7 @@ from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.tables.number_table import MadeRows, NumberCell, NumberColumn, NumberRow, NumberTable
 from onnx_workbench.viewer.tables.sorting import Key
+from onnx_workbench.viewer.tasks.readers import ModelReader
 from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, labelled
 
 #: Views and their titles.

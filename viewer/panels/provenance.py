@@ -21,8 +21,8 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import display, number_text, plural
-from onnx_workbench.viewer.core.settings import NAN_ALONE
 from onnx_workbench.viewer.panel import Panel
+from onnx_workbench.viewer.program.settings import NAN_ALONE
 from onnx_workbench.viewer.run.results.node_calls import call_of, links_of
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.icons import icon

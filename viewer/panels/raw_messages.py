@@ -19,12 +19,12 @@ from onnx_workbench.model.io.raw_view import (
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import bytes_text
-from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.dialogs.edit_message import edit_message
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tables.raw_message_model import RawMessageModel
+from onnx_workbench.viewer.tasks.readers import ModelReader
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 _DELAY_MS = 300

@@ -20,7 +20,6 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import display, number_text, plural
-from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.popups.file_dialogs import ask_file, ask_save
 from onnx_workbench.viewer.run.results import compare
@@ -32,12 +31,13 @@ from onnx_workbench.viewer.style.tooltips import wrapped
 from onnx_workbench.viewer.tables.csv_file import write_csv
 from onnx_workbench.viewer.tables.number_table import MadeRows, NumberCell, NumberColumn, NumberRow, NumberTable
 from onnx_workbench.viewer.tables.sorting import Key
+from onnx_workbench.viewer.tasks.readers import ModelReader
 from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, labelled
 from onnx_workbench.viewer.widgets.number_edit import NumberEdit
 from onnx_workbench.viewer.widgets.scrolling import scroll_area
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.core.tasks import Task
+    from onnx_workbench.viewer.tasks.tasks import Task
 
 _COLUMNS = (
     NumberColumn("#", 5, "Position in execution order"),

@@ -47,7 +47,6 @@ from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.dimension_sizes import sizes
 from onnx_workbench.model.text.formatting import bytes_text, count_text, display, plural
-from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.popups.file_dialogs import ask_save
 from onnx_workbench.viewer.run.workspace import Workspace
@@ -58,6 +57,7 @@ from onnx_workbench.viewer.tables.keep_selection import KeptSelection
 from onnx_workbench.viewer.tables.row_model import Column, Index, SortedRowModel
 from onnx_workbench.viewer.tables.row_table import RowTable
 from onnx_workbench.viewer.tables.sorting import Key
+from onnx_workbench.viewer.tasks.readers import ModelReader
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
 from onnx_workbench.viewer.widgets.scope_box import ScopeBox
 from onnx_workbench.viewer.widgets.undo_forwarding import forward_undo

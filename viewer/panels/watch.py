@@ -14,7 +14,7 @@ from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import element_type_text
 from onnx_workbench.model.text.formatting import number_text, plural, shape_text
-from onnx_workbench.viewer.core.model_signals import is_in_model
+from onnx_workbench.viewer.document.model_signals import is_in_model
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.results.results import RunRecord
 from onnx_workbench.viewer.run.workspace import Workspace

@@ -22,7 +22,7 @@ from onnx_workbench.model.ir.name_index import NameIndex, comes_before
 from onnx_workbench.model.ir.types import ElementType, TensorType
 from onnx_workbench.model.schemas.schema import Parameter
 from onnx_workbench.model.text.formatting import display, type_text
-from onnx_workbench.viewer.core.context import DocumentContext
+from onnx_workbench.viewer.document.context import DocumentContext
 from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
 
 _MOST_LISTED: Final = 2000  # nodes of a graph whose values are all listed

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.viewer.core.settings import LAST_FOLDER, Settings
+from onnx_workbench.viewer.program.settings import LAST_FOLDER, Settings
 
 if TYPE_CHECKING:
     from onnx_workbench.model.io.writer.targets import Kind

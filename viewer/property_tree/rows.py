@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 if TYPE_CHECKING:
     from onnx_workbench.model.history.document import Transaction
-    from onnx_workbench.viewer.core.selection import Item
+    from onnx_workbench.viewer.document.selection import Item
 
 Style = Literal["normal", "section", "muted", "error", "warning"]
 

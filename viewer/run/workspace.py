@@ -9,8 +9,8 @@ from weakref import WeakSet
 from PySide6.QtCore import QObject
 
 from onnx_workbench.model.history.document import Document
-from onnx_workbench.viewer.core.context import DocumentContext
-from onnx_workbench.viewer.core.settings import Settings
+from onnx_workbench.viewer.document.context import DocumentContext
+from onnx_workbench.viewer.program.settings import Settings
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.results.results import Results

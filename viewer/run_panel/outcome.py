@@ -25,8 +25,7 @@ from onnx_workbench.model.ir.tensors import SparseTensor, Tensor, element_count
 from onnx_workbench.model.ir.types import TensorType, Type, element_type_text
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import bytes_text, display, plural, shape_text, type_text
-from onnx_workbench.viewer.core.model_signals import is_in_model
-from onnx_workbench.viewer.core.readers import ModelReader
+from onnx_workbench.viewer.document.model_signals import is_in_model
 from onnx_workbench.viewer.run.results.results import RunRecord, info_of
 from onnx_workbench.viewer.run.views.edge_notes import note_text, thumbnails_of
 from onnx_workbench.viewer.run.workspace import Workspace
@@ -34,6 +33,7 @@ from onnx_workbench.viewer.run_panel.controls import Section, muted
 from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.style.theme import theme, themes
 from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.tasks.readers import ModelReader
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 _MOST_ROWS = 60

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Signal
 from PySide6.QtWidgets import QTreeView
 
-from onnx_workbench.viewer.core.event_loop import ChunkedIteration
+from onnx_workbench.viewer.tasks.event_loop import ChunkedIteration
 
 
 class ExpandAll(QObject):

@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QModelIn
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QTreeView, QWidget
 
-from onnx_workbench.viewer.core.event_loop import CHUNK_SECONDS
+from onnx_workbench.viewer.tasks.event_loop import CHUNK_SECONDS
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 _Flag = QItemSelectionModel.SelectionFlag

@@ -10,7 +10,7 @@ from shiboken6 import isValid
 
 from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.ir.graph import Graph, Model, Node
-from onnx_workbench.viewer.core.grouping import Grouping
+from onnx_workbench.viewer.document.grouping import Grouping
 from onnx_workbench.viewer.style.icons import dot, icon
 from onnx_workbench.viewer.style.theme import categories, node_category, theme
 from onnx_workbench.viewer.style.tooltips import for_role

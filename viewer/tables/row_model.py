@@ -10,9 +10,9 @@ from typing import Any, Generic, TypeVar
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.tables.sorting import Key, order_of
+from onnx_workbench.viewer.tasks.readers import ModelReader
 
 Index = QModelIndex | QPersistentModelIndex
 

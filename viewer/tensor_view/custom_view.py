@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QAbstractItemView, QStackedWidget, QTableWidget, Q
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.core import custom_views
-from onnx_workbench.viewer.core.custom_views import Table
+from onnx_workbench.viewer.extensions import custom_views
+from onnx_workbench.viewer.extensions.custom_views import Table
 from onnx_workbench.viewer.plots.matrix_view import MatrixImage, MatrixView
 from onnx_workbench.viewer.style.theme import monospace, themes
 from onnx_workbench.viewer.tensor_view.small_widgets import text_view

@@ -23,10 +23,10 @@ from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, element_type_text
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import display, number_text, plural, shape_text
-from onnx_workbench.viewer.core.deferred_action import DeferredAction
-from onnx_workbench.viewer.core.messages import REFUSED
-from onnx_workbench.viewer.core.threads import POLL_SECONDS, post_and_wait
+from onnx_workbench.viewer.document.deferred_action import DeferredAction
+from onnx_workbench.viewer.document.messages import REFUSED
 from onnx_workbench.viewer.run.workspace import Workspace
+from onnx_workbench.viewer.tasks.threads import POLL_SECONDS, post_and_wait
 from onnx_workbench.viewer.tensor_view.readers import TensorSlice
 from onnx_workbench.viewer.workflows.apply_edits import edit_ahead
 

@@ -54,8 +54,8 @@ from onnx_workbench.viewer.tensor_view.view_options import ViewOptions
 
 if TYPE_CHECKING:
     from onnx_workbench.model.progress import Progress
-    from onnx_workbench.viewer.core.tasks import Task
     from onnx_workbench.viewer.run.workspace import Workspace
+    from onnx_workbench.viewer.tasks.tasks import Task
 
 _NARROW = 420  # px: below this the description is abbreviated
 _FACTS = 250  # px: initial maximum width of the statistics

@@ -6,9 +6,9 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
 
 from onnx_workbench.model.ir.graph import Value
-from onnx_workbench.viewer.core.event_loop import Debounce
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.workspace import Workspace
+from onnx_workbench.viewer.tasks.event_loop import Debounce
 from onnx_workbench.viewer.tensor_view.pane import TensorPane
 from onnx_workbench.viewer.tensor_view.readers import TensorSlice
 from onnx_workbench.viewer.widgets.scrolling import scroll_area

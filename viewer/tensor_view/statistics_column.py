@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from onnx_workbench.exec.values.statistics import Statistics
     from onnx_workbench.model.progress import Progress
-    from onnx_workbench.viewer.core.tasks import TaskRunner
+    from onnx_workbench.viewer.tasks.tasks import TaskRunner
 
 Rows = list[tuple[str, str, tuple[int, ...] | None]]
 

@@ -45,7 +45,7 @@ from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 if TYPE_CHECKING:
     from onnx_workbench.model.edits.tensors import Region
     from onnx_workbench.model.ir.types import ElementType
-    from onnx_workbench.viewer.core.tasks import Task, TaskRunner
+    from onnx_workbench.viewer.tasks.tasks import Task, TaskRunner
 
 _ENTERS = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 _COMMITS = (*_ENTERS, Qt.Key.Key_Tab, Qt.Key.Key_Backtab)
@@ -232,7 +232,7 @@ class TensorTable(QTableView):
 
     def paste(self) -> None:
         """Paste the clipboard at the beginning of the selection."""
-        from onnx_workbench.viewer.core.clipboard import is_of_cells
+        from onnx_workbench.viewer.document.clipboard import is_of_cells
 
         text = QGuiApplication.clipboard().text()
         if not text or self.cells.commit is None:

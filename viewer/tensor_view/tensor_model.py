@@ -20,7 +20,7 @@ from onnx_workbench.viewer.style.tooltips import for_role
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onnx_workbench.viewer.core.tasks import TaskRunner
+    from onnx_workbench.viewer.tasks.tasks import TaskRunner
     from onnx_workbench.viewer.tensor_view.readers import Reader, TensorSlice
 
 Index = QModelIndex | QPersistentModelIndex

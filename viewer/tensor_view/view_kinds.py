@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import ElementType
-from onnx_workbench.viewer.core import custom_views
+from onnx_workbench.viewer.extensions import custom_views
 from onnx_workbench.viewer.tensor_view.feature_maps import plane_axis
 from onnx_workbench.viewer.tensor_view.pictures import channel_axis
 

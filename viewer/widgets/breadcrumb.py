@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWi
 from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.ir.graph import Function, Graph, TrainingInfo
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.core.context import DocumentContext
-from onnx_workbench.viewer.core.selection import Item
+from onnx_workbench.viewer.document.context import DocumentContext
+from onnx_workbench.viewer.document.selection import Item
 from onnx_workbench.viewer.style.labels import name_of, path_to
 from onnx_workbench.viewer.style.tooltips import plain_tip
 

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QPushButton, QSizePol
 
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.core.context import DocumentContext
-from onnx_workbench.viewer.core.messages import Message
+from onnx_workbench.viewer.document.context import DocumentContext
+from onnx_workbench.viewer.document.messages import Message
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.labels import name_of, place_text
 from onnx_workbench.viewer.style.theme import theme, themes

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QComboBox, QWidget
 
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.text.formatting import plural
-from onnx_workbench.viewer.core.context import DocumentContext
+from onnx_workbench.viewer.document.context import DocumentContext
 
 _PART = 1
 

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.core.settings import RECENT_FILES, Settings
+from onnx_workbench.viewer.program.settings import RECENT_FILES, Settings
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import themes
 from onnx_workbench.viewer.style.tooltips import plain_tip

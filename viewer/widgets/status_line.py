@@ -12,12 +12,12 @@ from onnx_workbench.model.analysis.symbolic import condensed
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.types import Shape, TensorType, Type
 from onnx_workbench.model.text.formatting import display, plural, type_text
-from onnx_workbench.viewer.core.context import DocumentContext
-from onnx_workbench.viewer.core.selection import Item
-from onnx_workbench.viewer.core.tasks import Task, TaskRunner
+from onnx_workbench.viewer.document.context import DocumentContext
+from onnx_workbench.viewer.document.selection import Item
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.style.theme import theme, themes
+from onnx_workbench.viewer.tasks.tasks import Task, TaskRunner
 from onnx_workbench.viewer.widgets.fixed_width_label import FixedWidthLabel
 
 _NOTICE_DELAY_MS = 300  # ms before progress shows

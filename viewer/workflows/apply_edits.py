@@ -13,9 +13,9 @@ from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Node
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.busy_cursor import busy_cursor
-from onnx_workbench.viewer.core.context import DocumentContext
-from onnx_workbench.viewer.core.threads import POLL_SECONDS, post_and_wait
+from onnx_workbench.viewer.document.context import DocumentContext
+from onnx_workbench.viewer.tasks.threads import POLL_SECONDS, post_and_wait
+from onnx_workbench.viewer.widgets.busy_cursor import busy_cursor
 
 if TYPE_CHECKING:
     from onnx_workbench.model.recovery.write_ahead import Recording, WriteAheadLog

@@ -23,9 +23,9 @@ from onnx_workbench.model.ir.types import Dimension
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.recovery.write_ahead import recording_of
 from onnx_workbench.model.text.formatting import display, plural
-from onnx_workbench.viewer.core.context import DocumentContext
-from onnx_workbench.viewer.core.selection import Item
-from onnx_workbench.viewer.core.tasks import Task, call_back
+from onnx_workbench.viewer.document.context import DocumentContext
+from onnx_workbench.viewer.document.selection import Item
+from onnx_workbench.viewer.tasks.tasks import Task, call_back
 from onnx_workbench.viewer.workflows.apply_edits import apply_edits
 from onnx_workbench.viewer.workflows.working_copies import copy_model
 

@@ -9,8 +9,8 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.viewer.core.context import DocumentContext
-from onnx_workbench.viewer.core.selection import Item
+from onnx_workbench.viewer.document.context import DocumentContext
+from onnx_workbench.viewer.document.selection import Item
 from onnx_workbench.viewer.workflows.apply_edits import edit_ahead
 
 if TYPE_CHECKING:

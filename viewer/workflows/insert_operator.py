@@ -15,10 +15,10 @@ from onnx_workbench.model.edits.values import connect
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.core.context import DocumentContext
-from onnx_workbench.viewer.core.model_signals import is_in_model
-from onnx_workbench.viewer.core.navigation import graph_of
-from onnx_workbench.viewer.core.selection import Item
+from onnx_workbench.viewer.document.context import DocumentContext
+from onnx_workbench.viewer.document.model_signals import is_in_model
+from onnx_workbench.viewer.document.navigation import graph_of
+from onnx_workbench.viewer.document.selection import Item
 from onnx_workbench.viewer.popups.operator_palette import OperatorEntry, OperatorPalette
 from onnx_workbench.viewer.style.labels import place_text
 

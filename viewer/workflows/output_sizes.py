@@ -11,7 +11,7 @@ from onnx_workbench.model.history.steps import SetField, Step
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.types import TensorType, Type
 from onnx_workbench.model.text.formatting import display, plural, type_text
-from onnx_workbench.viewer.core.context import DocumentContext
+from onnx_workbench.viewer.document.context import DocumentContext
 
 _TOPIC = "output-sizes"
 _MOST_LISTED = 6

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.context import DocumentContext
-from onnx_workbench.viewer.core.readers import read_model
+from onnx_workbench.viewer.document.context import DocumentContext
+from onnx_workbench.viewer.tasks.readers import read_model
 
 
 def copy_model(workspace: DocumentContext, progress: Progress) -> tuple[WorkingCopy, int]:

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from onnx_workbench.model.simplify.custom import simplify_pass
     from onnx_workbench.model.simplify.passes import Match
     from onnx_workbench.pictures import render, show
-    from onnx_workbench.viewer.core.custom_actions import action
-    from onnx_workbench.viewer.core.custom_views import value_view
+    from onnx_workbench.viewer.extensions.custom_actions import action
+    from onnx_workbench.viewer.extensions.custom_views import value_view
 
 __all__ = [
     "Document",
@@ -91,7 +91,7 @@ if not (_FOLDER / "model").is_dir():  # a checkout, where model, exec, viewer an
     __path__.append(str(_FOLDER.resolve().parents[2]))
 
 if "ONNX_WORKBENCH_LANGUAGE" in os.environ:  # a process of a window in another language
-    import_module("onnx_workbench.viewer.core.language").use_inherited()
+    import_module("onnx_workbench.viewer.program.language").use_inherited()
 
 #: Modules of the names that are not in `api`.
 _MODULES = {
@@ -101,14 +101,14 @@ _MODULES = {
     "ModelError": "onnx_workbench.model.errors",
     "Session": "onnx_workbench.exec.session",
     "Trainer": "onnx_workbench.exec.training",
-    "action": "onnx_workbench.viewer.core.custom_actions",
+    "action": "onnx_workbench.viewer.extensions.custom_actions",
     "kernel": "onnx_workbench.exec.kernels.custom",
     "node_check": "onnx_workbench.model.checks.custom",
     "reader": "onnx_workbench.model.io.reader.custom",
     "render": "onnx_workbench.pictures",
     "show": "onnx_workbench.pictures",
     "simplify_pass": "onnx_workbench.model.simplify.custom",
-    "value_view": "onnx_workbench.viewer.core.custom_views",
+    "value_view": "onnx_workbench.viewer.extensions.custom_views",
 }
 
 

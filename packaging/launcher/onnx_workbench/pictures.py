@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from onnx_workbench.exec.inspect.node_data import Matched
     from onnx_workbench.exec.values.arrays import RuntimeValue
     from onnx_workbench.model.history.document import Document
-    from onnx_workbench.viewer.canvas.paint.export import Exported
-    from onnx_workbench.viewer.canvas.paint.web_facts import PageNotes
-    from onnx_workbench.viewer.canvas.paint.web_page import WebPage
+    from onnx_workbench.viewer.pictures.export import Exported
+    from onnx_workbench.viewer.pictures.web_facts import PageNotes
+    from onnx_workbench.viewer.pictures.web_page import WebPage
 
 #: Numbers or texts by the names of nodes or values, or a file of them; or two, of which the difference is shown.
 DataSource = StrPath | Mapping[str, float | str] | Sequence[StrPath | Mapping[str, float | str]]
@@ -70,9 +70,9 @@ def render(
     compared = [] if other is None else [model_of(other)]
     check_target(Path(target), "page" if is_page else "picture", others=[model, *compared])
     root, notes = _drawn_graph(model, graph, values, other, data, column, progress)
-    from onnx_workbench.viewer.canvas.paint.export import render_graph
-    from onnx_workbench.viewer.canvas.paint.web_page import web_page
-    from onnx_workbench.viewer.files.picture_notes import coloring_of
+    from onnx_workbench.viewer.pictures.export import render_graph
+    from onnx_workbench.viewer.pictures.picture_notes import coloring_of
+    from onnx_workbench.viewer.pictures.web_page import web_page
 
     if is_page:
         title = _title(model, other)
@@ -117,7 +117,7 @@ def show(
     """
     model = model_of(model)
     root, notes = _drawn_graph(model, graph, values, other, data, column, progress)
-    from onnx_workbench.viewer.canvas.paint.web_page import web_page
+    from onnx_workbench.viewer.pictures.web_page import web_page
 
     title = _title(model, other)
     return web_page(root, title=title, direction=direction, groups=groups, notes=notes, progress=progress)
@@ -136,8 +136,8 @@ def _drawn_graph(
     from onnx_workbench.model.analysis.by_name import graph_named
 
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")  # fonts and painting work without a display
-    from onnx_workbench.viewer.canvas.paint.web_facts import PageNotes
-    from onnx_workbench.viewer.files.picture_notes import notes_from_file, notes_of_arrays, union_notes
+    from onnx_workbench.viewer.pictures.picture_notes import notes_from_file, notes_of_arrays, union_notes
+    from onnx_workbench.viewer.pictures.web_facts import PageNotes
 
     root = graph_named(model, name)
     if other is not None and name:

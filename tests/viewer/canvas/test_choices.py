@@ -12,10 +12,10 @@ from onnx_workbench.model.ir.devices import (
     ShardedDimension,
     ShardingSpec,
 )
-from onnx_workbench.viewer.canvas.paint.export import part_of
 from onnx_workbench.viewer.canvas.scene.builder import build, initial_expansion
 from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions, Kind
-from onnx_workbench.viewer.core.settings import FOLD_SHARED, GROUPS
+from onnx_workbench.viewer.pictures.export import part_of
+from onnx_workbench.viewer.program.settings import FOLD_SHARED, GROUPS
 from tests.viewer.canvas.graphs import Graphs, long_chain
 from tests.viewer.canvas.painting import wait
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx_workbench.model.edits import nodes
 from onnx_workbench.model.edits.interface import add_output
-from onnx_workbench.viewer.core.settings import COLUMNS
+from onnx_workbench.viewer.program.settings import COLUMNS
 from tests.viewer.canvas.graphs import Graphs, long_chain
 from tests.viewer.canvas.painting import wait
 

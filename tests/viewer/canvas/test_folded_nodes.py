@@ -14,13 +14,13 @@ from onnx_workbench.model.history.steps import SetGraphOutputs, SetInput
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.ir.graph import Function
-from onnx_workbench.viewer.canvas.paint.export import render_graph
 from onnx_workbench.viewer.canvas.scene.builder import build
 from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions, Kind
 from onnx_workbench.viewer.canvas.scene.node_text import FoldTag
 from onnx_workbench.viewer.canvas.scene.scene import Hit
 from onnx_workbench.viewer.canvas.tooltip_text import tip_of
-from onnx_workbench.viewer.core.settings import FOLD_NODES
+from onnx_workbench.viewer.pictures.export import render_graph
+from onnx_workbench.viewer.program.settings import FOLD_NODES
 from onnx_workbench.viewer.style.theme import theme
 from tests.real_models import RealModels
 from tests.viewer.canvas.graphs import Graphs

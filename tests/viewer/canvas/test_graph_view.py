@@ -15,8 +15,8 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.canvas.paint import backing_store
 from onnx_workbench.viewer.canvas.scene.drawing import Kind
-from onnx_workbench.viewer.core.settings import DIRECTION, SHOW_INITIALIZERS, SHOW_NAMES
 from onnx_workbench.viewer.popups.operator_palette import OperatorEntry
+from onnx_workbench.viewer.program.settings import DIRECTION, SHOW_INITIALIZERS, SHOW_NAMES
 from onnx_workbench.viewer.style.theme import theme, themes
 from onnx_workbench.viewer.workflows.insert_operator import insert
 from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain, residual, settle

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QGestureEvent, QPinchGesture, QToolT
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.viewer.canvas.scene.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, Kind
 from onnx_workbench.viewer.canvas.scene.edge_labels import EdgeLabels
-from onnx_workbench.viewer.core.settings import COLUMNS, WHEEL_ZOOMS
+from onnx_workbench.viewer.program.settings import COLUMNS, WHEEL_ZOOMS
 from tests.viewer.canvas.graphs import Graphs, long_chain
 from tests.viewer.canvas.painting import wait
 from tests.viewer.pointer import hover

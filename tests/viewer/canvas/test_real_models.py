@@ -8,10 +8,10 @@ import pytest
 
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.viewer.canvas.layout import layout
-from onnx_workbench.viewer.canvas.paint.export import export_scene
 from onnx_workbench.viewer.canvas.scene.builder import build
 from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions, Kind
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
+from onnx_workbench.viewer.pictures.export import export_scene
 from onnx_workbench.viewer.style.theme import load_theme
 
 

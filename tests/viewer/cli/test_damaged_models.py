@@ -223,7 +223,7 @@ def test_a_name_that_is_too_long_is_reported(capsys, command):
 def test_a_file_that_is_missing_is_not_said_to_be_open(tmp_path, capsys, monkeypatch):
     handed = []
     monkeypatch.setattr(
-        "onnx_workbench.viewer.files.single_instance.send_to_running_instance",
+        "onnx_workbench.viewer.program.single_instance.send_to_running_instance",
         lambda names, _goto="": bool(handed.append(names) or True),
     )
     assert main([str(tmp_path / "nosuch.onnx")]) == 2

@@ -89,7 +89,7 @@ def test_a_file_that_does_not_exist_is_an_error_though_a_window_is_open(
 ) -> None:
     handed: list[list[str]] = []
     monkeypatch.setattr(
-        "onnx_workbench.viewer.files.single_instance.send_to_running_instance",
+        "onnx_workbench.viewer.program.single_instance.send_to_running_instance",
         lambda names, _goto="": handed.append(names) or True,
     )
     monkeypatch.chdir(tmp_path)

@@ -9,8 +9,8 @@ from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.viewer.canvas.rename_field import RenameField
 from onnx_workbench.viewer.compare.registry import comparison_of
-from onnx_workbench.viewer.core.settings import COMPARE_MERGED
 from onnx_workbench.viewer.files.show_beside import show_beside
+from onnx_workbench.viewer.program.settings import COMPARE_MERGED
 from tests.model import builders
 
 TEXT = """

@@ -11,8 +11,8 @@ from shiboken6 import isValid
 from onnx_workbench.model.edits.attributes import set_attribute
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.text import regular_expressions
-from onnx_workbench.viewer.core import event_loop
 from onnx_workbench.viewer.dialogs.find_replace import FindReplaceDialog
+from onnx_workbench.viewer.tasks import event_loop
 from tests.model import builders
 
 

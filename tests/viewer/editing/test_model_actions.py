@@ -29,7 +29,7 @@ from onnx_workbench.viewer.dialogs.merge import MergeDialog, Place
 from onnx_workbench.viewer.dialogs.new_model import NewModelDialog, parse_interface
 from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
 from onnx_workbench.viewer.dialogs.text_prompt import TextPrompt
-from onnx_workbench.viewer.files import custom_operators
+from onnx_workbench.viewer.extensions import custom_operators
 from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
 from onnx_workbench.viewer.popups.operator_palette import OperatorPalette
 from tests.model import builders

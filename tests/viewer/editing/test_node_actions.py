@@ -10,8 +10,8 @@ from onnx_workbench.model.edits.nodes import delete, delete_and_bridge, rename_n
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.graph import Function
 from onnx_workbench.viewer.canvas.rename_field import RenameField
-from onnx_workbench.viewer.core import clipboard
 from onnx_workbench.viewer.dialogs.convert import ConvertDialog
+from onnx_workbench.viewer.document import clipboard
 from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
 from onnx_workbench.viewer.popups.operator_palette import OperatorPalette, first_sentence
 from tests.model import builders

@@ -15,10 +15,10 @@ from onnx_workbench.model.history.steps import SetAttribute, SetField
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.text import regular_expressions
-from onnx_workbench.viewer.core import event_loop
 from onnx_workbench.viewer.panels.node_table import NodeTablePanel
 from onnx_workbench.viewer.panels.node_table_model import NodeTableModel
 from onnx_workbench.viewer.style.theme import theme
+from onnx_workbench.viewer.tasks import event_loop
 from tests.viewer.background_work import wait_for_readers
 
 CONVS = """

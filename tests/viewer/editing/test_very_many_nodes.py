@@ -14,13 +14,14 @@ from onnx_workbench.model.edits import copy_paste
 from onnx_workbench.model.edits.interface import add_outputs
 from onnx_workbench.model.history.steps import SetAttribute, SetField
 from onnx_workbench.model.ir.attributes import make_attribute
-from onnx_workbench.viewer.core import busy_cursor, clipboard
-from onnx_workbench.viewer.core.folders import journal_folder
 from onnx_workbench.viewer.dialogs.find_replace import FindReplaceDialog
 from onnx_workbench.viewer.dialogs.text_prompt import TextPrompt
+from onnx_workbench.viewer.document import clipboard
 from onnx_workbench.viewer.panels import problems
 from onnx_workbench.viewer.panels.node_table import NodeTablePanel
 from onnx_workbench.viewer.panels.problems import ProblemsPanel
+from onnx_workbench.viewer.program.folders import journal_folder
+from onnx_workbench.viewer.widgets import busy_cursor
 from onnx_workbench.viewer.workflows import edit_many
 from tests.model import builders
 from tests.model.recovery.crash import abandon

@@ -7,9 +7,9 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QMenu
 
 from onnx_workbench.viewer.canvas.tools import WireTool
-from onnx_workbench.viewer.core.settings import DIRECTION
 from onnx_workbench.viewer.dialogs.convert import ConvertDialog
 from onnx_workbench.viewer.popups.operator_palette import OperatorPalette
+from onnx_workbench.viewer.program.settings import DIRECTION
 from tests.model import builders
 from tests.viewer.pointer import hover
 

@@ -10,8 +10,8 @@ from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.viewer.compare.model_comparison import ModelComparison
-from onnx_workbench.viewer.core.folders import journal_folder
 from onnx_workbench.viewer.dialogs.merge import MergeDialog
+from onnx_workbench.viewer.program.folders import journal_folder
 from onnx_workbench.viewer.workflows.edit_many import edit_many
 from tests.model import builders
 from tests.model.recovery.recorded_work import killed_now

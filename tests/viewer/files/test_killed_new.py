@@ -12,9 +12,9 @@ from PySide6.QtWidgets import QMessageBox, QPushButton
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.model.io.writer.save import Saving, save
 from onnx_workbench.model.recovery.recover import find_journals
-from onnx_workbench.viewer.core.folders import journal_folder
 from onnx_workbench.viewer.dialogs.extract import ExtractDialog
 from onnx_workbench.viewer.dialogs.new_model import NewModelDialog
+from onnx_workbench.viewer.program.folders import journal_folder
 from tests.model import builders
 from tests.model.recovery.recorded_work import killed_now
 from tests.model.snapshots import assert_linked, snapshot

@@ -13,10 +13,10 @@ from onnx_workbench.model.edits import nodes
 from onnx_workbench.model.history.steps import SetField, SetInitializer
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
-from onnx_workbench.viewer.core.folders import journal_folder
-from onnx_workbench.viewer.core.messages import Message
 from onnx_workbench.viewer.dialogs.recovered_files import RecoveredFilesDialog
+from onnx_workbench.viewer.document.messages import Message
 from onnx_workbench.viewer.files import document_area, read_model, recovery
+from onnx_workbench.viewer.program.folders import journal_folder
 from tests.model import builders
 from tests.model.recovery.crash import abandon
 from tests.model.recovery.recorded_work import killed_now

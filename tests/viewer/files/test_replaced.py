@@ -10,10 +10,10 @@ from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.io.writer.atomic_file import AtomicFile
 from onnx_workbench.model.io.writer.save import save
-from onnx_workbench.viewer.core.folders import journal_folder
-from onnx_workbench.viewer.core.settings import RELOAD_SILENTLY
 from onnx_workbench.viewer.files import read_model, recovery
 from onnx_workbench.viewer.files.save import SaveOptions
+from onnx_workbench.viewer.program.folders import journal_folder
+from onnx_workbench.viewer.program.settings import RELOAD_SILENTLY
 from tests.model import builders
 from tests.model.recovery.crash import abandon
 from tests.model.recovery.recorded_work import killed_now

@@ -13,7 +13,7 @@ from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.viewer.cli.main import main
 from onnx_workbench.viewer.compare.registry import comparison_of
 from onnx_workbench.viewer.files.show_beside import show_beside
-from onnx_workbench.viewer.files.single_instance import OpenMessage
+from onnx_workbench.viewer.program.single_instance import OpenMessage
 from tests.model import builders
 from tests.viewer.opening import opened, run, titles
 

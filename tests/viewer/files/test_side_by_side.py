@@ -9,11 +9,11 @@ from onnx_workbench.model.edits import attributes, initializers, nodes
 from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.compare.registry import comparison_of
-from onnx_workbench.viewer.core.settings import COMPARE_MERGED
 from onnx_workbench.viewer.files.side_by_side import CompareBar
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.panels.run_comparison import RunComparisonPanel
 from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
+from onnx_workbench.viewer.program.settings import COMPARE_MERGED
 from tests.model import builders
 
 LONG = (

@@ -7,9 +7,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLineEdit
 
 from onnx_workbench.model.ir.graph import Node
-from onnx_workbench.viewer.core.bookmarks import METADATA_KEY, Bookmarks
-from onnx_workbench.viewer.core.highlights import Highlights
-from onnx_workbench.viewer.core.model_signals import ModelSignals
+from onnx_workbench.viewer.document.bookmarks import METADATA_KEY, Bookmarks
+from onnx_workbench.viewer.document.highlights import Highlights
+from onnx_workbench.viewer.document.model_signals import ModelSignals
 
 TEXT = """<ir_version: 8, opset_import: ["": 18]>
 g (float[2] x) => (float[2] z) { a = Relu(x)  b = Neg(a)  z = Abs(b) }"""

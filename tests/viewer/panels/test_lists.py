@@ -15,7 +15,6 @@ from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.text import regular_expressions
-from onnx_workbench.viewer.core import busy_cursor, event_loop
 from onnx_workbench.viewer.panels.find import FindPanel, fitted
 from onnx_workbench.viewer.panels.history import HistoryPanel
 from onnx_workbench.viewer.panels.outline import OutlinePanel
@@ -23,6 +22,8 @@ from onnx_workbench.viewer.panels.problems import ProblemsPanel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tables.outline_model import ObjectRole
 from onnx_workbench.viewer.tables.two_tone import TextsRole
+from onnx_workbench.viewer.tasks import event_loop
+from onnx_workbench.viewer.widgets import busy_cursor
 
 
 def shown(qtbot, panel):
@@ -286,7 +287,7 @@ def test_results_follow_edits(qtbot, workspace):
 
 
 def test_an_edit_in_the_middle_of_a_search_begins_it_anew(qtbot, monkeypatch):
-    monkeypatch.setattr("onnx_workbench.viewer.core.event_loop.CHUNK_SECONDS", 0)  # one match a turn
+    monkeypatch.setattr("onnx_workbench.viewer.tasks.event_loop.CHUNK_SECONDS", 0)  # one match a turn
     graph = Graph("g")
     for number in range(8):
         SetInitializer(graph, Value(f"w{number}"), ArrayTensor(np.zeros(2, np.float32))).apply()

@@ -18,13 +18,14 @@ from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.viewer.canvas.graph_view import GraphView
 from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions
-from onnx_workbench.viewer.core import event_loop, grouping
+from onnx_workbench.viewer.document import grouping
 from onnx_workbench.viewer.panels.outline import OutlinePanel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.tables import outline_rows
 from onnx_workbench.viewer.tables.outline_model import ObjectRole, OutlineModel
 from onnx_workbench.viewer.tables.two_tone import TextsRole
+from onnx_workbench.viewer.tasks import event_loop
 from tests.viewer.canvas.graphs import long_chain, residual
 
 

@@ -3,7 +3,7 @@
 import onnx
 import pytest
 
-from onnx_workbench.viewer.core.settings import RUN_IN_PROCESS, Settings
+from onnx_workbench.viewer.program.settings import RUN_IN_PROCESS, Settings
 
 NET = """
 <ir_version: 9, opset_import: ["" : 17]>

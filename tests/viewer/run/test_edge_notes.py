@@ -11,7 +11,7 @@ from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.exec.inspect.thumbnails import Thumbnail
 from onnx_workbench.exec.values.statistics import statistics
 from onnx_workbench.model.ir.types import ElementType
-from onnx_workbench.viewer.core.settings import EDGE_NOTES, RUN_IN_PROCESS
+from onnx_workbench.viewer.program.settings import EDGE_NOTES, RUN_IN_PROCESS
 from onnx_workbench.viewer.run.views.edge_notes import note_text, outline, thumbnails_of
 from tests.viewer.background_work import wait_for_readers
 from tests.viewer.canvas.painting import finish_painting

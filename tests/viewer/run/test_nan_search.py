@@ -7,7 +7,7 @@ import pytest
 from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.model.history.steps import SetInitializer
 from onnx_workbench.model.ir.tensors import ArrayTensor
-from onnx_workbench.viewer.core.settings import NAN_ALONE, RUN_IN_PROCESS
+from onnx_workbench.viewer.program.settings import NAN_ALONE, RUN_IN_PROCESS
 from tests.viewer.run.run_actions import idle, opened, run, value
 
 #: In the body of the second turn s is below zero and its logarithm NaN, which nothing outside ever sees.

@@ -6,9 +6,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QPushButton
 
 from onnx_workbench.viewer.canvas.scene.drawing import Kind
-from onnx_workbench.viewer.core.settings import GROUPS
 from onnx_workbench.viewer.dialogs.text_dialog import TextDialog
 from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
+from onnx_workbench.viewer.program.settings import GROUPS
 from tests.viewer.background_work import wait_for_readers
 from tests.viewer.run.run_actions import idle, node, opened
 

@@ -6,7 +6,7 @@ import pytest
 
 from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.exec.worker.process import Process
-from onnx_workbench.viewer.core.settings import CLOSED_PANELS, RUN_IN_PROCESS
+from onnx_workbench.viewer.program.settings import CLOSED_PANELS, RUN_IN_PROCESS
 from onnx_workbench.viewer.run.views import run_marks
 from tests.viewer.run.run_actions import edit, idle, node, opened, run, value
 

@@ -4,7 +4,7 @@ import onnx
 import pytest
 
 from onnx_workbench.exec.inputs.sources import Constant
-from onnx_workbench.viewer.core.settings import RUN_IN_PROCESS
+from onnx_workbench.viewer.program.settings import RUN_IN_PROCESS
 from onnx_workbench.viewer.run.results import results as results_of_runs
 from tests.viewer.run.run_actions import edit, idle, make_finite, node, opened, run, value
 from tests.viewer.run.test_partial_results import ENDLESS, SLOW, set_turns

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from onnx_workbench.viewer.core.settings import EDGE_NOTES
+from onnx_workbench.viewer.program.settings import EDGE_NOTES
 from tests.viewer.run.run_actions import make_bad, make_finite, opened, run
 
 
@@ -19,7 +19,7 @@ def workspace(window, qtbot, net):
 def export(window, qtbot, workspace, tmp_path, monkeypatch):
     def export(name: str) -> Path:
         path = tmp_path / name
-        monkeypatch.setattr("onnx_workbench.viewer.files.export_picture.ask_save", lambda *_args, **_more: path)
+        monkeypatch.setattr("onnx_workbench.viewer.pictures.export_picture.ask_save", lambda *_args, **_more: path)
         workspace.trigger("file.export")
         qtbot.waitUntil(lambda: path.is_file() and not workspace.tasks.running)
         return path

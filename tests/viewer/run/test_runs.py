@@ -19,7 +19,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.types import SequenceType, Shape, TensorType
-from onnx_workbench.viewer.core.settings import MEMORY_LIMIT, RUN_IN_PROCESS
+from onnx_workbench.viewer.program.settings import MEMORY_LIMIT, RUN_IN_PROCESS
 from onnx_workbench.viewer.run.results.results import info_of
 from onnx_workbench.viewer.run.results.saved_runs import restore_run, write_run
 from onnx_workbench.viewer.run.session.inputs import as_json, from_json

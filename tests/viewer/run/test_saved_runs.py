@@ -10,7 +10,7 @@ import pytest
 from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.model.history.steps import SetField, SetInput
-from onnx_workbench.viewer.core.settings import RUN_IN_PROCESS
+from onnx_workbench.viewer.program.settings import RUN_IN_PROCESS
 from onnx_workbench.viewer.run.results import compare
 from onnx_workbench.viewer.run.results.saved_runs import restore_run, write_run
 from onnx_workbench.viewer.run.results.value_paths import addresses_in

@@ -11,7 +11,7 @@ from onnx_workbench.exec.inputs.recipe import MOST_SENT
 from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.exec.values.statistics import Summary, describe
-from onnx_workbench.viewer.core.settings import RUN_IN_PROCESS
+from onnx_workbench.viewer.program.settings import RUN_IN_PROCESS
 from tests.viewer.run.run_actions import idle, opened, run, value
 
 TINY = """<ir_version: 9, opset_import: ["" : 17]>

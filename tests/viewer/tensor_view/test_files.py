@@ -10,7 +10,7 @@ from onnx_workbench.model.edits import tensors
 from onnx_workbench.model.io.tensors.array_files import read_tensor
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor
 from onnx_workbench.model.ir.types import ElementType
-from onnx_workbench.viewer.core.settings import LAST_FOLDER
+from onnx_workbench.viewer.program.settings import LAST_FOLDER
 from tests.viewer.tensor_view.tensor_actions import put, select
 
 START = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -1,1 +1,1 @@
-"""Painting a scene: on the screen, as SVG, PNG and PDF."""
+"""Painting a scene: on the screen, or with any other painter of Qt."""

@@ -41,7 +41,7 @@ from onnx_workbench.viewer.canvas.scene.edge_labels import PADDING, EdgeLabel, E
 from onnx_workbench.viewer.canvas.scene.node_text import FoldTag
 from onnx_workbench.viewer.canvas.scene.scene import Scene
 from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
-from onnx_workbench.viewer.core.edge_notes import EdgeNote
+from onnx_workbench.viewer.document.edge_notes import EdgeNote
 from onnx_workbench.viewer.style.theme import Theme
 
 #: From this scale boxes have headers and rows; below it they are blocks with a name, if any.

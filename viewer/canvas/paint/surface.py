@@ -31,7 +31,7 @@ from onnx_workbench.viewer.canvas.scene.drawing import HEADER, Kind
 from onnx_workbench.viewer.canvas.scene.edge_labels import LABEL_REACH, MARGIN, EdgeLabels
 from onnx_workbench.viewer.canvas.scene.scene import REACH, Hit, Moved, Scene
 from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
-from onnx_workbench.viewer.core.edge_notes import NoteOf, no_note
+from onnx_workbench.viewer.document.edge_notes import NoteOf, no_note
 from onnx_workbench.viewer.style.theme import theme
 
 #: Time limit for painting in one frame.

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from PySide6.QtCore import QObject, QTimer
 
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.viewer.core.event_loop import CHUNK_SECONDS
-from onnx_workbench.viewer.core.model_signals import ChangeSet
+from onnx_workbench.viewer.document.model_signals import ChangeSet
+from onnx_workbench.viewer.tasks.event_loop import CHUNK_SECONDS
 
 _PIECE = 100  # objects between two reads of the clock
 

@@ -14,7 +14,7 @@ from onnx_workbench.viewer.canvas.scene.edge_notes import SPACE, note_width
 from onnx_workbench.viewer.canvas.scene.node_text import split_text
 from onnx_workbench.viewer.canvas.scene.scene import Real, Scene
 from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
-from onnx_workbench.viewer.core.edge_notes import EdgeNote, NoteOf, no_note
+from onnx_workbench.viewer.document.edge_notes import EdgeNote, NoteOf, no_note
 from onnx_workbench.viewer.style.type_texts import edge_text
 
 HEIGHT = 16.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from onnx_workbench.viewer.canvas.scene.drawing import Style, TextMeasure
-from onnx_workbench.viewer.core.edge_notes import EdgeNote
+from onnx_workbench.viewer.document.edge_notes import EdgeNote
 
 #: Height of an outline, and width of each bar, px at 100 %.
 HEIGHT = 12.0

@@ -19,7 +19,7 @@ from onnx_workbench.viewer.canvas.layout import resize
 from onnx_workbench.viewer.canvas.scene.box_factory import BoxFactory
 from onnx_workbench.viewer.canvas.scene.drawing import Box, Drawing, Kind
 from onnx_workbench.viewer.canvas.scene.scene import Moved, Scene
-from onnx_workbench.viewer.core.model_signals import ChangeSet
+from onnx_workbench.viewer.document.model_signals import ChangeSet
 
 _PILLS = (Kind.INPUT, Kind.OUTPUT, Kind.OUTER)
 #: Fields of the model and its functions that decide what is drawn; others are texts.

@@ -19,7 +19,7 @@ from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.viewer.canvas.scene.box_factory import BoxFactory
 from onnx_workbench.viewer.canvas.scene.builder import DrawingBuilder, Ids
 from onnx_workbench.viewer.canvas.scene.drawing import Drawing, Kind
-from onnx_workbench.viewer.core.model_signals import ChangeSet
+from onnx_workbench.viewer.document.model_signals import ChangeSet
 
 _MOST = 500  # limit for nodes whose edges are redrawn
 

@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 from onnx_workbench.viewer.canvas.scene.drawing import Kind
 from onnx_workbench.viewer.canvas.scene.scene import Hit
 from onnx_workbench.viewer.canvas.tools.tool import Press, Tool
-from onnx_workbench.viewer.core.selection import Item
+from onnx_workbench.viewer.document.selection import Item
 from onnx_workbench.viewer.style.theme import theme
 
 if TYPE_CHECKING:

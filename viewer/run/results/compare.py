@@ -43,10 +43,10 @@ from onnx_workbench.model.ir.types import ElementType, TensorType
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.sandbox import make_own_folder
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.core.readers import read_model
 from onnx_workbench.viewer.run.results.other_values import OtherValues
 from onnx_workbench.viewer.run.results.results import RunRecord
 from onnx_workbench.viewer.run.results.value_paths import addresses_in, inside_nodes
+from onnx_workbench.viewer.tasks.readers import read_model
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.workspace import Workspace

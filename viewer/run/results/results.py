@@ -29,14 +29,14 @@ from onnx_workbench.model.analysis.topology import Thing
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.run.results.staleness import StaleValues, concerns_inputs, rewires, sources, stale_after
+from onnx_workbench.viewer.tasks.readers import ModelReader
 
 if TYPE_CHECKING:
     from onnx_workbench.model.history.document import Change
-    from onnx_workbench.viewer.core.tasks import Task
     from onnx_workbench.viewer.run.results.other_values import OtherValues
     from onnx_workbench.viewer.run.workspace import Workspace
+    from onnx_workbench.viewer.tasks.tasks import Task
 
 #: Limits for stored results: number of complete ones and of partial ones, and bytes that all have computed.
 _MOST_RECORDS = 16

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Signal
 
 from onnx_workbench.exec.engine.breakpoints import Breakpoint
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.viewer.core.model_signals import is_in_model
+from onnx_workbench.viewer.document.model_signals import is_in_model
 
 Condition = Literal["non-finite", "above", "shape", "iteration"]
 

@@ -24,8 +24,6 @@ from onnx_workbench.exec.worker.client import WorkerSession
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import bytes_text, plural
-from onnx_workbench.viewer.core.readers import read_model
-from onnx_workbench.viewer.core.threads import post
 from onnx_workbench.viewer.run.results.results import RunRecord
 from onnx_workbench.viewer.run.session.breakpoints import BreakpointList
 from onnx_workbench.viewer.run.session.inputs import RunInputs, make_inputs
@@ -43,6 +41,8 @@ from onnx_workbench.viewer.run.views.nonfinite_warning import NonFiniteWarning
 from onnx_workbench.viewer.run.views.overlays import Overlays
 from onnx_workbench.viewer.run.views.report import RunReporter
 from onnx_workbench.viewer.run.views.run_marks import RunMarks
+from onnx_workbench.viewer.tasks.readers import read_model
+from onnx_workbench.viewer.tasks.threads import post
 
 if TYPE_CHECKING:
     from onnx_workbench.model.history.document import Change

@@ -34,7 +34,7 @@ from onnx_workbench.model.ir.graph import Graph, Value, Values
 from onnx_workbench.model.ir.types import ElementType, TensorType, Type
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.core.settings import Option
+from onnx_workbench.viewer.program.settings import Option
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.session import Session

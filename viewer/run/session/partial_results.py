@@ -12,10 +12,10 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.tasks import Task, TaskRunner
 from onnx_workbench.viewer.run.session.node_progress import NodeProgress
 from onnx_workbench.viewer.run.session.run_session import RunSession
 from onnx_workbench.viewer.run.session.run_task import RunTask
+from onnx_workbench.viewer.tasks.tasks import Task, TaskRunner
 
 #: Milliseconds before the first read, and between two reads.
 _INTERVAL_MS = 400

@@ -17,7 +17,7 @@ from onnx_workbench.exec.worker.run_lock import RunLock
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.settings import MEMORY_LIMIT, RUN_IN_PROCESS, Settings
+from onnx_workbench.viewer.program.settings import MEMORY_LIMIT, RUN_IN_PROCESS, Settings
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.session.run_task import RunTask

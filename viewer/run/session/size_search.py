@@ -18,9 +18,9 @@ from onnx_workbench.exec.worker.client import WorkerSession
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import display, plural
-from onnx_workbench.viewer.core.readers import read_model
 from onnx_workbench.viewer.run.session.inputs import make_inputs
 from onnx_workbench.viewer.run.session.run_task import RunTask
+from onnx_workbench.viewer.tasks.readers import read_model
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.workspace import Workspace

@@ -16,9 +16,9 @@ from onnx_workbench.model.budget import input_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.core.readers import read_model
-from onnx_workbench.viewer.core.threads import post
 from onnx_workbench.viewer.run.session.inputs import make_inputs
+from onnx_workbench.viewer.tasks.readers import read_model
+from onnx_workbench.viewer.tasks.threads import post
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.session import Session

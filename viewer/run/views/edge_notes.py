@@ -24,8 +24,8 @@ from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import number_text
-from onnx_workbench.viewer.core.edge_notes import EdgeNote, NoteOf
-from onnx_workbench.viewer.core.settings import EDGE_NOTES
+from onnx_workbench.viewer.document.edge_notes import EdgeNote, NoteOf
+from onnx_workbench.viewer.program.settings import EDGE_NOTES
 from onnx_workbench.viewer.run.results.results import RunRecord
 from onnx_workbench.viewer.style.type_texts import edge_text
 

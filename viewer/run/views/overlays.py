@@ -21,9 +21,9 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import display, plural
-from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.run.results.results import Results, RunRecord
 from onnx_workbench.viewer.style.labels import name_of
+from onnx_workbench.viewer.tasks.readers import ModelReader
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.workspace import Workspace

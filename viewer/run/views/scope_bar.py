@@ -9,7 +9,6 @@ from PySide6.QtWidgets import QComboBox, QSpinBox, QWidget
 
 from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.core.event_loop import Debounce
 from onnx_workbench.viewer.run.views.run_scopes import (
     LoopScope,
     RunScopes,
@@ -20,6 +19,7 @@ from onnx_workbench.viewer.run.views.run_scopes import (
 )
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.labels import name_of, path_to
+from onnx_workbench.viewer.tasks.event_loop import Debounce
 from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, labelled
 
 _MOST = 28  # characters of a name

@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QObject, QSize
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.viewer.canvas.scene.drawing import Kind
-from onnx_workbench.viewer.core.settings import COLUMNS
+from onnx_workbench.viewer.program.settings import COLUMNS
 from onnx_workbench.viewer.style.theme import theme
 from tests.viewer.canvas.graphs import Graphs, long_chain
 from tests.viewer.canvas.painting import wait

@@ -23,8 +23,8 @@ from onnx_workbench.viewer.canvas.scene.coloring import by_heat, by_key, device_
 from onnx_workbench.viewer.canvas.scene.drawing import HEADER
 from onnx_workbench.viewer.canvas.scene.edge_labels import EdgeLabels
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
-from onnx_workbench.viewer.core.edge_notes import EdgeNote
-from onnx_workbench.viewer.core.settings import COLUMNS
+from onnx_workbench.viewer.document.edge_notes import EdgeNote
+from onnx_workbench.viewer.program.settings import COLUMNS
 from onnx_workbench.viewer.style.theme import theme
 from tests.viewer.canvas.graphs import Graphs, long_chain, settle
 from tests.viewer.canvas.painting import finish_painting, is_painted, wait

@@ -14,7 +14,7 @@ from onnx_workbench.viewer.canvas.scene.builder import build
 from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions, Kind
 from onnx_workbench.viewer.canvas.scene.edge_labels import LABEL_REACH, MARGIN, EdgeLabels
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
-from onnx_workbench.viewer.core.edge_notes import EdgeNote
+from onnx_workbench.viewer.document.edge_notes import EdgeNote
 from tests.viewer.canvas.graphs import Graphs, long_chain
 
 NOTE = EdgeNote("−1.25 … 3.75")

@@ -18,7 +18,7 @@ from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.canvas.scene.drawing import Kind
 from onnx_workbench.viewer.canvas.scene.patch_drawing import DrawingPatch, patched
 from onnx_workbench.viewer.canvas.scene.scene import Scene
-from onnx_workbench.viewer.core.settings import COLUMNS
+from onnx_workbench.viewer.program.settings import COLUMNS
 from tests.viewer.canvas.graphs import Graphs, long_chain, settle
 from tests.viewer.canvas.painting import is_painted, wait
 from tests.viewer.painted import Painted

@@ -1,0 +1,1 @@
+"""One open document and what its views share: selection, navigation, messages, types, problems, signals of changes."""

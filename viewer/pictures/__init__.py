@@ -1,0 +1,1 @@
+"""Pictures and web pages of graphs, as files."""
