@@ -1,4 +1,4 @@
-"""Watch panel: pinned values over runs, with their changes since the previous run."""
+"""Watch panel: values over runs, with their changes since the previous run."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ _COLUMNS = (
 
 
 class WatchPanel(Panel):
-    """The list of pinned values."""
+    """The list of watched values."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
         self.table = NumberTable("Watched values", _COLUMNS)
         self.hint = QLabel()
         self.hint.setTextFormat(Qt.TextFormat.PlainText)
-        self.pin_button = QPushButton("Pin selected")
+        self.pin_button = QPushButton("Watch selected")
         self.pin_button.setToolTip(wrapped("Watch the selected values, or the outputs of the selected nodes"))
-        self.unpin_button = QPushButton("Unpin")
+        self.unpin_button = QPushButton("Remove")
         self.unpin_button.setToolTip("Remove the selected rows")
         self.lay_out(self.table, self.hint, self.pin_button, self.unpin_button)
         self._behind = True
@@ -95,7 +95,7 @@ class WatchPanel(Panel):
         self.hint.setText(
             plural(len(results.pinned), "value")
             if results.pinned
-            else "Pin values to see how they change from run to run."
+            else "Watch values to see how they change from run to run."
         )
         self.table.set_rows([NumberRow(value, self._cells(value)) for value in results.pinned])
         self._show_buttons()

@@ -160,7 +160,7 @@ class Themes(QObject):
         if isinstance(application, QApplication):
             application.setPalette(palette(self._current))
             for name in _OUTLINED:
-                QApplication.setPalette(_outline_palette(self._current), name)
+                QApplication.setPalette(outline_palette(self._current), name)
 
 
 def _system_theme() -> ThemeName:
@@ -219,10 +219,10 @@ def palette(colors: Theme) -> QPalette:
 
 
 #: PySide expects class names as str, although its annotations say bytes.
-_OUTLINED: tuple[Any, ...] = ("QCheckBox", "QRadioButton", "QLineEdit", "QAbstractSpinBox", "QAbstractItemView")
+_OUTLINED: tuple[Any, ...] = ("QCheckBox", "QRadioButton", "QLineEdit", "QAbstractSpinBox", "QTreeView")
 
 
-def _outline_palette(colors: Theme) -> QPalette:
+def outline_palette(colors: Theme) -> QPalette:
     """Fusion outlines frames with the darkened window colour, which would be invisible on a dark background."""
     result = palette(colors)
     if colors.is_dark:

@@ -2,7 +2,7 @@ import re
 
 import pytest
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QColor, QIcon, QPalette
+from PySide6.QtGui import QColor, QIcon, QPalette, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QApplication, QTreeWidget, QTreeWidgetItem
 
 from onnx_workbench import resources
@@ -17,6 +17,7 @@ from onnx_workbench.viewer.style.theme import (
     palette,
     themes,
 )
+from onnx_workbench.viewer.tables.row_table import RowTable
 
 TEXT_ON_BACKGROUND = [
     ("text", "window"), ("text", "panel"), ("text", "alternate"), ("text", "canvas"), ("text", "node"),
@@ -144,6 +145,27 @@ def test_an_empty_check_box_in_a_tree_is_seen(qtbot, mode):
         picture = tree.viewport().grab(tree.visualItemRect(item)).toImage()
         points = ((x, y) for x in range(picture.width()) for y in range(picture.height()))
         assert max(contrast(picture.pixelColor(*at), themes().current.panel) for at in points) > 1.4
+    finally:
+        themes().set_mode("system")
+
+
+def test_in_the_dark_a_table_shows_its_boxes_while_the_rest_of_its_header_stays_dark(qtbot):
+    themes().set_mode("dark")
+    try:
+        model = QStandardItemModel(1, 1)
+        box = QStandardItem("")
+        box.setCheckable(True)
+        model.setItem(0, 0, box)
+        table = RowTable(model, "Boxes")
+        qtbot.addWidget(table)
+        table.resize(600, 200)
+        table.show()
+        header = table.horizontalHeader()
+        picture = header.grab().toImage()
+        assert contrast(picture.pixelColor(500, picture.height() // 2), themes().current.window) < 1.1
+        cell = table.viewport().grab(table.visualRect(model.index(0, 0))).toImage()
+        points = ((x, y) for x in range(cell.width()) for y in range(cell.height()))
+        assert max(contrast(cell.pixelColor(*at), themes().current.panel) for at in points) > 1.4
     finally:
         themes().set_mode("system")
 
