@@ -24,7 +24,7 @@ def has_text(kind: AttributeKind) -> bool:
     return kind in _TEXT_KINDS
 
 
-def attribute_source(attribute: Attribute, limit: int | None = None) -> str:
+def attribute_source(attribute: Attribute, limit: int | None = None, separator: str = ", ") -> str:
     """Format a value so that `parse_attribute` reads it back. `limit` truncates lists, ending in ``…``."""
     value: Any = attribute.value
     if value is None:
@@ -46,7 +46,7 @@ def attribute_source(attribute: Attribute, limit: int | None = None) -> str:
         case _:
             return ""
     more = ", …" if limit is not None and len(value) > limit else ""
-    return ", ".join(texts) + more
+    return separator.join(texts) + more
 
 
 def number_source(number: float, kind: AttributeKind) -> str:

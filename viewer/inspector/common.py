@@ -51,6 +51,11 @@ def go(workspace: Workspace, item: Item, title: str = "Go there") -> RowAction:
     return RowAction(title, lambda: workspace.navigation.reveal(item), "forward", "go")
 
 
+def editing_message(workspace: Workspace) -> RowAction:
+    """Return the action that edits the message of the selected object as text."""
+    return RowAction("Edit Message…", lambda: workspace.trigger("edit.message"), "edit", "message")
+
+
 def name_of(item: Item) -> str:
     """Return the name of an object for titles of edits."""
     match item:

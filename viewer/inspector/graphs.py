@@ -62,7 +62,7 @@ def graph_rows(workspace: Workspace, graph: Graph) -> list[PropertyRow]:
         ports_section(workspace, graph, "input"),
         ports_section(workspace, graph, "output"),
         initializers_section(workspace, graph),
-        annotations_section(workspace, graph),
+        *annotations_section(workspace, graph),
         description_row(texts_of(graph)),
         metadata_section(workspace, texts_of(graph)),
     ]

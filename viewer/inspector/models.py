@@ -49,7 +49,7 @@ def model_rows(workspace: Workspace, model: Model, ask: AskOpset) -> list[Proper
         _graph_row(workspace, model.graph, "Graph"),
         _functions(workspace, model),
         _training(workspace, model),
-        configurations_section(workspace, model),
+        *configurations_section(workspace, model),
         metadata_section(workspace, texts_of(model)),
     ]
 

@@ -14,11 +14,11 @@ from onnx_workbench.model.checks import Problem
 from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.text.formatting import display
+from onnx_workbench.viewer.dialogs.edit_attribute import edit_attribute
 from onnx_workbench.viewer.dialogs.opset_question import ask_about_opset
 from onnx_workbench.viewer.document.model_signals import is_in_model
 from onnx_workbench.viewer.document.selection import Item
 from onnx_workbench.viewer.inspector.graphs import graph_rows
-from onnx_workbench.viewer.inspector.list_window import ListWindow
 from onnx_workbench.viewer.inspector.models import function_rows, model_rows
 from onnx_workbench.viewer.inspector.multi_selection import MOST, many_rows
 from onnx_workbench.viewer.inspector.nodes import MOST_WITH_RUNS, node_rows
@@ -234,8 +234,7 @@ class InspectorPanel(Panel):
             self.tree.edit_at("attributes", attribute.name)
 
     def _open_list(self, node: Node, attribute: Attribute) -> None:
-        window = ListWindow(self.workspace, node, attribute.name, self)
-        window.show()
+        edit_attribute(self.window(), self.workspace, node, attribute)
 
     def _ask_opset(self, target: Model | Function, domain: str, version: int, changed: Sequence[Node]) -> None:
         ask_about_opset(self.window(), self.workspace, target, domain, version, changed)

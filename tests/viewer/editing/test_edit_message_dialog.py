@@ -6,7 +6,8 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.io.writer.save import to_bytes
-from onnx_workbench.viewer.dialogs.edit_message import EditMessageDialog, edit_message
+from onnx_workbench.viewer.dialogs.edit_message import edit_message
+from onnx_workbench.viewer.dialogs.edit_text import EditTextDialog
 from onnx_workbench.viewer.run.workspace import Workspace
 from tests.model import builders
 
@@ -28,7 +29,7 @@ def window(qtbot):
 
 def opened(window, workspace, target):
     edit_message(window, workspace, target)
-    return next(w for w in QApplication.topLevelWidgets() if isinstance(w, EditMessageDialog) and w.isVisible())
+    return next(w for w in QApplication.topLevelWidgets() if isinstance(w, EditTextDialog) and w.isVisible())
 
 
 def write(dialog, old, new):

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QTextCursor
-from PySide6.QtWidgets import QApplication, QLineEdit
+from PySide6.QtWidgets import QApplication
 
 from onnx_workbench.model.edits.initializers import add_initializer
 from onnx_workbench.model.history.steps import SetAttribute, SetField
@@ -12,7 +12,7 @@ from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_at
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType, TensorType
 from onnx_workbench.model.text.types import parse_type
-from onnx_workbench.viewer.inspector.list_window import ListWindow
+from onnx_workbench.viewer.dialogs.edit_text import EditTextDialog
 from tests.viewer.inspector.inspector_actions import begin, choose, index, press, relu, row, shown, write
 
 
@@ -271,82 +271,43 @@ def test_a_value_typed_over_a_reference_takes_its_place(qtbot, inside):
     assert "no attribute 2" in panel.tree.fields.error_text
 
 
-@pytest.mark.long
-def test_a_long_list_opens_in_a_window_of_its_own(qtbot, workspace):
+def editor_of(panel, name):
+    """The dialog that opens for an attribute too long for a field."""
+    panel.tree.begin_edit(index(panel, "attributes", name))
+    return next(w for w in QApplication.topLevelWidgets() if isinstance(w, EditTextDialog) and w.isVisible())
+
+
+def test_a_long_list_is_edited_one_element_a_line(qtbot, workspace):
     node = relu(workspace)
-    SetAttribute(node, "long", Attribute("long", AttributeKind.INTS, tuple(range(100_000)))).apply()
+    SetAttribute(node, "long", Attribute("long", AttributeKind.INTS, tuple(range(3_000)))).apply()
     panel = shown(qtbot, workspace)
     workspace.selection.set([node])
-    assert row(panel, "attributes", "long").text.startswith("100,000: [0, 1, 2")
-    panel.activate()
-    panel.tree.set_current(index(panel, "attributes", "long"))
-    qtbot.keyClick(panel.tree, Qt.Key.Key_Return)
-    window = panel.findChild(ListWindow)
-    assert window.elements.rowCount() == 100_000
-    window.table.setCurrentIndex(window.elements.index(7, 0))
-    window.table.edit(window.elements.index(7, 0))
-    editor = window.table.viewport().findChild(QLineEdit)
-    editor.selectAll()
-    qtbot.keyClicks(editor, "-5")
-    qtbot.keyClick(editor, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: node.attributes["long"].value[6:9] == (6, -5, 8))
-    window.elements.setData(window.elements.index(7, 0), "five")
-    assert "not a whole number" in window.status.text()
-    window.add()
-    window.remove()
-    QApplication.clipboard().setText("[3, 4]")
-    window.table.selectAll()
-    window.paste()
-    assert node.attributes["long"].value == (3, 4)
+    assert row(panel, "attributes", "long").text.startswith("3,000: [0, 1, 2")
+    dialog = editor_of(panel, "long")
+    assert dialog.note.text() == "3,000 elements"
+    lines = dialog.text.toPlainText().split("\n")
+    lines[7:9] = ["five,", "9,"]
+    dialog.text.setPlainText("\n".join(lines))
+    qtbot.waitUntil(lambda: "not a whole number" in dialog.error.text())
+    assert not dialog.ok.isEnabled()
+    dialog.text.setPlainText("\n".join([*lines[:7], "-5,", *lines[8:]]))
+    qtbot.waitUntil(dialog.ok.isEnabled)
+    qtbot.mouseClick(dialog.ok, Qt.MouseButton.LeftButton)
+    assert node.attributes["long"].value[6:9] == (6, -5, 9)
     workspace.document.undo()
-    assert len(window.elements.values) >= 100_000
-    window.close()
+    assert node.attributes["long"].value == tuple(range(3_000))
 
 
-def test_decimal_commas_are_pasted_into_a_list_of_numbers(qtbot, workspace):
+def test_strings_of_any_characters_are_kept_in_a_long_list(qtbot, panel, workspace):
     node = relu(workspace)
-    SetAttribute(node, "long", Attribute("long", AttributeKind.FLOATS, (9.0,))).apply()
-    window = ListWindow(workspace, node, "long")
-    qtbot.addWidget(window)
-    for text in ("0,5\t1,5", "0,5\n1,5\n"):
-        QApplication.clipboard().setText(text)
-        window.table.selectAll()
-        window.paste()
-        assert node.attributes["long"].value == (0.5, 1.5)
-    window.close()
-
-
-def test_elements_of_a_long_list_are_copied_and_pasted_with_the_keys(qtbot, workspace):
-    node = relu(workspace)
-    SetAttribute(node, "long", Attribute("long", AttributeKind.INTS, tuple(range(5)))).apply()
-    window = ListWindow(workspace, node, "long")
-    qtbot.addWidget(window)
-    with qtbot.waitExposed(window):
-        window.show()
-    table = window.table
-    table.setFocus()
-    table.selectRow(3)
-    table.selectionModel().select(
-        window.elements.index(1, 0), QItemSelectionModel.SelectionFlag.Select | QItemSelectionModel.SelectionFlag.Rows
-    )
-    qtbot.keyClick(table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
-    assert QApplication.clipboard().text() == "1, 3"
-    table.clearSelection()
-    table.selectRow(2)
-    qtbot.keyClick(table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
-    assert node.attributes["long"].value == (0, 1, 1, 3, 4)
-    table.clearSelection()
-    table.selectRow(4)
-    QApplication.clipboard().setText("7\t8\t9")
-    qtbot.keyClick(table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
-    assert node.attributes["long"].value == (0, 1, 1, 3, 7, 8, 9)
-    table.clearSelection()
-    QApplication.clipboard().setText("10")
-    qtbot.keyClick(table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
-    assert node.attributes["long"].value == (0, 1, 1, 3, 7, 8, 9, 10)
-    table.selectAll()
-    qtbot.keyClick(table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
-    assert node.attributes["long"].value == (10,)
+    begun = ("a, b", 'c"d\n\t', "\u00a0\u2028 bytes \udcff", "中文") * 1_000
+    with workspace.document.edit("Strings") as edit:
+        edit.do(SetAttribute(node, "texts", make_attribute("texts", begun)))
+    workspace.selection.set([node])
+    dialog = editor_of(panel, "texts")
+    dialog.text.appendPlainText(',"more"')
+    qtbot.mouseClick(dialog.ok, Qt.MouseButton.LeftButton)
+    assert node.attributes["texts"].value == (*begun, "more")
 
 
 def test_an_attribute_is_described_and_its_kind_chosen(qtbot, net):
@@ -431,19 +392,21 @@ def test_renaming_keeps_the_reference(qtbot, inside):
 
 
 @pytest.mark.parametrize("begun", ["x" * 30_000, "bytes \udcff " + "y" * 30_000])
-def test_a_long_text_is_taken_when_its_window_closes(qtbot, panel, workspace, begun):
+def test_a_long_text_is_edited_unless_it_has_changed(qtbot, panel, workspace, begun):
     node = relu(workspace)
     with workspace.document.edit("Text") as edit:
         edit.do(SetAttribute(node, "text", make_attribute("text", begun)))
     workspace.selection.set([node])
-    panel.tree.begin_edit(index(panel, "attributes", "text"))
-    window = panel.findChild(ListWindow)
-    qtbot.waitUntil(window.isVisible)
-    window.text.moveCursor(QTextCursor.MoveOperation.End)
-    qtbot.keyClicks(window.text, "!")
+    dialog = editor_of(panel, "text")
+    dialog.text.moveCursor(QTextCursor.MoveOperation.End)
+    qtbot.keyClicks(dialog.text, "!")
     with workspace.document.edit("Elsewhere") as edit:
         edit.do(SetField(workspace.model, "producer_name", "me"))
-    qtbot.keyClicks(window.text, "?")
+    qtbot.mouseClick(dialog.ok, Qt.MouseButton.LeftButton)
+    assert node.attributes["text"].value == begun + "!"
+    dialog = editor_of(panel, "text")
+    workspace.document.undo()
+    qtbot.mouseClick(dialog.ok, Qt.MouseButton.LeftButton)
+    assert "has changed" in dialog.error.text()
     assert node.attributes["text"].value == begun
-    window.close()
-    assert node.attributes["text"].value == begun + "!?"
+    dialog.reject()

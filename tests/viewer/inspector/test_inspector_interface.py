@@ -197,8 +197,6 @@ def test_a_models_fields(qtbot, panel, workspace):
     assert model.functions[1].key == ("mine", "New", "")
     press(qtbot, panel, "functions", "function 1", title="Remove")
     assert len(model.functions) == 1
-    write(qtbot, panel, "configurations", "+", text="pair = cpu:0, cpu:1")
-    assert model.configurations[0].devices == ("cpu:0", "cpu:1")
     write(qtbot, panel, "training", "training 0", "update", text="w = y")
     assert "No initializer" in panel.tree.fields.error_text
 
@@ -321,56 +319,21 @@ def test_the_inputs_lead_to_the_batch_dimension(panel, workspace, received):
     assert asked == ["graph.batch"]
 
 
-def test_values_are_annotated_for_quantisation(qtbot, panel, workspace):
-    graph = workspace.model.graph
-    workspace.selection.set([graph])
-    write(qtbot, panel, "quantization", "+", text="v0")
-    write(qtbot, panel, "quantization", "annotation 0", text="SCALE_TENSOR = x, ZERO_POINT_TENSOR = flag")
-    annotation = graph.quantization_annotations[0]
-    assert [(name, value.name) for name, value in annotation.parameters] == [
-        ("SCALE_TENSOR", "x"),
-        ("ZERO_POINT_TENSOR", "flag"),
-    ]
-    for text, said in (("SCALE_TENSOR", "not a parameter"), ("SCALE_TENSOR = nobody", "no value named nobody")):
-        write(qtbot, panel, "quantization", "annotation 0", text=text)
-        assert said in panel.tree.fields.error_text
-        qtbot.keyClick(panel.tree.editor, Qt.Key.Key_Escape)
-    write(qtbot, panel, "quantization", "+", text="v0")
-    assert "annotated twice" in panel.tree.fields.error_text
-    qtbot.keyClick(panel.tree.editor, Qt.Key.Key_Escape)
-    press(qtbot, panel, "quantization", "annotation 0", title="Remove")
-    assert graph.quantization_annotations == ()
-
-
-def test_scale_and_zero_point_are_written_each_in_its_row(qtbot, panel, workspace):
-    graph = workspace.model.graph
-    value = relu(workspace).outputs[0]
-    workspace.selection.set([graph])
-    write(qtbot, panel, "quantization", "+", text=value.name)
-    write(qtbot, panel, "quantization", "annotation 0", "parameter SCALE_TENSOR", text="x")
-    workspace.selection.set([value])
-    write(qtbot, panel, "quantization", "parameter ZERO_POINT_TENSOR", text="nobody")
-    assert "no value named nobody" in panel.tree.fields.error_text
-    qtbot.keyClick(panel.tree.editor, Qt.Key.Key_Escape)
-    write(qtbot, panel, "quantization", "parameter ZERO_POINT_TENSOR", text="flag")
-    parameters = graph.quantization_annotations[0].parameters
-    assert [(name, given.name) for name, given in parameters] == [("SCALE_TENSOR", "x"), ("ZERO_POINT_TENSOR", "flag")]
-    assert workspace.document.undo_title == f"Set ZERO_POINT_TENSOR of {value.name}"
-    press(qtbot, panel, "quantization", "parameter SCALE_TENSOR", title="Remove")
-    assert [name for name, _ in graph.quantization_annotations[0].parameters] == ["ZERO_POINT_TENSOR"]
-    press(qtbot, panel, "quantization", title="Remove")
-    assert graph.quantization_annotations == ()
-
-
-def test_an_annotation_keeps_what_its_message_holds_besides(qtbot, panel, workspace):
-    graph = workspace.model.graph
-    source = object()
-    value = relu(workspace).outputs[0]
+def test_quantization_annotations_are_shown_and_lead_to_the_message(qtbot, panel, workspace, received):
+    graph, value = workspace.model.graph, relu(workspace).outputs[0]
+    scale = graph.inputs[0]
     with workspace.document.edit("Annotate") as edit:
-        edit.do(SetField(graph, "quantization_annotations", (QuantizationAnnotation(value, (), source),)))
+        annotation = QuantizationAnnotation(value, (("SCALE_TENSOR", scale),))
+        edit.do(SetField(graph, "quantization_annotations", (annotation,)))
+    asked = received(workspace.action_requested)
     workspace.selection.set([graph])
-    write(qtbot, panel, "quantization", "annotation 0", text="SCALE_TENSOR = x")
-    assert graph.quantization_annotations[0].source is source
+    assert row(panel, "quantization", "annotation 0").text == "SCALE_TENSOR = x"
+    choose(panel, "quantization", titles=["Edit Message…"])
+    assert asked == ["edit.message"]
+    workspace.selection.set([value])
+    assert row(panel, "quantization", "parameter SCALE_TENSOR").text == "x"
+    press(qtbot, panel, "quantization", "parameter SCALE_TENSOR", title="Go there")
+    assert workspace.selection.items == (scale,)
 
 
 def test_types_are_short_and_copied_as_they_are(qtbot, panel, workspace):

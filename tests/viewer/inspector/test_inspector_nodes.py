@@ -5,7 +5,6 @@ from PySide6.QtCore import Qt
 
 from onnx_workbench.model.edits import initializers, nodes
 from onnx_workbench.model.history.steps import SetField
-from onnx_workbench.model.ir.devices import DeviceConfiguration
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType
 from tests.viewer.inspector.inspector_actions import begin, press, relu, row, shown, write
@@ -143,20 +142,6 @@ def test_texts_and_metadata(qtbot, panel, workspace):
     assert not node.metadata
     workspace.document.undo()
     assert node.metadata == {"place": "layer 2"}
-
-
-def test_devices(qtbot, workspace):
-    with workspace.document.edit("Devices") as edit:
-        edit.do(SetField(workspace.model, "configurations", (DeviceConfiguration("two", 2),)))
-    panel = shown(qtbot, workspace)
-    node = relu(workspace)
-    workspace.selection.set([node])
-    write(qtbot, panel, "devices", "+", text="three")
-    assert "No device configuration" in panel.tree.fields.error_text
-    qtbot.keyClick(panel.tree.editor, Qt.Key.Key_Escape)
-    write(qtbot, panel, "devices", "+", text="two")
-    write(qtbot, panel, "devices", "device two", text="1")
-    assert node.device_configurations[0].pipeline_stage == 1
 
 
 def test_bodies_and_training_graphs_are_edited_alike(qtbot, panel, workspace):

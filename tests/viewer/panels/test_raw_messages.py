@@ -6,7 +6,7 @@ from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import InsertNode, RemoveNode, SetField
 from onnx_workbench.model.ir.graph import Graph, Model, Node
-from onnx_workbench.viewer.dialogs.edit_message import EditMessageDialog
+from onnx_workbench.viewer.dialogs.edit_text import EditTextDialog
 from onnx_workbench.viewer.panels.raw_messages import RawMessagesPanel
 from onnx_workbench.viewer.run.workspace import Workspace
 from tests.model import builders
@@ -146,7 +146,7 @@ def test_an_edit_while_the_messages_are_read_begins_anew(qtbot, wide):
 
 
 def dialog():
-    return next(w for w in QApplication.topLevelWidgets() if isinstance(w, EditMessageDialog) and w.isVisible())
+    return next(w for w in QApplication.topLevelWidgets() if isinstance(w, EditTextDialog) and w.isVisible())
 
 
 def choose(menu, title):
