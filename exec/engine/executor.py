@@ -448,15 +448,6 @@ class Executor:
         state.accept(kinds)
         return results
 
-    def run_expansion(self, state: PlanState, inputs: Sequence[RuntimeValue]) -> list[RuntimeValue]:
-        """Run the function body of an operator that has no kernel."""
-        if state.code is None:
-            state.code = self._prepare_inner(state)
-        slots = state.template.copy()
-        for slot, value in zip(state.plan.inputs, inputs, strict=False):
-            slots[slot] = value
-        return self._run_inner(state, slots, state.code)
-
     def _prepare_inner(self, state: PlanState) -> list[Code]:
         """Fold the constants and prepare the weights of an inner plan before its first run; return its code."""
         plan, slots = state.plan, state.template

@@ -51,21 +51,6 @@ def compile_model(
     return compiler.root(snapshot.graph, snapshot.opset_imports, fed, before=before), compiler
 
 
-def compile_expansion(
-    library: Library,
-    graph: GraphSnapshot,
-    imports: Mapping[str, int],
-    environment: Environment,
-    *,
-    seed: int,
-    label: str,
-) -> Plan:
-    """Return the plan of a function body that replaces a kernel; its random numbers depend on `label`."""
-    compiler = Compiler(library, {}, {}, seed, 13, label)
-    compiler._repeats = True
-    return compiler.root(graph, imports, frozenset(), environment)
-
-
 @dataclass(slots=True, eq=False)
 class LoweringScope:
     """The slots of the values of one graph, or of one call of a function."""
@@ -109,9 +94,7 @@ class Compiler:
         names: Mapping[int, str],
         seed: int,
         ir_version: int,
-        label: str = "",
     ) -> None:
-        self.label = label
         self.library = library
         self.functions = functions
         self.names = names
@@ -142,13 +125,12 @@ class Compiler:
         graph: GraphSnapshot,
         imports: Mapping[str, int],
         fed: frozenset[int],
-        environment: Environment = NO_ENVIRONMENT,
         before: Compiler | None = None,
     ) -> Plan:
         """Return the plan of a graph that is not a body; `before` may have compiled parts of it."""
         self._extent.expected = _expanded_steps(graph, self.functions)
         context = tuple(f.uid for f in self.functions.values()), tuple(imports.items())
-        scope = LoweringScope((), environment, imports, context)
+        scope = LoweringScope((), NO_ENVIRONMENT, imports, context)
         initializers = [value for value, _ in graph.initializers]
         self._key, self._graph = (context, self.seed, self.ir_version, fed, graph.inputs, initializers), graph
         if before is not None and before._key == self._key:
@@ -182,7 +164,7 @@ class Compiler:
 
     def body(self, attribute: str, graph: GraphSnapshot, scope: LoweringScope, captured: Mapping[int, int]) -> BodyPlan:
         """Return the plan of a body; `captured` are the values it reads from outer scopes, and their slots there."""
-        inner = Compiler(self.library, self.functions, self.names, self.seed, self.ir_version, self.label)
+        inner = Compiler(self.library, self.functions, self.names, self.seed, self.ir_version)
         inner._depth, inner._extent, inner._repeats = self._depth, self._extent, True
         captures = []
         for value, slot in captured.items():
@@ -333,8 +315,7 @@ class Compiler:
 
         It consists of the calls around the node and its name, or else its ordinal.
         """
-        number = node.ordinal or len(self.steps)
-        return "/".join([*filter(None, [self.label]), *map(str, scope.calls), node.name or f"#{number}"])
+        return "/".join([*map(str, scope.calls), node.name or f"#{node.ordinal}"])
 
     def _add_failing(self, node: NodeSnapshot, scope: LoweringScope, problem: str) -> None:
         operation = Operation(self.library.token(("problem", node.uid, problem)), 0, problem=problem)
@@ -352,12 +333,12 @@ class Compiler:
         outs = tuple([self._define(scope, value) for value in node.outputs])
         index, key, context, token, inputs = len(self.steps), operation.number, None, 0, 0
         if not operation.problem:
-            if operation.takes_context or bodies or operation.expands:
+            if operation.takes_context or bodies:
                 context = StepContext(self._label(node, scope), self.seed, scope.imports)
                 key = self.library.token((key, (context.label, self.seed)))
-            if not self._repeats or not (bodies or operation.expands or _is_stochastic(node)):
+            if not self._repeats or not (bodies or _is_stochastic(node)):
                 token, inputs = self._content(operation, key, ins + captured if captured else ins, outs)
-            if bodies or operation.expands:
+            if bodies:
                 self.bodied.append(index)
         if operation.notes:
             self.notes += [f"{node.title}: {note}" for note in operation.notes]

@@ -48,8 +48,7 @@ _DROPPED = frozenset({"consumed_inputs"})
 class Operation:
     """A kernel with the attribute values of a node; nodes of equal content share one.
 
-    `problem`: why it cannot run; reported by the run, not by planning. `expands`: there is no kernel, but a function
-    body in the operator's specification.
+    `problem`: why it cannot run; reported by the run, not by planning.
     """
 
     number: int
@@ -60,8 +59,6 @@ class Operation:
     problem: str = ""
     error: str = "KernelError"  # class of the problem
     notes: tuple[str, ...] = ()
-    expands: bool = False
-    given: tuple[AttributeSnapshot, ...] = ()  # as in the file, references resolved
     reads_around: bool = False  # its outputs depend on more than its inputs
     takes_context: bool = False  # the kernel takes a Context
 
@@ -88,7 +85,6 @@ class Library:
         self._tensors: Mapping[int, Tensor | SparseTensor] = {}
         self._arrays: dict[int, RuntimeValue] = {}
         self._free: dict[int, tuple[int, ...]] = {}
-        self._local = 0
         self.folded: dict[Any, RuntimeValue] = {}
         self._bits: dict[int, int] = {}
         self.prepared: dict[tuple[int, tuple[int, ...]], Prepared] = {}  # by number of the operation, see `prepare`
@@ -126,7 +122,7 @@ class Library:
         self._free.clear()
         self._of_nodes.clear()
         self._operations = {key: found for key, found in self._operations.items() if found.number in operations}
-        self._arrays = {number: array for number, array in self._arrays.items() if number < 0 or number in tensors}
+        self._arrays = {number: array for number, array in self._arrays.items() if number in tensors}
         self._tokens = {content: token for content, token in self._tokens.items() if token in known}
         self.folded = {token: values for token, values in self.folded.items() if token in tokens}
         self.prepared = {
@@ -137,17 +133,6 @@ class Library:
         self.folded_bytes = sum(nbytes(value) for values in self.folded.values() for value in values)
         self.weight_bytes = sum(map(nbytes, self._arrays.values())) + sum(p.nbytes for p in self.prepared.values())
         self._used, self._kept = 0, self.folded_bytes + self.weight_bytes
-
-    def local_number(self) -> int:
-        """Return a number that no snapshot uses: for graphs and tensors from operator specifications."""
-        self._local -= 1
-        return self._local
-
-    def add_constant(self, value: RuntimeValue) -> TensorReference:
-        """Store a value that is not in a model; return the reference for snapshots."""
-        number = self.local_number()
-        self._arrays[number] = value
-        return TensorReference(number)
 
     def use(self, snapshot: ModelSnapshot) -> None:
         """Use the tensors of a snapshot from now on, of which a plan is made."""
@@ -174,7 +159,7 @@ class Library:
 
     def release_weights(self) -> None:
         """Release the tensors read from the model and values derived from them; no plan may refer to them."""
-        self._arrays = {number: array for number, array in self._arrays.items() if number < 0}
+        self._arrays.clear()
         self.folded.clear()
         self.prepared.clear()
         self.folded_bytes = self.weight_bytes = 0
@@ -227,34 +212,29 @@ class Library:
         return found
 
     def _settle(self, node: NodeSnapshot, opset: int, given: tuple[AttributeSnapshot, ...]) -> Operation:
-        operation = Operation(next(self._numbers), opset, given=given)
+        operation = Operation(next(self._numbers), opset)
         operation.reads_around = (node.domain, node.op_type) in _READ_AROUND
         try:
-            operation.kernel = _kernel(node.op_type, opset, node.domain)
-            operation.takes_context = operation.kernel.takes_context
+            kernel = operation.kernel = _kernel(node.op_type, opset, node.domain)
+            self._convert(operation, kernel, node, given)
         except MissingKernelError as error:
-            from onnx_workbench.exec.engine.function_bodies import has_body
-
-            operation.expands = has_body(node.op_type, opset, node.domain)
-            if not operation.expands:
-                operation.problem, operation.error = str(error), "MissingKernelError"
-                return operation
-        try:
-            self._convert(operation, node, given)
+            operation.problem, operation.error = str(error), "MissingKernelError"
         except (ModelError, ValueError, TypeError) as error:
             operation.problem = str(error)
-        if not operation.problem and operation.kernel is not None:
+        else:
+            operation.takes_context = kernel.takes_context
             are_given = [number != ABSENT for number in node.inputs]
-            operation.problem = operation.kernel.arity_problem(are_given) or _missing_attribute(operation)
+            operation.problem = kernel.arity_problem(are_given) or _missing_attribute(operation, kernel)
         return operation
 
-    def _convert(self, operation: Operation, node: NodeSnapshot, given: tuple[AttributeSnapshot, ...]) -> None:
-        kernel = operation.kernel
+    def _convert(
+        self, operation: Operation, kernel: Kernel, node: NodeSnapshot, given: tuple[AttributeSnapshot, ...]
+    ) -> None:
         ignored = []
         for attribute in given:
             if attribute.name in _DROPPED:
                 continue
-            if kernel is not None and attribute.name not in kernel.attributes and not kernel.any_attributes:
+            if attribute.name not in kernel.attributes and not kernel.any_attributes:
                 ignored.append(attribute.name)
             elif attribute.kind is AttributeKind.GRAPHS:
                 msg = f"attribute {attribute.name!r} is a list of graphs, which no operator takes; expected one"
@@ -311,9 +291,7 @@ def runtime_constant(tensor: Tensor | SparseTensor) -> RuntimeValue:
     return tensor.numpy()
 
 
-def _missing_attribute(operation: Operation) -> str:
-    kernel = operation.kernel
-    assert kernel is not None
+def _missing_attribute(operation: Operation, kernel: Kernel) -> str:
     for name, default in kernel.attributes.items():
         if default is REQUIRED and name not in operation.attributes and name not in operation.bodies:
             return f"attribute {name!r} is required and is not given; expected a value"

@@ -94,7 +94,7 @@ class Plan:
         own = {*self.producers, *self.inputs, *self.constants}
         found: dict[Path, dict[int, int]] = {}
         for (path, value), slot in self.slots.items():
-            if value > 0 and slot in own:
+            if slot in own:
                 found.setdefault(path, {})[value] = slot
         return found
 

@@ -1,7 +1,7 @@
 """State that runs add to a plan and keep for the next run: constants, kernels bound to weights, loop code.
 
-A PlanState belongs to one engine and is written by the executor only. Plans of bodies and of expanded operators have
-separate states, held by the callables (BodyCall, Expansion) that run them.
+A PlanState belongs to one engine and is written by the executor only. Plans of bodies have separate states, held by the
+callables (BodyCall) that run them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from onnx_workbench.exec.engine.input_types import Kind
-from onnx_workbench.exec.engine.lowering import compile_expansion
 from onnx_workbench.exec.engine.operations import Library, Operation, Prepared
 from onnx_workbench.exec.engine.plan import BodyPlan, Plan, PlanStep
 from onnx_workbench.exec.engine.stored_weights import ReadingCall, StoredWeight
@@ -103,10 +102,9 @@ class PlanState:
         self.bound = bytearray(len(plan.steps))
         self.contexts: dict[int, Context] = {}  # by index of the step
         self.bodies: dict[int, tuple[BodyCall, ...]] = {}  # by index of the step
-        self.expansions: dict[int, Expansion] = {}  # by index of the step
         self.activation = Activation()
         self.programs: dict[frozenset[int] | None, Program] = {}  # by the steps that are asked for; None: all
-        self.code: list[Code] | None = None  # of a body or an expansion, once it has run
+        self.code: list[Code] | None = None  # of a body, once it has run
         self._calls: list[KernelFunction | None] = [None] * len(plan.steps)
         self._codes: list[Code | None] = [None] * len(plan.steps)
         #: Kinds of the inputs of a run that has succeeded. Those of all other values follow from them, so that a run
@@ -153,9 +151,6 @@ class PlanState:
         if operation.problem:
             is_missing = operation.error == MissingKernelError.__name__
             return refusal(operation.problem, MissingKernelError if is_missing else KernelError)
-        if operation.expands:
-            expansion = self.expansions[step.index] = Expansion(self.library, step, self.activation)
-            return expansion
         kernel = operation.kernel
         assert kernel is not None
         call, attributes = kernel.function, self.attributes(step)
@@ -296,9 +291,8 @@ class PlanState:
     # -- states of inner plans -------------------------------------------------------------------------------
 
     def inner(self) -> list[PlanState]:
-        """Return the states of bodies and of expanded operators."""
-        found = [body.state for bodies in self.bodies.values() for body in bodies]
-        return found + [state for expansion in self.expansions.values() for state in expansion.states.values()]
+        """Return the states of bodies."""
+        return [body.state for bodies in self.bodies.values() for body in bodies]
 
     def reset_random(self) -> None:
         """Reset the generators of random operators, including those in bodies."""
@@ -312,7 +306,7 @@ class PlanState:
         """Return whether random numbers have been drawn in the plan, or in the bodies in it."""
         if any(context.drawn for context in self.contexts.values()):
             return True
-        return any(body.state.has_drawn for bodies in self.bodies.values() for body in bodies)
+        return any(state.has_drawn for state in self.inner())
 
     def release(self) -> None:
         """Drop references to the current run: a reference cycle would keep weights alive."""
@@ -344,35 +338,6 @@ class BodyCall:
         executor = self._around.executor
         assert executor is not None
         return executor.loop(self.state, state)
-
-
-class Expansion:
-    """Runs an operator without a kernel through the function body of its specification; compiled per input types."""
-
-    def __init__(self, library: Library, step: PlanStep, around: Activation) -> None:
-        self._library = library
-        self._step = step
-        self._around = around
-        self.states: dict[Any, PlanState] = {}
-
-    def __call__(self, *inputs: RuntimeValue) -> tuple[RuntimeValue, ...]:
-        """Return the outputs of the body for these inputs."""
-        key = tuple((v.dtype.str, v.dtype.name, v.shape) if isinstance(v, np.ndarray) else type(v) for v in inputs)
-        state = self.states.get(key)
-        if state is None:
-            state = self.states[key] = PlanState(self._compiled(inputs), self._library)
-        executor = self._around.executor
-        assert executor is not None
-        given = [*inputs, *[None] * (len(state.plan.inputs) - len(inputs))]
-        return tuple(executor.run_expansion(state, given))
-
-    def _compiled(self, inputs: Sequence[RuntimeValue]) -> Plan:
-        from onnx_workbench.exec.engine.function_bodies import expand  # rare: importing onnx is slow
-
-        step, context = self._step, self._step.context
-        assert context is not None
-        graph, imports, environment = expand(self._library, step.node, step.operation, inputs)
-        return compile_expansion(self._library, graph, imports, environment, seed=context.seed, label=context.label)
 
 
 class RegionFinder:

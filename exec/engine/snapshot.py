@@ -65,7 +65,7 @@ class NodeSnapshot:
     """One operator call; `inputs` and `outputs` are ids of values, ABSENT where left out.
 
     `ordinal` numbers the nodes in the order in which the session read them. Unlike the id it is the same in another
-    process, so random numbers are seeded by it. 0 for a node that is not in a model.
+    process, so random numbers are seeded by it.
     """
 
     uid: int

@@ -295,25 +295,6 @@ def test_unknown_attributes_are_ignored_and_reported() -> None:
     assert any("flavour" in note for note in result.notes)
 
 
-def test_an_operator_without_kernel_runs_through_its_function_body(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever kernels there are: these bodies exist in the specification, one of them built for the input type."""
-    from onnx_workbench.exec.errors import MissingKernelError
-    from onnx_workbench.exec.kernels import registry
-
-    def find(op_type: str, opset: int, domain: str = "") -> Any:
-        if op_type in ("Clip", "Softplus"):
-            raise MissingKernelError(op_type)
-        return registry.find(op_type, opset, domain)
-
-    monkeypatch.setattr("onnx_workbench.exec.engine.operations.find", find)
-    text = """g (float[3] x) => (float[3] y, float[3] z) {
-      low = Constant <value_float: float = 1.5> () y = Clip(x, low) z = Softplus(x) }"""
-    result = Session(parse(text)).run({"x": X})
-    assert result.ok, result.failures
-    np.testing.assert_allclose(result.values["y"], np.maximum(X, 1.5))
-    np.testing.assert_allclose(result.values["z"], np.log1p(np.exp(X)), rtol=1e-6)
-
-
 def test_constants_are_computed_once_and_marked() -> None:
     text = """g (float[3] x) => (float[3] y) {
       a = Constant <value_floats: floats = [1.0, 2.0, 3.0]> () b = Neg(a) y = Add(x, b) }"""
