@@ -1,10 +1,8 @@
-"""Print how long a layout takes, what is wrong with it, and how it compares with dot and fast-sugiyama.
+"""Print how long a layout takes and what is wrong with it.
 
 Run from the root of the repository: `python -m tests.benchmarks.bench_layout [quick]`. Every graph is laid out with
-free ends and with the ports that the canvas gives; dot and fast-sugiyama (an optional package) get the same ports.
-Ratios compare like with like, then given ports with free ends of the others: that is the harder bar. Times are CPU
-seconds, the least of three. Each layout runs in a process of its own, so that the memory is its own. Where another
-program is missing or takes too long its columns stay empty.
+free ends and with the ports that the canvas gives. Times are CPU seconds, the least of three. Each layout runs in a
+process of its own, so that the memory is its own.
 """
 
 from __future__ import annotations
@@ -22,11 +20,8 @@ import numpy as np
 from onnx_workbench.viewer.canvas.layout import Layout, LayoutRequest, layout, relayout
 from tests.benchmarks import layout_graphs as graphs
 from tests.benchmarks import layout_metrics as metrics
-from tests.benchmarks import layout_oracles as oracles
 
-_FOR_DOT = 1_100  # nodes up to which dot is asked
-_FOR_FAST = range(200, 12_001)  # nodes for which fast-sugiyama is
-_PATIENCE = 20.0, 240.0  # s that dot and fast-sugiyama may take
+_LARGE = 12_000  # nodes above which a layout is not repeated
 _REPEATS = 3  # layouts, of which the fastest counts
 
 
@@ -73,7 +68,7 @@ def lay_out(name: str, ports: bool) -> dict[str, Any]:
     """Facts about one layout, in this process."""
     asked = request_of(cases()[name](), ports)
     seconds = []
-    for _ in range(_REPEATS if len(asked.sizes) <= _FOR_FAST.stop else 1):
+    for _ in range(_REPEATS if len(asked.sizes) <= _LARGE else 1):
         begin = time.process_time()
         result = layout(asked)
         seconds.append(time.process_time() - begin)
@@ -98,18 +93,6 @@ def _peak_memory() -> float:
     if not status.exists():
         return float("nan")
     return int(status.read_text().split("VmHWM:")[1].split()[0]) / 1024
-
-
-def compare(name: str, nodes: int, ports: bool) -> dict[str, int]:
-    """Crossings of the other programs, given the same ports, as far as they come to an end on this graph."""
-    sizes, edges, source, target = cases()[name]().arrays()
-    given = (source, target) if ports else None
-    drawn = {}
-    if nodes <= _FOR_DOT:
-        drawn["dot"] = oracles.dot(sizes, edges, given, _PATIENCE[0])
-    if nodes in _FOR_FAST:
-        drawn["fast"] = oracles.fast_sugiyama(sizes, edges, given, _PATIENCE[1])
-    return {program: metrics.crossings(d.starts, d.ends, d.edges) for program, d in drawn.items() if d is not None}
 
 
 def insert(name: str, times: int) -> None:
@@ -154,9 +137,8 @@ def _moved(before: Layout, after: Layout, n: int) -> float:
 def main() -> None:
     """Print the table."""
     quick = "quick" in sys.argv
-    others = "".join(f"{program:>7}{'(ports)':>8}{'ratios':>20}" for program in ("dot", "fast-s."))
     print(
-        f"{'graph':16}{'nodes':>7}{'CPU s':>7}{'(ports)':>8}{'MB':>5}{'crossings':>10}{'(ports)':>8}{others}"
+        f"{'graph':16}{'nodes':>7}{'CPU s':>7}{'(ports)':>8}{'MB':>5}{'crossings':>10}{'(ports)':>8}"
         f"{'overlaps':>9}{'over %':>7}  {'size':15}(ports)"
     )
     for name, make in cases().items():
@@ -169,16 +151,10 @@ def main() -> None:
 
 
 def _print_row(name: str) -> None:
-    """Free ends and given ports, each beside the other programs'."""
+    """Free ends and given ports."""
     free, given = _apart(name, ports=False), _apart(name, ports=True)
     line = f"{name:16}{free['nodes']:7}{free['seconds']:7.2f}{given['seconds']:8.2f}{given['MB']:5.0f}"
-    print(f"{line}{_text(free['crossings']):>10}{_text(given['crossings']):>8}", end="", flush=True)
-    theirs, with_ports = (compare(name, free["nodes"], ports) for ports in (False, True))
-    for program in ("dot", "fast"):
-        other, other_given = theirs.get(program), with_ports.get(program)
-        pairs = ((free, other), (given, other_given), (given, other))
-        ratios = " / ".join("-" if o is None else f"{(own['crossings'] + 1) / (o + 1):.2f}" for own, o in pairs)
-        print(f"{_text(other):>7}{_text(other_given):>8}{ratios:>20}", end="")
+    print(f"{line}{_text(free['crossings']):>10}{_text(given['crossings']):>8}", end="")
     over = max(free["over"], given["over"])
     print(f"{free['overlaps'] + given['overlaps']:9}{over:7.3f}  {free['size']:15}{given['size']}", flush=True)
 

@@ -363,9 +363,6 @@ MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "mobilenetv2_qdq": lambda: _quantised(mobilenetv2, "mobilenetv2_qdq"),
 }
 
-TRANSFORMERS = ("bert_base", "gpt2", "vit_b16")
-QUANTISED = ("resnet50_qdq", "mobilenetv2_qdq")
-
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)

@@ -15,12 +15,6 @@ from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.progress import Cancelled, Progress
 from tests.exec.kernels.harness import assert_same, call
 
-OPERATORS = [
-    "If", "Loop", "Scan", "ConcatFromSequence", "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase",
-    "SequenceInsert", "SequenceLength", "SequenceMap", "SplitToSequence", "Optional", "OptionalGetElement",
-    "OptionalHasElement",
-]  # fmt: skip
-
 
 class Body:
     """A Python function in the place of a subgraph."""

@@ -13,7 +13,8 @@ from tests.exec.kernels.harness import assert_same, call, check_against, ort_one
 pytest.importorskip("onnxruntime")
 
 rng = np.random.default_rng(5)
-FLOATS = ("float32", "float64", "float16")
+
+
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 

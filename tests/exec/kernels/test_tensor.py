@@ -17,13 +17,6 @@ from onnx_workbench.exec.values.limits import Limits, set_limits
 from tests.examples import examples
 from tests.exec.kernels.harness import assert_same, call, check_against, ort_one_node
 
-OPERATORS = [
-    "CenterCropPad", "Compress", "Concat", "DepthToSpace", "Expand", "Gather", "GatherElements", "GatherND",
-    "Identity", "IsInf", "IsNaN", "NonZero", "OneHot", "Pad", "Reshape", "ReverseSequence", "Scatter",
-    "ScatterElements", "ScatterND", "Shape", "Size", "Slice", "SpaceToDepth", "Split", "Squeeze", "TensorScatter",
-    "Tile", "Transpose", "Trilu", "Unique", "Unsqueeze", "Where",
-]  # fmt: skip
-
 
 def i64(*values: int) -> Any:
     return np.array(values, np.int64)

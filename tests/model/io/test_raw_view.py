@@ -25,14 +25,6 @@ from onnx_workbench.model.ir.graph import Graph, Node, Value
 from tests.model import builders
 
 
-def tree(contents, parent=None, depth=0):
-    """Every field with its text, as nested lists."""
-    return [
-        (f.name, f.index, value_text(contents, f), tree(contents, f, depth + 1) if f.message else [])
-        for f in fields(contents, parent or root(contents))
-    ]
-
-
 def test_every_field_has_its_place():
     data = onnx.parser.parse_model(builders.CHAIN).SerializeToString()
     contents = RawContents([data])
