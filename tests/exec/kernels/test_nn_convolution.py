@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 from onnx_workbench.exec.errors import KernelError, LimitError
 from onnx_workbench.exec.kernels.onnx.nn import depthwise, strategies
 from onnx_workbench.exec.kernels.onnx.nn.convolution import conv_1, conv_integer_10, prepare_conv, prepare_conv_integer
-from onnx_workbench.exec.kernels.onnx.nn.strategy_costs import quickest, work_of
 from onnx_workbench.exec.kernels.registry import find
-from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.shared.windows import Window, window
 from onnx_workbench.exec.kernels.threads import set_threads
@@ -193,28 +191,6 @@ def test_of_a_small_map_each_core_reads_some_of_the_weights(
     assert [shape[0] for shape in shapes] == [30 // cores] * cores * 2
 
 
-def test_of_few_channels_each_core_computes_some_of_the_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cut by rows of the map, short pieces of each of many outputs were written, slower than in plain numpy."""
-    shapes: list[tuple[int, ...]] = []
-
-    def noted(a: Any, b: Any, out: Any) -> None:
-        shapes.append((*a.shape, b.shape[1]))
-        np.matmul(a, b, out=out)
-
-    monkeypatch.setattr(strategies, "pieces", lambda _work: 2)
-    monkeypatch.setattr(strategies, "matmul_columns", noted)
-    rng = np.random.default_rng(2)
-    x, w = rng.standard_normal((1, 1, 30, 20), np.float32), rng.standard_normal((36, 1, 3, 3), np.float32)
-    view = window((30, 20), (3, 3), pads=(1, 1, 1, 1))
-    out = np.full((1, 36, 30, 20), np.nan, np.float32)
-    strategies.im2col(w, None, view)(x, out)
-    np.testing.assert_allclose(out, naive(x, w, None, view, 1), atol=2e-5)
-    assert shapes == [(18, 9, 600)] * 2
-    shapes.clear()
-    strategies.im2col(w[:35], None, view)(x, out[:, :35])
-    assert shapes == [(35, 9, 300)] * 2
-
-
 def test_a_kernel_of_many_columns_is_copied_in_bands(monkeypatch: pytest.MonkeyPatch) -> None:
     """The shifted copies of the whole map were made at once: far more than a cache holds."""
     asked: list[int] = []
@@ -235,54 +211,6 @@ def test_a_kernel_of_many_columns_is_copied_in_bands(monkeypatch: pytest.MonkeyP
     assert max(asked) < 6 << 20
     strategies.im2col(w, None, view)(x, expected)
     np.testing.assert_allclose(out, expected, atol=2e-6 * np.abs(expected).max())
-
-
-def test_the_estimate_of_a_way_counts_its_work() -> None:
-    """Transforming weights and maps pays for large products alone."""
-    small, large = (window((n, n), (3, 3), pads=(1, 1, 1, 1)) for n in (4, 56))
-    names = ["im2col", "winograd_rows", "winograd"]
-    assert quickest(names, (16, 16, 3, 3), small) == "im2col"
-    assert quickest(names, (512, 512, 3, 3), large) == "winograd"
-    for name in names:
-        once, twice = (work_of(name, (outputs, 64, 3, 3), large) for outputs in (64, 128))
-        assert twice.multiply_adds == 2 * once.multiply_adds
-        assert twice.written == 2 * once.written
-
-
-@pytest.mark.parametrize("has_avx512", [False, True])
-@pytest.mark.parametrize("groups", [1, 96])
-def test_the_way_is_chosen_without_a_trial_and_gives_the_same_bits(
-    monkeypatch: pytest.MonkeyPatch, groups: int, has_avx512: bool
-) -> None:
-    """Ways were timed on the first call, so that results differed from process to process by the timing."""
-    monkeypatch.setattr(blas, "multiplies_unpacked", lambda: has_avx512)
-    calls: list[str] = []
-
-    def counted(name: str, make: strategies.Maker) -> strategies.Maker:
-        def made(w: Any, bias: Any, view: Window) -> strategies.Runner:
-            run = make(w, bias, view)
-
-            def noted(x: Any, out: Any) -> None:
-                calls.append(name)
-                run(x, out)
-
-            return noted
-
-        return made
-
-    for makers in (strategies.MAKERS, depthwise.MAKERS):
-        for name, make in list(makers.items()):
-            monkeypatch.setitem(makers, name, counted(name, make))
-    rng = np.random.default_rng(0)
-    x, w = rng.standard_normal((1, 96, 14, 14), np.float32), rng.standard_normal((96, 96 // groups, 3, 3), np.float32)
-    results = []
-    for _ in range(3):
-        prepared = prepare_conv([None, w], group=groups, pads=(1, 1, 1, 1))
-        assert prepared is not None
-        results.append(prepared(x, w))
-    assert len(calls) == 3
-    assert len(set(calls)) == 1
-    assert all(np.array_equal(result, results[0]) for result in results)
 
 
 @settings(max_examples=examples(25), deadline=None)

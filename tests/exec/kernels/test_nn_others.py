@@ -143,13 +143,6 @@ def test_flatten_of_nothing_keeps_what_is_left() -> None:
     assert call("Flatten", [np.zeros((0, 3, 4))], opset=13, axis=2).shape == (0, 4)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int8, np.uint8, np.int64])
-def test_shrink_moves_towards_zero(dtype: Any) -> None:
-    x = np.array([0, 1, 2, 3], dtype)
-    assert call("Shrink", [x], opset=9, bias=1.0, lambd=1.5).tolist() == [0, 0, 1, 2]
-    assert call("Shrink", [x], opset=9, bias=1.0, lambd=1.5).dtype == dtype
-
-
 def test_tf_idf_counts_weighs_and_cuts() -> None:
     attributes: dict[str, Any] = {
         "min_gram_length": 1,

@@ -20,7 +20,6 @@ from tests.exec.kernels.harness import call
 needs_re2 = pytest.mark.skipif(regex.re2 is None, reason="there is no google-re2 for this Python")
 
 
-@needs_re2
 def texts(*values: str) -> Any:
     return np.array(values, object)
 
@@ -29,34 +28,11 @@ def texts(*values: str) -> Any:
 @pytest.mark.parametrize(
     ("pattern", "matches", "others"),
     [
-        ("a*b", ["b", "aab"], ["a", "ba"]),
         ("a{2,3}?", ["aa", "aaa"], ["a", "aaaa"]),
-        ("a{2,}", ["aa", "aaaaa"], ["a"]),
-        ("x{,2}", ["x{,2}"], ["xx"]),
-        ("(a|b)+c?", ["ab", "bbc"], ["", "cc"]),
-        (".", ["a", "é"], ["\n", ""]),
-        ("(?s).", ["\n"], []),
-        ("(?i)Straße", ["STRAßE", "straße"], ["strasse"]),
-        ("(?i:a)b", ["Ab", "ab"], ["AB"]),
-        ("a(?i)b", ["aB"], ["AB"]),
-        (r"\d+\s\w", ["12 a", "3\t_"], ["1 é", "١ a"]),
-        (r"[^\d]", ["a"], ["1"]),
-        (r"[[:alpha:]-]+", ["a-b"], ["1"]),
-        (r"[]a]", ["]", "a"], ["b"]),
-        (r"[a\]b-d]+", ["a]c"], ["-"]),
-        (r"\p{Lu}\pN\P{L}", ["É1 "], ["e1 ", "É1e"]),
-        (r"\p{Greek}+", ["αβ"], ["ab"]),
-        ("(?i)k", ["K", "\N{KELVIN SIGN}"], ["x"]),
-        (".", ["\ud800"], ["\ud800\ud800"]),
-        (r"\x41\x{1F600}\101\n", ["A😀A\n"], []),
-        (r"\Qa.b\E+", ["a.b", "a.bbb"], ["aXb", "a.ba.b"]),
+        (".", ["a", "é", "\ud800"], ["\n", "", "\ud800\ud800"]),
         (r"^a$", ["a"], ["a\n"]),
-        (r"(?m)a$\n^b", ["a\nb"], ["ab"]),
-        (r"\bfoo\b bar\B.", ["foo barx"], ["foo bar!"]),
-        (r"(?P<year>\d{4})-(?<month>\d\d)", ["2026-11"], ["26-11"]),
-        ("", [""], ["a"]),
+        (r"(?P<year>\d{4})-(?<month>\d\d)", ["2026-11"], ["26-11", "١٢٣٤-11"]),
         ("|a", ["", "a"], ["b"]),
-        ("(a*)*", ["", "aaaa"], ["b"]),
     ],
 )
 def test_patterns_match_as_in_re2(pattern: str, matches: list[str], others: list[str]) -> None:
@@ -66,14 +42,7 @@ def test_patterns_match_as_in_re2(pattern: str, matches: list[str], others: list
 
 
 @needs_re2
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        "(", ")", "a**", "*a", "[a", "[b-a]", "a{2,1}", "a{1001}", r"(a)\1", "(?=a)", "(?!a)", "(?<=a)", "(?<!a)",
-        "\\", r"\y", "(?P<n", "(?z)", r"\p{Foo}", "[[:nope:]]", "(((a{1000}){1000}){1000})", "{2}",
-        r"\x{110000}", r"\x", "\ud800",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("pattern", ["(", r"(a)\1", "(?=a)", r"\y", "(((a{1000}){1000}){1000})", "\ud800"])
 def test_what_re2_refuses_is_refused(pattern: str) -> None:
     with pytest.raises(KernelError):
         Pattern(pattern)

@@ -15,7 +15,7 @@ import pytest
 
 from onnx_workbench.exec.kernels.shared.products import product
 from onnx_workbench.exec.kernels.shared.weights import Panels, Rows, pays
-from onnx_workbench.exec.kernels.threads import WORTH, parallel_for, set_threads, split, threads, usable_cores
+from onnx_workbench.exec.kernels.threads import WORTH, parallel_for, set_threads, threads, usable_cores
 from onnx_workbench.exec.values.limits import Limits, current_limits, set_limits
 
 
@@ -75,12 +75,6 @@ def test_a_task_that_asks_for_more_threads_gets_one(count: int) -> None:
     assert all(same for _, same in inner)
     assert len(workers) <= count
     assert threads() == count
-
-
-def test_cutting_a_range_covers_it() -> None:
-    assert split(10, 3) == [(0, 3), (3, 6), (6, 10)]
-    assert split(2, 8) == [(0, 1), (1, 2)]
-    assert split(0, 4) == []
 
 
 @pytest.mark.parametrize("layout", [Panels, Rows])
