@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.onnx.nn import depthwise, strategies
+from onnx_workbench.exec.kernels.onnx.nn import strategies
 from onnx_workbench.exec.kernels.onnx.nn.byte_convolution import ByteConvolution
+from onnx_workbench.exec.kernels.onnx.nn.depthwise import depthwise
 from onnx_workbench.exec.kernels.onnx.nn.strategy_costs import quickest
 from onnx_workbench.exec.kernels.registry import kernel, prepares
 from onnx_workbench.exec.kernels.shared.broadcast import check_one_type
@@ -227,7 +228,7 @@ def _quickest(w: Array, view: Window, group: int, channels: int, *, may_transfor
             names = [name for name in names if not name.startswith("winograd")]
         return strategies.MAKERS[quickest(names, w.shape, view)]
     if group == channels == w.shape[0]:
-        return depthwise.MAKERS[depthwise.candidates(w, view)[0]]
+        return depthwise
     return lambda w, bias, view: lambda x, out: _by_slabs(x, w, bias, view, group, out)
 
 
