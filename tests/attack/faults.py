@@ -21,7 +21,7 @@ from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
 
-_CALLS = ("open", "write", "copy_file_range", "sendfile", "fsync", "fchmod", "replace", "stat", "fstat", "unlink")
+_CALLS = ("open", "write", "fsync", "fchmod", "replace", "stat", "fstat", "unlink")
 _ERRORS = (
     errno.ENOSPC, errno.EIO, errno.EROFS, errno.EACCES, errno.EINTR, errno.EDQUOT, errno.ENOENT, errno.EMFILE,
     errno.ESTALE, errno.ENOMEM,

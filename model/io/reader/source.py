@@ -95,11 +95,6 @@ class FileSource:
         self.close()
 
     @property
-    def descriptor(self) -> int:
-        """The open descriptor, for system calls that copy between files."""
-        return self._descriptor
-
-    @property
     def closed(self) -> bool:
         """Whether `close` was called."""
         return self._descriptor < 0

@@ -1,7 +1,6 @@
 """Atomic file replacement: at any moment a reader sees either the old or the new file, complete.
 
-The new content is written to a temporary file in the same folder, synced to disk and renamed over the target. Parts of
-other files are copied by the kernel where possible.
+The new content is written to a temporary file in the same folder, synced to disk and renamed over the target.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import re
 import stat
 import uuid
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -24,12 +23,9 @@ from onnx_workbench.model.io.writer.file_attributes import FileAttributes, creat
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.sandbox import is_running
 
-_STEP: Final = 16 << 20  # between two cancellation checks
-_SMALL_STEP: Final = 1 << 20  # for copies through memory
-_BUFFER: Final = 1 << 18
-_FALL_BACK: Final = frozenset({
-    errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF, errno.ETXTBSY, errno.EPERM,
-})  # fmt: skip
+#: Bytes between two cancellation checks. With steps of this size, copying through memory is as fast as in the kernel
+#: (copy_file_range, sendfile), on one disk and between two.
+_STEP: Final = 1 << 20
 
 _REASONS = {
     errno.ENOSPC: "the disk is full",
@@ -77,62 +73,33 @@ class AtomicFile:
             flags |= getattr(os, name, 0)
         private = 0o600  # until it gets the permissions of the file it replaces
         self._descriptor = os.open(self._temporary, flags, creation_mode(like) if self._attributes is None else private)
-        self._waiting = bytearray()
+
+    @property
+    def descriptor(self) -> int:
+        """The open descriptor of the temporary file."""
+        return self._descriptor
 
     def write(self, data: bytes) -> None:
-        """Append bytes."""
-        self._waiting += data
-        if len(self._waiting) >= _BUFFER:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write buffers to the system; short writes are continued."""
-        view = memoryview(self._waiting)
+        """Append bytes; short writes are continued."""
+        view = memoryview(data)
         while view:
             with contextlib.suppress(InterruptedError):
                 view = view[os.write(self._descriptor, view) :]
-        view.release()
-        self._waiting = bytearray()
 
     def copy(self, payload: Payload, progress: Progress, done: int, total: int) -> None:
-        """Append a part of another source, in the kernel where possible."""
-        source, offset, end = payload.source, payload.offset, payload.offset + payload.length
-        if not isinstance(source, FileSource):
-            for start in range(offset, end, _SMALL_STEP):
-                progress.report(done + start - offset, total)
-                self.write(source.read(start, min(end - start, _SMALL_STEP)))
-            return
-        self.flush()
-        source.check_unchanged()
-        copiers = list(_COPIERS)
-        while offset < end:
-            progress.report(done + offset - payload.offset, total)
-            try:
-                copied = copiers[0](source, self._descriptor, offset, min(end - offset, _STEP))
-            except InterruptedError:
-                continue
-            except OSError as error:
-                if error.errno not in _FALL_BACK or len(copiers) == 1:
-                    raise
-                copied = 0
-            if copied == 0:  # some file systems report this instead of an error
-                del copiers[0]
-                if not copiers:
-                    source.check_unchanged()
-                    raise OSError(errno.EIO, f"{source.name} ended too early")
-            offset += copied
-        source.check_unchanged()
-
-    def pad(self, count: int) -> None:
-        """Append zero bytes."""
-        self.write(bytes(count))
+        """Append a part of another source."""
+        source, end = payload.source, payload.offset + payload.length
+        for start in range(payload.offset, end, _STEP):
+            progress.report(done + start - payload.offset, total)
+            self.write(source.read(start, min(end - start, _STEP)))
+        if isinstance(source, FileSource):
+            source.check_unchanged()  # during the last read
 
     def finish(self, *, durable: bool = True) -> None:
         """Sync the file to disk, with the attributes of the replaced file.
 
         Without `durable`, fsync is omitted: a power failure may truncate it.
         """
-        self.flush()
         if self._attributes is not None:
             self._attributes.apply(self._descriptor)
         if durable:
@@ -169,17 +136,19 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     written, or `path` is no regular file.
     """
     target = target_of(path, f"{path.name} cannot be written")
-    temporary = target.with_name(_temporary_name(target.name))
+    file: AtomicFile | None = None
     try:
-        with open(temporary, "xb") as file:
-            yield file
-        temporary.replace(target)
+        file = AtomicFile(target)
+        with open(file.descriptor, "wb", closefd=False) as stream:
+            yield stream
+        file.finish(durable=False)
+        file.commit()
     except OSError as error:
         reason = _REASONS.get(error.errno or 0, error.strerror or str(error))
         raise ModelError(f"{path.name} cannot be written", f"{path}: {reason}.", str(path)) from error
     finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+        if file is not None:
+            file.discard()
 
 
 def _replace_while_read(new: Path, path: Path, readers: list[FileSource]) -> None:
@@ -203,27 +172,6 @@ def _replace_while_read(new: Path, path: Path, readers: list[FileSource]) -> Non
         for reader, link in zip(sorted(readers, key=id), links, strict=True):
             stack.enter_context(reader.released(link))
         new.replace(path)
-
-
-def _by_copy_file_range(source: FileSource, out: int, offset: int, length: int) -> int:
-    return os.copy_file_range(source.descriptor, out, length, offset_src=offset)
-
-
-def _by_sendfile(source: FileSource, out: int, offset: int, length: int) -> int:
-    return os.sendfile(out, source.descriptor, offset, length)
-
-
-def _through_memory(source: FileSource, out: int, offset: int, length: int) -> int:
-    return os.write(out, source.read(offset, min(length, _SMALL_STEP)))
-
-
-#: Functions that copy bytes from an offset of a source to the end of a descriptor and return the number copied.
-_Copier = Callable[[FileSource, int, int, int], int]
-_COPIERS: Final[list[_Copier]] = [_through_memory]
-if hasattr(os, "sendfile"):
-    _COPIERS.insert(0, _by_sendfile)
-if hasattr(os, "copy_file_range"):
-    _COPIERS.insert(0, _by_copy_file_range)
 
 
 def write_pieces(file: AtomicFile, pieces: Pieces, progress: Progress = SILENT) -> None:
@@ -260,6 +208,10 @@ def target_of(path: Path, title: str = "The model could not be saved") -> Path:
     return real
 
 
+#: What systems say that cannot sync a folder.
+_NOT_FOR_FOLDERS: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF, errno.EPERM})
+
+
 def sync_folder(folder: Path) -> None:
     """Sync renames in a folder to the disk. Not needed on systems that cannot open a folder."""
     try:
@@ -269,7 +221,7 @@ def sync_folder(folder: Path) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno not in _FALL_BACK:
+        if error.errno not in _NOT_FOR_FOLDERS:
             raise
     finally:
         os.close(descriptor)

@@ -28,7 +28,6 @@ from onnx_workbench.model.io.protobuf import (
 from onnx_workbench.model.io.reader.decode import MessageDecoder, MessageOrigin, read_type, read_value_details
 from onnx_workbench.model.io.reader.import_graph import normal_domain
 from onnx_workbench.model.io.unknown_fields import change_unknown
-from onnx_workbench.model.io.writer.chunked_copy import copy_into
 from onnx_workbench.model.io.writer.encode import (
     set_details,
     set_entries,
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
 
 _AnyMessage = TypeVar("_AnyMessage", bound=Message)
 
-_BETWEEN_CHECKS = 64  # smaller graphs are copied in one call
 _VALUE_FIELDS = (
     "f", "i", "s", "t", "g", "sparse_tensor", "tp", "floats", "ints", "strings", "tensors", "graphs",
     "sparse_tensors", "type_protos", "ref_attr_name", "type",
@@ -64,21 +62,21 @@ _VALUE_FIELDS = (
 def write_model(model: Model, placement: StoragePlan, progress: Progress = SILENT) -> ModelProto:
     """Return the message of a model; placeholders of `placement.tables` represent values stored outside it."""
     writer = _Writer(placement, progress)
-    out = _copy(ModelProto(), model._source, progress)
+    out = _copy(ModelProto(), model._source)
     writer.model(model, out)
     return out
 
 
 def write_graph(graph: Graph, placement: StoragePlan, progress: Progress = SILENT) -> GraphProto:
     """Return the message of a single graph."""
-    out = _copy(GraphProto(), graph._source, progress)
+    out = _copy(GraphProto(), graph._source)
     _Writer(placement, progress).graph(graph, out)
     return out
 
 
 def write_function(function: Function, placement: StoragePlan, progress: Progress = SILENT) -> FunctionProto:
     """Return the message of a single function."""
-    out = _copy(FunctionProto(), function._source, progress)
+    out = _copy(FunctionProto(), function._source)
     _Writer(placement, progress).function(function, out)
     return out
 
@@ -126,11 +124,11 @@ def write_message(
             change_unknown(function, target.unknown_changes)
             return function
         case TrainingInfo():
-            training = _copy(TrainingInfoProto(), target._source, SILENT)
+            training = _copy(TrainingInfoProto(), target._source)
             writer.training(target, training)
             return training
         case Node():
-            node = _copy(NodeProto(), target._source, SILENT)
+            node = _copy(NodeProto(), target._source)
             _ = target.attributes  # decodes them, so that their graphs are named
             writer.node(target, node)
             return node
@@ -139,8 +137,7 @@ def write_message(
 
 def _header(out: _AnyMessage, source: Any) -> _AnyMessage:
     """Return a copy of a message without `PARTS`."""
-    if source is not None:
-        out.CopyFrom(source)
+    _copy(out, source)
     for field in PARTS[out.DESCRIPTOR.name]:
         out.ClearField(field)
     return out
@@ -178,9 +175,9 @@ def _write_plain_value(attribute: Attribute, out: AttributeProto) -> None:
             pass  # tensors and graphs follow in _Writer._parts
 
 
-def _copy(out: _AnyMessage, source: Any, progress: Progress) -> _AnyMessage:
+def _copy(out: _AnyMessage, source: Any) -> _AnyMessage:
     if source is not None:
-        copy_into(out, source, progress)
+        out.CopyFrom(source)
     return out
 
 
@@ -191,12 +188,9 @@ def _listed(out: Any, field: str, original: Any, sources: Sequence[Any], progres
     """
     messages: RepeatedCompositeFieldContainer[Any] = getattr(out, field)
     originals = getattr(original, field) if original is not None else ()
-    progress.check()
     pairs = progress.paced(zip(originals, sources, strict=False))
     if len(messages) == len(originals) == len(sources) and all(original is source for original, source in pairs):
-        progress.check()
         return messages
-    progress.check()
     del messages[:]  # ClearField would detach this list from the message
     for source in progress.paced(sources):
         message = messages.add()
@@ -260,7 +254,7 @@ class _Writer:
             out.Clear()
             out.SetInParent()
         elif graph._source is not copied:
-            copy_into(out, graph._source, self._progress)
+            out.CopyFrom(graph._source)
         self.graph(graph, out)
 
     def function(self, function: Function, out: FunctionProto) -> None:
@@ -386,12 +380,12 @@ class _Writer:
     def value(self, value: Value, field: str) -> Message:
         """Return the message of a value in a field of its graph: a tensor, or a declaration."""
         if field == "initializer" and isinstance(tensor := value.initializer, Tensor):
-            dense = _copy(TensorProto(), _message(tensor.source, TensorProto), self._progress)
+            dense = _copy(TensorProto(), _message(tensor.source, TensorProto))
             self.tensor(tensor, dense, tensor.source, value.name)
             _change_unknown_of(value, field, dense)
             return dense
         if field == "sparse_initializer" and isinstance(tensor := value.initializer, SparseTensor):
-            sparse = _copy(SparseTensorProto(), _message(tensor.source, SparseTensorProto), self._progress)
+            sparse = _copy(SparseTensorProto(), _message(tensor.source, SparseTensorProto))
             self.sparse_tensor(tensor, sparse, value.name)
             _change_unknown_of(value, field, sparse)
             return sparse
@@ -400,7 +394,7 @@ class _Writer:
         original = graph.owner._source if isinstance(graph.owner, Function) else graph._source
         infos = getattr(original, field, ())
         info = next((one for one in infos if text(one.name) == _read_name(value)), value._source)
-        out = _copy(ValueInfoProto(), info, self._progress)
+        out = _copy(ValueInfoProto(), info)
         self._value(value, out, graph)
         _change_unknown_of(value, field, out)
         return out
@@ -432,9 +426,7 @@ class _Writer:
         nodes = list(self._progress.paced(graph.nodes))
         sources = [node._source for node in nodes]
         messages = _listed(out, "node", original, sources, self._progress)
-        for number, (node, message) in enumerate(zip(nodes, messages, strict=True)):
-            if number % _BETWEEN_CHECKS == 0:
-                self._progress.report(number, len(nodes))
+        for node, message in self._progress.paced(zip(nodes, messages, strict=True), of=len(nodes)):
             self.node(node, message)
 
     def node(self, node: Node, out: NodeProto) -> None:

@@ -32,7 +32,6 @@ from onnx_workbench.model.io.writer.atomic_file import (
     target_of,
     write_pieces,
 )
-from onnx_workbench.model.io.writer.chunked_copy import serialized
 from onnx_workbench.model.io.writer.export_graph import write_function, write_graph, write_model
 from onnx_workbench.model.io.writer.storage_plan import (
     UNMOVED,
@@ -232,7 +231,7 @@ def prepare(
         origin=None if source is None else source.path,
     )
     found = FileFormat(chosen, message)
-    if source is not None and not placement.data_files and _is_unmodified(source, found, data, progress):
+    if source is not None and not placement.data_files and _is_unmodified(source, found, data):
         saving.pieces = [Payload(source.data, 0, source.data.size)]
         return saving
     progress.check()
@@ -308,7 +307,7 @@ def _written(model: Model, message: str, placement: StoragePlan, progress: Progr
     with _reporting_misfits():
         proto = _message(model, message, placement, progress)
         progress.check()
-        data = serialized(proto, progress)
+        data = proto.SerializeToString()
     progress.check()
     return proto, data
 
@@ -326,9 +325,9 @@ def _message(model: Model, message: str, placement: StoragePlan, progress: Progr
     return write_model(model, placement, progress)
 
 
-def _is_unmodified(source: ModelSource, found: FileFormat, data: bytes, progress: Progress) -> bool:
+def _is_unmodified(source: ModelSource, found: FileFormat, data: bytes) -> bool:
     """Return whether a message equals the file's; then the file's bytes are written, whatever their encoding."""
-    return source.format == found and not source.truncation and serialized(source.proto, progress) == data
+    return source.format == found and not source.truncation and source.proto.SerializeToString() == data
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from tests.model.io.saved_models import assert_holds, debris, edit, proto_of, we
 
 pytestmark = pytest.mark.usefixtures("scan_everything")
 
-CALLS = ("open", "write", "copy_file_range", "sendfile", "fsync", "fchmod", "replace", "close")
+CALLS = ("open", "write", "fsync", "fchmod", "replace", "close")
 
 
 class Failing:
@@ -79,7 +79,7 @@ def test_whichever_call_fails_the_old_file_or_the_new_one_is_there_whole(path, e
             assert "The existing file is unchanged." in message
             assert path.read_bytes() == before, failing.failed
             assert not list(path.parent.glob("*.data"))
-        if error == "EINTR" and failing.failed in ("write", "copy_file_range", "sendfile"):
+        if error == "EINTR" and failing.failed == "write":
             assert done
         results.add(done)
         if not failing.failed:
@@ -88,27 +88,10 @@ def test_whichever_call_fails_the_old_file_or_the_new_one_is_there_whole(path, e
     assert results == {True, False}
 
 
-@pytest.mark.parametrize("missing", [(), ("_by_copy_file_range",), ("_by_copy_file_range", "_by_sendfile")])
-@pytest.mark.parametrize("longest", [1, 777, 1 << 30])
-def test_short_writes_and_copies_go_on_where_they_stopped(path, monkeypatch, missing, longest):
-    monkeypatch.setattr(atomic_file, "_COPIERS", [c for c in atomic_file._COPIERS if c.__name__ not in missing])
-    write, copy, send = os.write, os.copy_file_range, os.sendfile
-    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[: max(longest, 50)]))
-    monkeypatch.setattr(os, "copy_file_range", lambda a, b, n, **at: copy(a, b, min(n, max(longest, 50)), **at))
-    monkeypatch.setattr(os, "sendfile", lambda a, b, at, n: send(a, b, at, min(n, max(longest, 50))))
-    model = load(path)
-    edit(model)
-    save(model, path)
-    assert_holds(load(path))
-
-
-@pytest.mark.parametrize("error", [errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP])
-def test_systems_without_fast_copies_save_all_the_same(path, monkeypatch, error):
-    def refuse(*args, **keywords):
-        raise OSError(error, os.strerror(error))
-
-    monkeypatch.setattr(os, "copy_file_range", refuse)
-    monkeypatch.setattr(os, "sendfile", refuse)
+@pytest.mark.parametrize("longest", [50, 777, 1 << 30])
+def test_short_writes_go_on_where_they_stopped(path, monkeypatch, longest):
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:longest]))
     model = load(path)
     edit(model)
     save(model, path)
@@ -123,10 +106,10 @@ from onnx_workbench.model.io.reader import read
 from onnx_workbench.model.io.writer import atomic_file
 from onnx_workbench.model.history.steps import SetField
 read.PARSED_WHOLE = 0
-atomic_file._STEP = atomic_file._SMALL_STEP = 1 << 16
+atomic_file._STEP = 1 << 16
 model = load({path!r})
 SetField(model.graph.nodes.first, "name", "edited").apply()
-calls = {{name: getattr(os, name) for name in ("write", "copy_file_range", "fsync", "replace", "fchmod")}}
+calls = {{name: getattr(os, name) for name in ("write", "fsync", "replace", "fchmod")}}
 left = {calls}
 def wrap(name):
     def wrapped(*args, **keywords):
@@ -178,7 +161,7 @@ class Recorder:
     A file is the number of its creation, whatever its name. "data" holds all that was written to it so far.
     """
 
-    CALLS = ("open", "write", "copy_file_range", "sendfile", "fsync", "replace", "unlink")
+    CALLS = ("open", "write", "fsync", "replace", "unlink")
 
     def __init__(self, patch):
         self.events = []
@@ -201,23 +184,14 @@ class Recorder:
 
         return wrapped
 
-    def _writing(self, call, which):
-        def wrapped(*args, **keywords):
-            done = call(*args, **keywords)
-            number, path = self._files[args[which]]
+    def write(self, call):
+        def wrapped(descriptor, data):
+            done = call(descriptor, data)
+            number, path = self._files[descriptor]
             self.events.append(("data", number, path.read_bytes()))
             return done
 
         return wrapped
-
-    def write(self, call):
-        return self._writing(call, 0)
-
-    def copy_file_range(self, call):
-        return self._writing(call, 1)
-
-    def sendfile(self, call):
-        return self._writing(call, 0)
 
     def fsync(self, call):
         def wrapped(descriptor):
