@@ -30,7 +30,6 @@ from onnx_workbench.model.io.writer.atomic_file import (
     save_error,
     sync_folder,
     target_of,
-    write_pieces,
 )
 from onnx_workbench.model.io.writer.export_graph import write_function, write_graph, write_model
 from onnx_workbench.model.io.writer.storage_plan import (
@@ -128,7 +127,7 @@ class Saving:
             with _reporting_errors(self.path):
                 for data_file in self.data_files:
                     path = folder / data_file.name
-                    _write(path, _padded(data_file), progress, durable=durable, like=like)
+                    _write(path, data_file.pieces, progress, durable=durable, like=like)
                     made.append(path)
                 if made and durable:
                     sync_folder(folder)  # the model must never exist without its data
@@ -381,17 +380,6 @@ def _reporting_errors(path: Path) -> Iterator[None]:
         raise save_error(path, error) from error
 
 
-def _padded(data_file: DataFile) -> Pieces:
-    pieces: Pieces = []
-    position = 0
-    for offset, parts in data_file.parts:
-        if offset > position:
-            pieces.append(bytes(offset - position))
-        pieces.extend(parts)
-        position = offset + total_length(parts)
-    return pieces
-
-
 def _write(
     path: Path,
     pieces: Pieces,
@@ -404,7 +392,7 @@ def _write(
     """Replace a file atomically; nothing has changed when this raises."""
     file = AtomicFile(path, like)
     try:
-        write_pieces(file, pieces, progress)
+        file.write(pieces, progress)
         file.finish(durable=durable)
         placing(path, file.identity())
         file.commit()

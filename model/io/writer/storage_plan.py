@@ -20,9 +20,6 @@ from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import ElementType
 
-#: Alignment of tensors in data files, so that they can be memory-mapped.
-ALIGNMENT: Final = 4096
-
 #: Longest list of integers that may be a shape, and the element types of such lists.
 _LONGEST_SHAPE = 64
 _OF_SHAPES = frozenset({ElementType.INT32, ElementType.INT64})
@@ -81,16 +78,16 @@ class DataFile:
 
     name: str
     size: int = 0
-    parts: list[tuple[int, Pieces]] = field(default_factory=list)
+    pieces: Pieces = field(default_factory=list)
     known: dict[Part, int] = field(default_factory=dict)  # offsets of file ranges already added
 
     def add(self, pieces: Pieces, part: Part | None) -> int:
         """Add the bytes of a tensor; returns their offset. Identical ranges are added once."""
         if part is not None and part in self.known:
             return self.known[part]
-        offset = -(-self.size // ALIGNMENT) * ALIGNMENT
-        self.parts.append((offset, pieces))
-        self.size = offset + total_length(pieces)
+        offset = self.size
+        self.pieces += pieces
+        self.size += total_length(pieces)
         if part is not None:
             self.known[part] = offset
         return offset

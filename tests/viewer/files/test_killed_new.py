@@ -205,7 +205,7 @@ def test_a_model_for_which_the_disk_has_no_room_shows_all_the_same(qtbot, window
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as disk:
-        disk.setattr("onnx_workbench.model.io.writer.save.write_pieces", full)
+        disk.setattr("onnx_workbench.model.io.writer.atomic_file.AtomicFile.write", full)
         tab = added(window, qtbot, large_model)
     (message,) = tab.message_bar.messages
     assert message.title == "A crash would lose edits"
