@@ -16,7 +16,7 @@ from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication, QStyleFactory
 
 from onnx_workbench.model import extensions
-from onnx_workbench.viewer.files.read_model import STANDARD_INPUT
+from onnx_workbench.viewer.files.open_model import STANDARD_INPUT
 from onnx_workbench.viewer.main_window import MainWindow
 from onnx_workbench.viewer.program import crash_report, language
 from onnx_workbench.viewer.program.garbage_collection import Collector, use_one_heap

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QWidget
 from shiboken6 import isValid
 
 from onnx_workbench.viewer.app import handling_signals
-from onnx_workbench.viewer.files.read_model import sample_model
+from onnx_workbench.viewer.files.open_model import sample_model
 from onnx_workbench.viewer.main_window import MainWindow
 from onnx_workbench.viewer.panel_list import PANELS
 from onnx_workbench.viewer.program.settings import Settings

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QDockWidget, QHea
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import RemoveNode, SetField
 from onnx_workbench.model.ir.graph import Model
-from onnx_workbench.viewer.files.read_model import sample_model
+from onnx_workbench.viewer.files.open_model import sample_model
 from onnx_workbench.viewer.main_window import MainWindow
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.panel_list import PANELS

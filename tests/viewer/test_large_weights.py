@@ -14,7 +14,6 @@ from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.dialogs.convert import ConvertDialog
 from onnx_workbench.viewer.dialogs.import_weights import ImportWeightsDialog
 from onnx_workbench.viewer.dialogs.simplify import SimplifyDialog
-from onnx_workbench.viewer.files.show_beside import show_beside
 from onnx_workbench.viewer.panel_list import PANELS
 from tests.viewer.activity import activity_in
 from tests.viewer.opening import opened, run, titles
@@ -223,4 +222,4 @@ def test_importing_weights(window, qtbot, tab, tmp_path):
 def test_comparing_with_another_file(window, qtbot, tab, path):
     with bounded(qtbot, window):
         other = opened(window, qtbot, path.parent / "other" / path.name)
-        show_beside(window.area, other, tab)
+        window.area.compare(other, tab)

@@ -10,7 +10,7 @@ from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.actions import actions
 from onnx_workbench.viewer.actions.binding import ActionBinding
 from onnx_workbench.viewer.canvas.scene.drawing import Kind
-from onnx_workbench.viewer.files.read_model import sample_model
+from onnx_workbench.viewer.files.open_model import sample_model
 from onnx_workbench.viewer.main_window import MainWindow
 from onnx_workbench.viewer.popups.operator_palette import OperatorEntry
 from onnx_workbench.viewer.program.settings import DIRECTION, LAST_FOLDER, RESTORE_VIEW, SHOW_NAMES, THEME, Settings

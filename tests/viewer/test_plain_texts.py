@@ -9,7 +9,6 @@ from PySide6.QtWidgets import QAbstractItemView, QDialog, QHeaderView, QLabel, Q
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.viewer.files.document_tab import DocumentTab
-from onnx_workbench.viewer.files.show_beside import show_beside
 from onnx_workbench.viewer.panel_list import PANELS
 from onnx_workbench.viewer.run.workspace import Workspace
 from tests.model import builders
@@ -100,7 +99,7 @@ def test_no_panel_shows_html(window, qtbot, panel):
 def test_no_comparison_shows_the_titles_of_documents_as_html(window, qtbot):
     left = window.tab
     window.area.add_tab(DocumentTab(Workspace(Document(hostile_model()), window.settings, title=_HOSTILE)))
-    show_beside(window.area, left, window.tab)
+    window.area.compare(left, window.tab)
     shown = window.docks.open("differences")
     qtbot.waitUntil(lambda: not activity_in(window) and _HOSTILE in str(shown.model.columns))
     found = set()

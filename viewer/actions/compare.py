@@ -11,7 +11,6 @@ from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.actions.action import Menu, MenuContext, Submenu, action
 from onnx_workbench.viewer.actions.targets import has_results
 from onnx_workbench.viewer.compare.registry import comparison_of
-from onnx_workbench.viewer.files.show_beside import show_beside
 from onnx_workbench.viewer.program.settings import COMPARE_MERGED
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def _other_models(context: MenuContext) -> Iterator[Choice]:
 
         def as_saved(_shift: bool) -> None:
             title = f"{path.name} as saved"
-            files.open_saved(path, title).opened.connect(lambda other: show_beside(area, other, tab))
+            files.open_saved(path, title).opened.connect(lambda other: area.compare(other, tab))
 
         yield Choice(f"{path.name} as saved", as_saved, detail="the file without unsaved changes")
     for recent in context.settings.recent_files():
@@ -78,11 +77,11 @@ def _other_values(context: MenuContext) -> Iterator[Choice]:
 
 
 def _beside_tab(area: DocumentArea, other: DocumentTab, tab: DocumentTab, _shift: bool) -> None:
-    show_beside(area, other, tab)
+    area.compare(other, tab)
 
 
 def _beside_file(context: MenuContext, path: Path, tab: DocumentTab, _shift: bool) -> None:
-    context.files.open_tab(path).opened.connect(lambda other: show_beside(context.area, other, tab))
+    context.files.open_tab(path).opened.connect(lambda other: context.area.compare(other, tab))
 
 
 def _beside_asked(context: MenuContext, tab: DocumentTab, _shift: bool) -> None:

@@ -60,14 +60,14 @@ def _extract(way: Way, context: MenuContext) -> None:
 
 def merge_file(context: MenuContext, path: Path) -> None:
     """Read a model and open the merge dialog."""
-    from onnx_workbench.viewer.files import read_model
+    from onnx_workbench.model.io.reader.read import load
 
     workspace, graph = context.opened, graph_in_view(context)
 
     def show_dialog(other: Model) -> None:
         _ask_how(context.window, workspace, graph, other, path.name)
 
-    workspace.tasks.start(f"Reading {path.name}", lambda progress: read_model.read(path, progress), done=show_dialog)
+    workspace.tasks.start(f"Reading {path.name}", lambda progress: load(path, progress), done=show_dialog)
 
 
 def _ask_how(window: QWidget, workspace: Workspace, graph: Graph, other: Model, title: str) -> None:

@@ -15,10 +15,10 @@ from onnx_workbench.model.text.formatting import plural
 from onnx_workbench.viewer.cli.terminal import (
     EXIT_FOUND,
     EXIT_OK,
+    load_model,
     print_json,
     print_table,
     progress,
-    read_model,
     shorten,
 )
 from onnx_workbench.viewer.style.labels import name_of
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Check and print."""
-    model = read_model(options, salvage=True)
+    model = load_model(options, salvage=True)
     with progress("Checking") as checking:
         problems = api.check(model, infer_types=not options.no_inference, progress=checking)
     if options.errors:

@@ -24,11 +24,11 @@ from onnx_workbench.viewer.cli.terminal import (
     EXIT_FOUND,
     EXIT_OK,
     colored,
+    load_model,
     print_json,
     print_message,
     print_table,
     progress,
-    read_model,
     shorten,
 )
 
@@ -59,10 +59,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run, compare and print."""
-    model = read_model(options)
+    model = load_model(options)
     is_file = options.reference.lower().endswith(".npz")
     is_model = not is_file and options.reference != "ort"
-    reference = read_model(options, options.reference) if is_model else options.reference
+    reference = load_model(options, options.reference) if is_model else options.reference
     with progress("Comparing") as comparing:
         feeds = make_inputs(model, options, comparing, known=_inputs_in(options.reference, model) if is_file else None)
         found = api.compare(

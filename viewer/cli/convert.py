@@ -18,7 +18,7 @@ from onnx_workbench.model.text.dimension_sizes import sizes
 from onnx_workbench.viewer.cli.arguments import add_check_arguments
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
 from onnx_workbench.viewer.cli.output import add_output_arguments, print_agreement, write_model
-from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model, shorten
+from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, load_model, print_json, progress, shorten
 
 if TYPE_CHECKING:
     from onnx_workbench.api import Converted
@@ -97,7 +97,7 @@ def _add_form_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read, convert, compare and write."""
-    model = read_model(options)
+    model = load_model(options)
     with progress("Converting") as converting:
         converted = api.convert(
             model, opset=options.opset, precision=options.precision, keep=options.keep,

@@ -27,9 +27,9 @@ from onnx_workbench.viewer.cli.terminal import (
     EXIT_FOUND,
     EXIT_OK,
     error_lines,
+    load_model,
     print_json,
     progress,
-    read_model,
     shorten,
 )
 from onnx_workbench.viewer.compare.difference_text import location
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     if options.new is None:
         raise ModelError("There is only one model", "Name two models, or use --summary.")
     # Git gives /dev/null for the side where a file does not exist.
-    old, new = (Model() if name == "/dev/null" else read_model(options, name) for name in (options.old, options.new))
+    old, new = (Model() if name == "/dev/null" else load_model(options, name) for name in (options.old, options.new))
     nodes = chosen_nodes(options.nodes, old, new)
     with progress("Comparing") as comparing:
         comparison = api.diff(old, new, weights=not options.no_weights, progress=comparing)
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
 def _print_summary(options: argparse.Namespace) -> None:
     """Print a model as text, or why it is none: git gives up a whole diff where it gets no text of one file."""
     try:
-        for line in summary(read_model(options, options.old, salvage=True)):
+        for line in summary(load_model(options, options.old, salvage=True)):
             print(line)
     except ModelError as error:
         if not Path(options.old).exists():

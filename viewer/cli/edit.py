@@ -12,7 +12,7 @@ from onnx_workbench.model.io.reader.source import require_regular
 from onnx_workbench.model.scripts import edit_script
 from onnx_workbench.model.text.formatting import plural
 from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
-from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, read_model
+from onnx_workbench.viewer.cli.terminal import EXIT_OK, load_model, print_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Apply all edits of a script or, when one does not fit the model, none."""
-    document = Document(read_model(options))
+    document = Document(load_model(options))
     count = edit_script.replay(document, _read(options.script))
     write_model(document.model, options)
     if options.json:

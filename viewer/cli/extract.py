@@ -18,7 +18,7 @@ from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.text.formatting import plural
 from onnx_workbench.viewer.cli.arguments import add_check_arguments
 from onnx_workbench.viewer.cli.output import add_output_arguments, print_agreement, write_model
-from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model
+from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, load_model, print_json, progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +41,7 @@ def add_cut_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Cut and write. Without --inputs, whatever inputs of the graph are needed stay its inputs."""
-    model = read_model(options)
+    model = load_model(options)
     part = api.extract(
         model, outputs=options.outputs, inputs=options.inputs, nodes=options.nodes, graph=options.graph, checks=0
     )

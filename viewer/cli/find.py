@@ -13,7 +13,7 @@ from onnx_workbench import api
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.simplify.passes import describe
 from onnx_workbench.model.text.formatting import plural
-from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model, shorten
+from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, load_model, print_json, progress, shorten
 
 _MOST_NAMED = 4  # nodes of a place on a terminal
 
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Search, and print the places of each pattern."""
-    model = read_model(options)
+    model = load_model(options)
     with progress("Searching") as running:
         found = api.find(model, options.pattern, progress=running)
     if options.json:

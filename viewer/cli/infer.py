@@ -12,7 +12,7 @@ from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.text.formatting import display, plural, type_text
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
 from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
-from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, print_message, progress, read_model
+from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, load_model, print_json, print_message, progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Infer and write."""
-    model = read_model(options)
+    model = load_model(options)
     nodes = chosen_nodes(options.nodes, model)
     with progress("Inferring types") as inferring:
         inferred = api.infer(model, rules=_rules(options.rule), nodes=nodes, progress=inferring)

@@ -23,10 +23,10 @@ from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_
 from onnx_workbench.viewer.cli.terminal import (
     EXIT_FOUND,
     EXIT_OK,
+    load_model,
     print_json,
     print_table,
     progress,
-    read_model,
     shorten,
 )
 
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
         raise ModelError("--nodes cannot be used alone", "It goes with --statistics.")
     if options.csv and (options.json or not options.statistics):
         raise ModelError("--csv cannot be used like this", "It goes with --statistics and without --json.")
-    model = read_model(options, salvage=True)
+    model = load_model(options, salvage=True)
     facts = collect_facts(model, everything=options.all)
     if options.groups:
         facts |= groups(model)

@@ -12,7 +12,7 @@ from onnx_workbench import api
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.formatting import plural
 from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
-from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, progress, read_model, shorten
+from onnx_workbench.viewer.cli.terminal import EXIT_OK, load_model, print_json, progress, shorten
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read both, merge and write."""
-    model, other = read_model(options), read_model(options, options.other)
+    model, other = load_model(options), load_model(options, options.other)
     connect = None if options.connect is None else connections(options.connect)
     with progress("Merging") as merging:
         merged = api.merge(

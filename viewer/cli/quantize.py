@@ -27,11 +27,11 @@ from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
 from onnx_workbench.viewer.cli.terminal import (
     EXIT_FOUND,
     EXIT_OK,
+    load_model,
     print_json,
     print_message,
     print_table,
     progress,
-    read_model,
     shorten,
 )
 
@@ -90,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Quantize, measure and write."""
-    model = read_model(options)
+    model = load_model(options)
     with progress("Quantizing") as running:
         report = api.quantize(
             model, method=options.method, type=options.type, inputs=options.inputs, calibration=options.calibration,

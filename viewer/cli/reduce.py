@@ -21,7 +21,7 @@ from onnx_workbench.model.text.formatting import plural
 from onnx_workbench.viewer.cli.arguments import seconds, tolerance
 from onnx_workbench.viewer.cli.inputs import add_input_arguments, make_inputs
 from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
-from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, progress, read_model
+from onnx_workbench.viewer.cli.terminal import EXIT_OK, load_model, print_json, progress
 
 WRITES_STANDARD_OUTPUT = False  # two files cannot be there
 
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
 
     if str(options.output) == "-":
         raise ModelError("reduce writes two files", "Standard output is one: name a file.")
-    model = read_model(options)
+    model = load_model(options)
     beside = options.output.with_suffix(".npz")
     if beside == options.output:
         raise ModelError("OUT is where the inputs are written", f"{beside} would be both. Name it .onnx.")

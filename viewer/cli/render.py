@@ -15,7 +15,7 @@ from typing import Any
 from onnx_workbench import pictures
 from onnx_workbench.exec.inspect.node_data import Matched
 from onnx_workbench.model.analysis.by_name import graph_named
-from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, print_message, progress, read_model
+from onnx_workbench.viewer.cli.terminal import EXIT_OK, load_model, print_json, print_message, progress
 from onnx_workbench.viewer.style.labels import name_of
 
 _GROUPS = {"large": None, "always": True, "never": False}
@@ -57,8 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read, lay out, draw, write."""
-    model = read_model(options)
-    other = None if options.diff is None else read_model(options, options.diff)
+    model = load_model(options)
+    other = None if options.diff is None else load_model(options, options.diff)
     os.environ["QT_QPA_PLATFORM"] = "offscreen"  # also where there is a display: nothing is to be shown
     data = None if not options.data else options.data[0] if len(options.data) == 1 else options.data
     with progress(f"Drawing {options.output.name}") as drawing:

@@ -23,7 +23,7 @@ from onnx_workbench.viewer.cli.arguments import add_check_arguments
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
 from onnx_workbench.viewer.cli.output import add_output_arguments
 from onnx_workbench.viewer.cli.simplify import write_simplified
-from onnx_workbench.viewer.cli.terminal import progress, read_model
+from onnx_workbench.viewer.cli.terminal import load_model, progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Rewrite, compare and write."""
-    model = read_model(options)
+    model = load_model(options)
     with progress("Rewriting") as running:
         nodes = chosen_nodes(options.nodes, model)
         rewritten = api.rewrite(model, options.rules, nodes=nodes, checks=options.check, progress=running)

@@ -26,11 +26,11 @@ from onnx_workbench.viewer.cli.terminal import (
     EXIT_FAILED,
     EXIT_FOUND,
     EXIT_OK,
+    load_model,
     print_json,
     print_message,
     print_table,
     progress,
-    read_model,
     shorten,
 )
 from onnx_workbench.viewer.cli.value_text import json_value, value_lines
@@ -96,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
     _refuse_contradictions(options)
     if options.memory_limit is not None:
         limit_memory(min(options.memory_limit, process_budget()) + OVERHEAD)
-    model = read_model(options)
+    model = load_model(options)
     if options.output not in (None, "-"):
         check_target(Path(options.output), "run", others=[model])
         _check_not_read(Path(options.output), options)

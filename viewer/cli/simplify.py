@@ -22,10 +22,10 @@ from onnx_workbench.viewer.cli.output import add_output_arguments, print_agreeme
 from onnx_workbench.viewer.cli.terminal import (
     EXIT_FOUND,
     EXIT_OK,
+    load_model,
     print_json,
     print_table,
     progress,
-    read_model,
     shorten,
 )
 
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Simplify, compare and write."""
-    model = read_model(options)
+    model = load_model(options)
     with progress("Simplifying") as running:
         simplified = api.simplify(
             model, only=_listed(options.only) if options.only else None, skip=_listed(options.skip),

@@ -23,10 +23,10 @@ from onnx_workbench.viewer.cli.output import print_agreement, write_model
 from onnx_workbench.viewer.cli.terminal import (
     EXIT_FOUND,
     EXIT_OK,
+    load_model,
     print_json,
     print_message,
     progress,
-    read_model,
     shorten,
 )
 
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     """Cut, compare and write both."""
     if str(options.output) == "-":
         raise ModelError("split writes two files", "Standard output is one: name a file.")
-    model = read_model(options)
+    model = load_model(options)
     parts = api.split(model, options.at, graph=options.graph, checks=0)
     root = graph_named(model, options.graph)
     with progress("Comparing") as comparing:

@@ -55,7 +55,7 @@ def progress(title: str) -> Iterator[Progress]:
             sys.stderr.flush()
 
 
-def read_model(options: argparse.Namespace, name: str | None = None, *, salvage: bool = False) -> Model:
+def load_model(options: argparse.Namespace, name: str | None = None, *, salvage: bool = False) -> Model:
     """Return the model that a command is given, or a further one by its `name`; ``-`` is standard input.
 
     ModelError when it cannot be read, or when the file ends early, unless --salvage or the command (`salvage`) takes

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.viewer.cli.arguments import seconds, tolerance
-from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model, shorten
+from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, load_model, print_json, progress, shorten
 
 if TYPE_CHECKING:
     import argparse
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     from onnx_workbench.exec.session import Session
 
     model_file = _model_file(arguments.folder)
-    model = read_model(arguments, str(model_file))
+    model = load_model(arguments, str(model_file))
     sets = data_sets(model_file.parent, model.graph)
     if not sets:
         raise ModelError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.files.read_model import identity_read
+from onnx_workbench.viewer.files.file_identity import identity_read
 from onnx_workbench.viewer.program.folders import journal_folder
 from onnx_workbench.viewer.tasks.readers import read_model
 

@@ -22,7 +22,6 @@ from onnx_workbench.viewer.widgets.message_bar import MessageBar
 if TYPE_CHECKING:
     from onnx_workbench.model.ir.graph import Model
     from onnx_workbench.viewer.files.document_tab import DocumentTab
-    from onnx_workbench.viewer.files.side_by_side import SideBySide
     from onnx_workbench.viewer.run.workspace import Workspace
     from onnx_workbench.viewer.tasks.tasks import Task
 
@@ -145,8 +144,14 @@ class DocumentArea(QWidget):
         delete_widget(tab)
         self._show_titles()  # another file of the same name may no longer need its folder
 
-    def show_beside(self, beside: SideBySide) -> None:
-        """Show two compared documents in one tab."""
+    def compare(self, old: DocumentTab, new: DocumentTab) -> None:
+        """Compare two open documents in one tab, with the list of differences."""
+        from onnx_workbench.viewer.compare.model_comparison import ModelComparison
+        from onnx_workbench.viewer.files.side_by_side import SideBySide
+
+        if new not in self.tabs() or old not in self.tabs():
+            return  # one was closed while the other was read
+        beside = SideBySide(old, new, ModelComparison(old.workspace, new.workspace))
         beside.front_changed.connect(self._show_front)
         beside.view_made.connect(self.view_added)
         if beside.merged is not None and beside.merged.view is not None:
@@ -154,6 +159,7 @@ class DocumentArea(QWidget):
         self._tabs.setCurrentWidget(beside.right)
         beside.move_to(beside.right)
         self._show_front()
+        new.workspace.trigger("panel.differences")
 
     # -- messages --------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 from onnx_workbench.model.analysis.call_graph import holders
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.files.autosave import Autosave, JournalStart
-from onnx_workbench.viewer.files.read_model import identity_at, identity_read
+from onnx_workbench.viewer.files.file_identity import identity_at, identity_read
 from onnx_workbench.viewer.program import garbage_collection
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.widgets.breadcrumb import Breadcrumb

@@ -16,13 +16,19 @@ from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.document.messages import Message
 from onnx_workbench.viewer.extensions import custom_operators
-from onnx_workbench.viewer.files import read_model
 from onnx_workbench.viewer.files.closing import Closing
 from onnx_workbench.viewer.files.document_tab import DocumentTab
+from onnx_workbench.viewer.files.file_identity import identity_at
 from onnx_workbench.viewer.files.file_watcher import FileWatcher
-from onnx_workbench.viewer.files.open_model import OpenedModel, OpenRequest, open_model, reopen, without_baseline
+from onnx_workbench.viewer.files.open_model import (
+    STANDARD_INPUT,
+    OpenedModel,
+    OpenRequest,
+    open_model,
+    sample_model,
+    without_baseline,
+)
 from onnx_workbench.viewer.files.saver import ON_DISK, Saver
-from onnx_workbench.viewer.files.show_beside import show_beside
 from onnx_workbench.viewer.popups.file_dialogs import ask_open
 from onnx_workbench.viewer.program.settings import RELOAD_SILENTLY, TOUR_OFFERED, Settings
 from onnx_workbench.viewer.run.workspace import Workspace
@@ -31,6 +37,7 @@ from onnx_workbench.viewer.workflows.output_sizes import OutputSizes
 
 if TYPE_CHECKING:
     from onnx_workbench.model.io.reader.source import Identity
+    from onnx_workbench.model.progress import Progress
     from onnx_workbench.model.recovery.recover import RecoverableJournal
     from onnx_workbench.viewer.files.document_area import DocumentArea
 
@@ -132,11 +139,11 @@ class Documents(QObject):
 
     def open_standard_input(self) -> None:
         """Open the model from standard input."""
-        self._start(title="standard input", source=read_model.STANDARD_INPUT)
+        self._start(title="standard input", source=STANDARD_INPUT)
 
     def open_sample(self) -> OpenRequest:
         """Open the sample model as a new document, so that the installed file is never overwritten."""
-        sample = read_model.sample_model()
+        sample = sample_model()
         request = self._start(title=sample.stem, source=str(sample))
         if not self._settings.get(TOUR_OFFERED):
             request.opened.connect(self._offer_tour)
@@ -169,12 +176,17 @@ class Documents(QObject):
         foreign: Path | None = None,
     ) -> OpenRequest:
         """Open a model in a task, which passes the result to `_show`."""
-        request = OpenRequest(title, next(self._numbers), source, model, path, holder, foreign, parent=self)
+        request = OpenRequest(title, next(self._numbers), model, path, foreign, parent=self)
         self._requests.append(request)
         self.pending_changed.emit()
+
+        def work(progress: Progress) -> OpenedModel:
+            self._preload()
+            return open_model(model or source, progress, is_in_file=path is not None, holder=holder)
+
         task = self.tasks.start(
             request.task_title,
-            partial(open_model, request, self._preload),
+            work,
             failed=partial(self._cannot_open, request),
             finished=lambda: self._show(request, task.result),
         )
@@ -266,7 +278,7 @@ class Documents(QObject):
     # -- the file on disk ------------------------------------------------------------------------------------
 
     def _on_file_changed(self, path: Path) -> None:
-        found = read_model.identity_at(path)
+        found = identity_at(path)
         for tab in self.tabs_of(path):
             tab.autosave.preserve_if_file_changed()
             if found is not None and found not in (tab.identity, tab.reported_identity):
@@ -311,7 +323,7 @@ class Documents(QObject):
             return
         self.tasks.start(
             f"Reloading {path.name}",
-            partial(reopen, path),
+            partial(open_model, str(path)),
             done=partial(self._reloaded, tab, state, identity),
             failed=partial(self._not_reloaded, tab),
             supersede=f"reload {path}",
@@ -338,7 +350,7 @@ class Documents(QObject):
         self.area.replace_tab(tab, fresh)
         if beside is not None:
             left, right = (fresh if side is tab else side for side in (beside.left, beside.right))
-            show_beside(self.area, left, right)
+            self.area.compare(left, right)
         fresh.workspace.messages.show("info", "The file was read again.")
 
     # -- saving ----------------------------------------------------------------------------------------------

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from onnx_workbench.model.progress import SILENT
+from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.files import read_model
 from onnx_workbench.viewer.files.autosave import JournalStart
 from onnx_workbench.viewer.program.folders import journal_folder
 
 if TYPE_CHECKING:
     from onnx_workbench.model.ir.graph import Model
-    from onnx_workbench.model.progress import Progress
-    from onnx_workbench.model.recovery.baseline import Baseline
+
+STANDARD_INPUT = "-"
+
+
+def sample_model() -> Path:
+    """Return the path of the sample model."""
+    from onnx_workbench import resources
+
+    return resources.path("sample/digits.onnx")
 
 
 class OpenRequest(QObject):
-    """Request to show a model in a tab: from a `source` to read (see `read_model.read`), or a new `model`.
+    """Request to show a model in a tab: one that is read, or a new `model`.
 
-    `path` is the file of the document, if any; `holder` another file that holds the model; `foreign` a file of another
-    format, which an extension reads. `number` is ascending.
+    `path` is the file of the document, if any; `foreign` a file of another format, which an extension reads. `number`
+    is ascending.
     """
 
     opened = Signal(object)  # DocumentTab
@@ -35,20 +40,16 @@ class OpenRequest(QObject):
         self,
         title: str,
         number: int,
-        source: str,
         model: Model | None,
         path: Path | None,
-        holder: Path | None,
         foreign: Path | None,
         parent: QObject,
     ) -> None:
         super().__init__(parent)
         self.title = title
         self.number = number
-        self.source = source
         self.model = model
         self.path = path
-        self.holder = holder
         self.foreign = foreign
 
     @property
@@ -65,36 +66,24 @@ class OpenedModel:
     start: JournalStart
 
 
-def open_model(request: OpenRequest, preload: Callable[[], object], progress: Progress) -> OpenedModel:
-    """Read the model of a request and write the baseline of its journal; ModelError if it cannot be read. Any thread.
-
-    `preload` imports the modules for its tab. Cancellation during reading cancels the request; while the baseline is
-    written, the model is opened without one.
-    """
-    preload()
-    model = request.model
-    if model is None:
-        model = read_model.read(request.source, progress)
-    if request.path is not None or request.holder is not None:
-        return _opened(model, progress, holder=request.holder)
-
-    from onnx_workbench.model.recovery.baseline import write_baseline
-
-    baseline = write_baseline(model, journal_folder(), progress)
-    return _opened(model, SILENT, baseline=baseline)  # a cancellation now would leave the baseline behind
-
-
-def reopen(path: Path, progress: Progress) -> OpenedModel:
-    """Read the file of an open document again; ModelError if it cannot be read. Any thread."""
-    return _opened(read_model.read(path, progress), progress)
-
-
-def _opened(
-    model: Model, progress: Progress, baseline: Baseline | None = None, holder: Path | None = None
+def open_model(
+    source: str | Model, progress: Progress, *, is_in_file: bool = True, holder: Path | None = None
 ) -> OpenedModel:
-    """Collect the ids of the model's objects here: the GUI thread would take seconds for it."""
+    """Read a model, or take a new one, and write the baseline of its journal unless a file holds it. Any thread.
+
+    ModelError if it cannot be read. Cancellation during reading cancels the request; while the baseline is written,
+    the model is opened without one.
+    """
+    from onnx_workbench.model.io.reader.read import load
+    from onnx_workbench.model.recovery.baseline import write_baseline
     from onnx_workbench.model.recovery.object_ids import BaseIds
 
+    model = load(source, progress) if isinstance(source, str) else source
+    baseline = None
+    if not is_in_file and holder is None:
+        baseline = write_baseline(model, journal_folder(), progress)
+        progress = SILENT  # a cancellation now would leave the baseline behind
+    # The ids of the model's objects are collected here: the GUI thread would take seconds for it.
     return OpenedModel(model, JournalStart(baseline, holder, BaseIds(model, progress)))
 
 

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QFile, QObject, Signal
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.text.formatting import display
+from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.document.deferred_action import DeferredAction
 from onnx_workbench.viewer.document.messages import Severity
-from onnx_workbench.viewer.files import read_model, unused_data
 from onnx_workbench.viewer.files.document_tab import DocumentTab
+from onnx_workbench.viewer.files.file_identity import identity_at, missing_at
 from onnx_workbench.viewer.files.file_watcher import FileWatcher
 from onnx_workbench.viewer.popups.questions import ask_to_replace_truncated
 from onnx_workbench.viewer.program.settings import Settings
 from onnx_workbench.viewer.property_tree.editors import commit_focused_editor
+from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tasks import readers
 from onnx_workbench.viewer.tasks.threads import post_and_wait
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:  # the model writer is not needed before the first paint
 
 ON_DISK: Final = "file on disk"  # topics of messages; a message replaces the previous one
 _SAVING: Final = "saving"
+_UNUSED: Final = "unused data files"  # withdrawn before the next save, which may refer to the files again
 
 
 class Saver(QObject):
@@ -127,10 +129,10 @@ class Saver(QObject):
         tab.workspace.messages.withdraw(_SAVING)
         expected = tab.identity if save.is_own and not save.is_replacing else None
         is_confirmed = save.is_replacing or save.is_replacing_truncated
-        if not is_confirmed and (missing := read_model.missing_at(tab.workspace.model, path)):
+        if not is_confirmed and (missing := missing_at(tab.workspace.model, path)):
             self._announce(save)
             self._ask_to_replace_truncated(save, missing)
-        elif expected is not None and path.exists() and read_model.identity_at(path) != expected:
+        elif expected is not None and path.exists() and identity_at(path) != expected:
             self._announce(save)
             self._warn_before_overwriting(save)
         else:
@@ -204,7 +206,7 @@ class Saver(QObject):
 
     def _announce(self, save: Save) -> None:
         save.is_announced = True
-        save.tab.workspace.messages.withdraw(unused_data.UNUSED)
+        save.tab.workspace.messages.withdraw(_UNUSED)
         if save.prepared is not None:
             save.prepared()
 
@@ -230,7 +232,7 @@ class Saver(QObject):
             tab.workspace.messages.show("warning", title, detail, choices=elsewhere, topic=_SAVING)
         else:
             self.saved.emit(f"Saved {display(str(saved.path), 200)}")
-        unused_data.offer_deletion(tab.workspace, saved)
+        _offer_deletion(tab.workspace, saved)
 
     def _warn_before_overwriting(self, save: Save) -> None:
         def replace() -> None:
@@ -259,3 +261,23 @@ class Saver(QObject):
             elsewhere = ("Save as…", partial(self.save_as, save.tab, save.then))
             messages = save.tab.workspace.messages
             messages.show("error", error.title, error.detail, error.place, (elsewhere,), _SAVING)
+
+
+def _offer_deletion(workspace: Workspace, saved: Saved) -> None:
+    """Offer to delete the data files of earlier saves that a model no longer uses: a copy of it may need them."""
+    if not saved.unused:
+        return
+    names = ", ".join(path.name for path in saved.unused)
+    workspace.messages.show(
+        "info",
+        f"{saved.path.name} no longer uses {plural(len(saved.unused), 'data file')} of earlier saves",
+        f"{names}: needed only if you made a copy of the model meanwhile.",
+        choices=(("Move to trash", partial(_discard, workspace, saved.unused)),),
+        topic=_UNUSED,
+    )
+
+
+def _discard(workspace: Workspace, paths: Iterable[Path]) -> None:
+    left = [path for path in paths if path.exists() and not QFile.moveToTrash(str(path))]
+    if left:
+        workspace.messages.report(ModelError("This could not be moved to the trash", ", ".join(map(str, left))))

@@ -9,7 +9,6 @@ from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.viewer.canvas.rename_field import RenameField
 from onnx_workbench.viewer.compare.registry import comparison_of
-from onnx_workbench.viewer.files.show_beside import show_beside
 from onnx_workbench.viewer.program.settings import COMPARE_MERGED
 from tests.model import builders
 
@@ -51,7 +50,7 @@ def merged(window, qtbot, files):
     window.files.open(files)
     qtbot.waitUntil(lambda: len(window.tabs()) == 2 and not window.files.pending)
     old, new = window.tabs()
-    show_beside(window.area, old, new)
+    window.area.compare(old, new)
     qtbot.mouseClick(new.beside.bar.merged, Qt.MouseButton.LeftButton)
     settle(qtbot, new)
     return old, new
@@ -139,7 +138,7 @@ def test_numbers_of_before_the_comparison_give_way_to_its_colours(window, qtbot,
     qtbot.waitUntil(lambda: len(window.tabs()) == 2 and not window.files.pending)
     old, new = window.tabs()
     new.workspace.highlights.set_overlay({builders.node(new.workspace.document, "two"): 1.0}, "Parameters")
-    show_beside(window.area, old, new)
+    window.area.compare(old, new)
     qtbot.mouseClick(new.beside.bar.merged, Qt.MouseButton.LeftButton)
     settle(qtbot, new)
     assert {text for text, _ in new.canvas.colouring.legend.entries} >= {"+ added", "− removed", "~ changed"}
@@ -277,7 +276,7 @@ def test_the_choice_is_kept_and_side_by_side_comes_back(merged, qtbot, window):
     qtbot.mouseClick(new.beside.bar.stop, Qt.MouseButton.LeftButton)
     assert new.beside is None
     assert new.view.isVisible()
-    show_beside(window.area, old, new)
+    window.area.compare(old, new)
     settle(qtbot, new)
     assert new.canvas.isVisible()
 
@@ -303,7 +302,7 @@ def test_nodes_in_another_order_are_marked_as_moved(window, qtbot, tmp_path):
     window.files.open([tmp_path / "old.onnx", tmp_path / "new.onnx"])
     qtbot.waitUntil(lambda: len(window.tabs()) == 2 and not window.files.pending)
     window.settings.set(COMPARE_MERGED, True)
-    show_beside(window.area, *window.tabs())
+    window.area.compare(*window.tabs())
     settle(qtbot, window.tabs()[1])
     (moved,) = signs(window.tab.canvas)["→"]
     assert moved in ("one", "two")

@@ -11,10 +11,11 @@ from shiboken6 import isValid
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.io.reader import read as reader
 from onnx_workbench.model.io.writer.save import Saving
 from onnx_workbench.model.recovery import object_ids
 from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
-from onnx_workbench.viewer.files import read_model, save
+from onnx_workbench.viewer.files import save
 from onnx_workbench.viewer.files.save import SaveOptions
 from tests.viewer.background_work import until_stopped
 from tests.viewer.opening import choose, titles
@@ -68,9 +69,9 @@ def test_a_file_that_takes_long_to_open_holds_up_no_other(window, qtbot, write, 
     def names():
         return [tab.workspace.title for tab in window.area.tabs()]
 
-    free, slow, read = threading.Event(), write("slow", "slow.onnx"), read_model.read
+    free, slow, read = threading.Event(), write("slow", "slow.onnx"), reader.load
     monkeypatch.setattr(
-        read_model, "read", lambda name, progress: (name != str(slow) or free.wait(30)) and read(name, progress)
+        reader, "load", lambda name, progress: (name != str(slow) or free.wait(30)) and read(name, progress)
     )
     window.files.open([slow, write("a", "a.onnx"), write("b", "b.onnx")])
     qtbot.waitUntil(lambda: names() == ["a.onnx", "b.onnx"])
@@ -105,13 +106,13 @@ def slow_saves(monkeypatch):
 @pytest.fixture
 def slow_reads(monkeypatch):
     """Reads wait for `.set()`."""
-    gate, read = threading.Event(), read_model.read
+    gate, read = threading.Event(), reader.load
 
     def wait(name, progress):
         gate.wait(20)
         return read(name, progress)
 
-    monkeypatch.setattr(read_model, "read", wait)
+    monkeypatch.setattr(reader, "load", wait)
     yield gate
     gate.set()
 
@@ -119,7 +120,7 @@ def slow_reads(monkeypatch):
 @pytest.fixture
 def late_reads(monkeypatch):
     """What was read is given out after `.set()`."""
-    gate, read = threading.Event(), read_model.read
+    gate, read = threading.Event(), reader.load
     gate.has_read = threading.Event()
 
     def wait(name, progress):
@@ -128,7 +129,7 @@ def late_reads(monkeypatch):
         gate.wait(20)
         return model
 
-    monkeypatch.setattr(read_model, "read", wait)
+    monkeypatch.setattr(reader, "load", wait)
     yield gate
     gate.set()
 

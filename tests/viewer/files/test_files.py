@@ -8,9 +8,9 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 
+from onnx_workbench.model.io.reader import read as reader
 from onnx_workbench.model.io.reader.read import load
-from onnx_workbench.viewer.files import read_model
-from onnx_workbench.viewer.files.read_model import sample_model
+from onnx_workbench.viewer.files.open_model import sample_model
 from onnx_workbench.viewer.files.save import SaveOptions
 from tests.viewer.background_work import delay, wait_for_readers
 from tests.viewer.opening import opened, rename, run, settled
@@ -126,7 +126,7 @@ def test_files_of_one_name_are_shown_with_their_folders(window, qtbot, tmp_path,
 
 def test_a_file_that_is_asked_for_again_while_it_is_read_opens_once(window, qtbot, write_model, monkeypatch):
     first, second = write_model("a.onnx"), write_model("b.onnx")
-    free = delay(monkeypatch, read_model, "read")
+    free = delay(monkeypatch, reader, "load")
     window.files.open([first, second, first])
     window.files.open([first])
     free.set()

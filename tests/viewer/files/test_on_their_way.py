@@ -12,11 +12,11 @@ from shiboken6 import isValid
 
 from onnx_workbench.model.edits import initializers
 from onnx_workbench.model.edits.nodes import rename_node
+from onnx_workbench.model.io.reader import read as reader
 from onnx_workbench.model.io.tensors.array_files import write_array
 from onnx_workbench.model.io.writer.save import Saving
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
-from onnx_workbench.viewer.files import read_model
 from onnx_workbench.viewer.tensor_view import editing
 from onnx_workbench.viewer.workflows import background_edit
 from tests.model import builders
@@ -365,9 +365,9 @@ def test_a_file_that_is_being_written_is_finished_before_the_window_closes(
 
 @pytest.mark.long
 def test_an_edit_that_begins_while_the_file_is_read_again_is_not_lost(qtbot, window, large_file, monkeypatch, delayed):
-    gate, read = Event(), read_model.read
+    gate, read = Event(), reader.load
     tab = opened(window, qtbot, large_file)
-    monkeypatch.setattr(read_model, "read", lambda *given: gate.wait(30) and read(*given))
+    monkeypatch.setattr(reader, "load", lambda *given: gate.wait(30) and read(*given))
     window.files.reload(tab)
     panel = panel_of(qtbot, window, builders.value(tab.workspace.document, "w"))
     panel.pane.editing.fill([], "7")

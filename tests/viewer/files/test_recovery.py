@@ -11,11 +11,12 @@ from PySide6.QtWidgets import QAbstractButton, QLabel
 
 from onnx_workbench.model.edits import nodes
 from onnx_workbench.model.history.steps import SetField, SetInitializer
+from onnx_workbench.model.io.reader import read as reader
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.viewer.dialogs.recovered_files import RecoveredFilesDialog
 from onnx_workbench.viewer.document.messages import Message
-from onnx_workbench.viewer.files import document_area, read_model, recovery
+from onnx_workbench.viewer.files import document_area, recovery
 from onnx_workbench.viewer.program.folders import journal_folder
 from tests.model import builders
 from tests.model.recovery.crash import abandon
@@ -535,7 +536,7 @@ def test_the_first_edit_that_cannot_be_kept_is_reported(window, qtbot, model_fil
 def test_edits_are_recovered_in_the_tab_of_a_file_that_is_still_being_read(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     offer_recovery(qtbot, window)
-    free = delay(monkeypatch, read_model, "read")
+    free = delay(monkeypatch, reader, "load")
     window.files.open([model_file])
     press(qtbot, window, "Recover")
     assert window.tabs() == []

@@ -8,9 +8,10 @@ import pytest
 
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.io.reader import read as reader
 from onnx_workbench.model.io.writer.atomic_file import AtomicFile
 from onnx_workbench.model.io.writer.save import save
-from onnx_workbench.viewer.files import read_model, recovery
+from onnx_workbench.viewer.files import recovery
 from onnx_workbench.viewer.files.save import SaveOptions
 from onnx_workbench.viewer.program.folders import journal_folder
 from onnx_workbench.viewer.program.settings import RELOAD_SILENTLY
@@ -189,7 +190,7 @@ def test_edits_that_come_once_a_file_was_replaced(window, qtbot, tab, another_pr
 @pytest.fixture
 def replaced_as_it_is_read(window, qtbot, tmp_path, monkeypatch, another_program):
     """A tab of a file that another program replaces, or removes, before it shows."""
-    path, read = tmp_path / "m.onnx", read_model.read
+    path, read = tmp_path / "m.onnx", reader.load
     save(builders.document().model, path)
 
     def open_then(meanwhile):
@@ -199,7 +200,7 @@ def replaced_as_it_is_read(window, qtbot, tmp_path, monkeypatch, another_program
             return model
 
         with monkeypatch.context() as patch:
-            patch.setattr(read_model, "read", read_late)
+            patch.setattr(reader, "load", read_late)
             return opened(window, qtbot, path)
 
     return open_then

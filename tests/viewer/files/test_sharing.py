@@ -12,7 +12,6 @@ import onnx_workbench as ow
 from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.viewer.cli.main import main
 from onnx_workbench.viewer.compare.registry import comparison_of
-from onnx_workbench.viewer.files.show_beside import show_beside
 from onnx_workbench.viewer.program.single_instance import OpenMessage
 from tests.model import builders
 from tests.viewer.opening import opened, run, titles
@@ -119,7 +118,7 @@ def test_the_page_of_compared_models_has_both_as_one_graph(window, qtbot, tmp_pa
         ow.edits.delete_and_bridge(edit, [builders.node(document, "first")])
     save(document.model, new)
     first, second = opened(window, qtbot, old), opened(window, qtbot, new)
-    show_beside(window.area, first, second)
+    window.area.compare(first, second)
     qtbot.waitUntil(lambda: comparison_of(second.workspace).result is not None)
     for tab in (second, first):  # whichever is in front; the values are those of the newer one
         window.area.activate(tab)

@@ -8,8 +8,8 @@ from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 from onnx_workbench.model.edits import attributes, initializers, nodes
 from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.viewer.compare.compare_bar import CompareBar
 from onnx_workbench.viewer.compare.registry import comparison_of
-from onnx_workbench.viewer.files.side_by_side import CompareBar
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.panels.run_comparison import RunComparisonPanel
 from onnx_workbench.viewer.popups.choice_popup import ChoicePopup

@@ -1,31 +1,13 @@
-"""Reading a model from a path, ``-`` for standard input, or the sample. Any thread, no Qt."""
+"""Identities of files, to detect that another program has written to them. Any thread, no Qt."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnx_workbench.model.progress import SILENT, Progress
-
 if TYPE_CHECKING:
     from onnx_workbench.model.io.reader.source import Identity
     from onnx_workbench.model.ir.graph import Model
-
-STANDARD_INPUT = "-"
-
-
-def sample_model() -> Path:
-    """Return the path of the sample model."""
-    from onnx_workbench import resources
-
-    return resources.path("sample/digits.onnx")
-
-
-def read(name: str | Path, progress: Progress = SILENT) -> Model:
-    """Read a model without its weights; ModelError with the problem if that fails."""
-    from onnx_workbench.model.io.reader.read import load
-
-    return load(name, progress)
 
 
 def identity_read(model: Model) -> Identity | None:
