@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QPointF, QRect, Qt
 from PySide6.QtGui import QFocusEvent, QKeyEvent
-from PySide6.QtWidgets import QLabel, QLineEdit
+from PySide6.QtWidgets import QLineEdit
 
 from onnx_workbench.model.edits import nodes, values
 from onnx_workbench.model.errors import ModelError
@@ -14,6 +14,7 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.canvas.scene.drawing import HEADER, Kind
 from onnx_workbench.viewer.style.theme import theme
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 
 if TYPE_CHECKING:
     from onnx_workbench.model.history.document import Document
@@ -38,9 +39,7 @@ class RenameField(QLineEdit):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setAccessibleName(f"Name of {display(item.title if isinstance(item, Node) else item.name, 60)}")
         self.setPlaceholderText("no name")
-        self.error = QLabel(view)
-        self.error.setTextFormat(Qt.TextFormat.PlainText)
-        self.error.setWordWrap(True)
+        self.error = plain_label(parent=view)
         self.error.hide()
         self.destroyed.connect(self.error.deleteLater)
         self.setText(item.name)

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QDialogButtonBox,
     QFileDialog,
     QHeaderView,
-    QLabel,
     QTreeWidget,
     QTreeWidgetItem,
     QVBoxLayout,
@@ -26,6 +25,7 @@ from onnx_workbench.viewer.extensions.custom_operators import OpenOperatorSet, d
 from onnx_workbench.viewer.popups.operator_palette import OperatorEntry, first_sentence, signature
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.widgets.dialog_buttons import close_button
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 _DOCUMENT = Qt.ItemDataRole.UserRole
@@ -41,11 +41,10 @@ class CustomOperatorsDialog(QDialog):
         self.setWindowTitle("Custom operators")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(720, 460)
-        hint = QLabel(
+        hint = plain_label(
             "Open files of operator sets (OperatorSetProto): their operators are offered in the palette and checked "
             "like built-in ones. They replace built-in operators of the same name."
         )
-        hint.setWordWrap(True)
         self.tree = QTreeWidget()
         self.tree.setItemDelegate(WholeTextDelegate(self.tree))
         self.tree.setAccessibleName("Custom operators")

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QTextCursor, QTextOption
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QPlainTextEdit, QTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QPlainTextEdit, QTextEdit, QVBoxLayout, QWidget
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
@@ -14,7 +14,8 @@ from onnx_workbench.model.io.message_text import MessageTextError
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.theme import monospace, theme
-from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
+from onnx_workbench.viewer.widgets.dialog_buttons import ok_and_cancel
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 
 _DELAY_MS = 200
 
@@ -51,25 +52,16 @@ class EditTextDialog(QDialog):
         self.resize(640, 560)
         self._workspace = workspace
         self._edited = edited
-        self.subject = QLabel(edited.subject)
-        self.subject.setTextFormat(Qt.TextFormat.PlainText)
-        self.subject.setWordWrap(True)
+        self.subject = plain_label(edited.subject)
         self.text = QPlainTextEdit()
         self.text.setAccessibleName("Text")
         self.text.setFont(monospace())
         self.text.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)  # finding words in a long line takes minutes
         self.text.setTabStopDistance(self.text.fontMetrics().horizontalAdvance("  "))
         self.text.setPlainText(edited.text)
-        self.note = QLabel()
-        self.note.setTextFormat(Qt.TextFormat.PlainText)
-        self.note.setWordWrap(True)
+        self.note = plain_label()
         self.error = ErrorLabel()
-        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
-        self.ok = self.buttons.button(QDialogButtonBox.StandardButton.Ok)
-        self.ok.setText("Apply")
-        without_icons(self.buttons.buttons())
-        self.buttons.accepted.connect(self.apply)
-        self.buttons.rejected.connect(self.reject)
+        self.buttons, self.ok = ok_and_cancel("Apply", self.apply, self.reject)
         layout = QVBoxLayout(self)
         for widget in (self.subject, self.text, self.note, self.error, self.buttons):
             layout.addWidget(widget, int(widget is self.text))

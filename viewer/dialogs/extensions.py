@@ -8,7 +8,6 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QFileDialog,
     QHBoxLayout,
-    QLabel,
     QListWidget,
     QListWidgetItem,
     QPushButton,
@@ -22,6 +21,7 @@ from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.program.settings import EXTENSION_FILES, EXTENSIONS, Settings
 from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 _SOURCE = Qt.ItemDataRole.UserRole
@@ -35,11 +35,10 @@ class ExtensionList(QWidget):
     def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._settings = settings
-        hint = QLabel(
+        hint = plain_label(
             "Extensions add operators, checks, simplifier passes, actions, file formats and views of values. "
             "Ticking one executes its code: tick only what you trust."
         )
-        hint.setWordWrap(True)
         self.list = QListWidget()
         self.list.setItemDelegate(WholeTextDelegate(self.list))
         self.list.setAccessibleName("Extensions")

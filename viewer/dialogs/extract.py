@@ -11,8 +11,6 @@ from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
-    QDialogButtonBox,
-    QLabel,
     QListWidget,
     QListWidgetItem,
     QVBoxLayout,
@@ -30,7 +28,8 @@ from onnx_workbench.viewer.document.navigation import graph_of
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.tasks.tasks import Task
-from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
+from onnx_workbench.viewer.widgets.dialog_buttons import ok_and_cancel
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 Way = Literal["selection", "between", "ends", "split"]
@@ -84,17 +83,10 @@ class ExtractDialog(QDialog):
         for one, title in WAYS.items():
             self.way.addItem(title[0].upper() + title[1:], one)
         self.way.setCurrentIndex(list(WAYS).index(way))
-        self.state = QLabel()
-        self.state.setTextFormat(Qt.TextFormat.PlainText)
-        self.state.setWordWrap(True)
+        self.state = plain_label()
         self.list = self._make_list()
         self.error = ErrorLabel()
-        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
-        self.ok = self.buttons.button(QDialogButtonBox.StandardButton.Ok)
-        self.ok.setText("Extract")
-        without_icons(self.buttons.buttons())
-        self.buttons.accepted.connect(self.extract)
-        self.buttons.rejected.connect(self.reject)
+        self.buttons, self.ok = ok_and_cancel("Extract", self.extract, self.reject)
         layout = QVBoxLayout(self)
         for widget in (self.way, self.state):
             layout.addWidget(widget)

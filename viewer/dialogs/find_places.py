@@ -9,7 +9,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QComboBox,
     QFormLayout,
-    QLabel,
     QLineEdit,
     QPlainTextEdit,
     QStackedWidget,
@@ -34,6 +33,7 @@ from onnx_workbench.viewer.dialogs.simplify import SimplifyDialog, Surveyed
 from onnx_workbench.viewer.dialogs.simplify_matches import make_tree
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 _MOST_LISTED = 1000  # conditions; the others are as is likely
@@ -80,11 +80,9 @@ class FindPlacesDialog(SimplifyDialog):
         self.operator.setPlaceholderText("Relu or domain::Name")
         self.text = QPlainTextEdit(text_for(self._rule.pattern.function))
         self.text.setMinimumHeight(110)
-        self.advice = QLabel(
+        self.advice = plain_label(
             "Does what the last edits of the history did to one of these places, before or while this window is open."
         )
-        self.advice.setTextFormat(Qt.TextFormat.PlainText)
-        self.advice.setWordWrap(True)
         self.details = QStackedWidget()
         for widget, label in (
             (self.name, "Name of the function"),

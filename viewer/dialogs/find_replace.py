@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QFormLayout,
     QHBoxLayout,
     QHeaderView,
-    QLabel,
     QLineEdit,
     QPushButton,
     QVBoxLayout,
@@ -38,6 +37,7 @@ from onnx_workbench.viewer.tables.row_model import Column, Index, RowModel
 from onnx_workbench.viewer.tables.row_table import RowTable
 from onnx_workbench.viewer.tasks.event_loop import ChunkedIteration
 from onnx_workbench.viewer.widgets.dialog_buttons import close_button
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 from onnx_workbench.viewer.workflows.edit_many import CopyOf, edit_many
 
 _DELAY_MS = 200
@@ -115,8 +115,7 @@ class FindReplaceDialog(QDialog):
         self.case.setChecked(True)
         self.model = ReplacementModel(self)
         self.table = self._table()
-        self.status = QLabel()
-        self.status.setTextFormat(Qt.TextFormat.PlainText)
+        self.status = plain_label(wraps=False)
         self.error = ErrorLabel()
         buttons = close_button()
         self.apply_button = buttons.addButton("&Replace", QDialogButtonBox.ButtonRole.ApplyRole)

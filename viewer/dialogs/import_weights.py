@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QDialog, QDialogButtonBox, QHeaderView, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QDialog, QHeaderView, QVBoxLayout, QWidget
 from shiboken6 import isValid
 
 from onnx_workbench.exec.errors import KernelError
@@ -32,7 +32,8 @@ from onnx_workbench.viewer.style.tooltips import for_role
 from onnx_workbench.viewer.tables.row_model import Column, Index, RowModel
 from onnx_workbench.viewer.tables.row_table import RowTable
 from onnx_workbench.viewer.tasks.tasks import Task
-from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
+from onnx_workbench.viewer.widgets.dialog_buttons import ok_and_cancel
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 
 _COLUMNS = (
     Column("Initializer"),
@@ -103,19 +104,13 @@ class ImportWeightsDialog(QDialog):
                 self.table.setColumnWidth(column, shown.width * self.table.fontMetrics().averageCharWidth())
             else:
                 header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
-        self.summary = QLabel()
-        self.summary.setTextFormat(Qt.TextFormat.PlainText)
-        self.summary.setWordWrap(True)
+        self.summary = plain_label()
         self.differing = QCheckBox("Show only what &differs")
         self.error = ErrorLabel()
-        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
-        self.ok = self.buttons.button(QDialogButtonBox.StandardButton.Ok)
-        without_icons(self.buttons.buttons())
+        self.buttons, self.ok = ok_and_cancel("Import", self.apply, self.reject)
         layout = QVBoxLayout(self)
         for part in (self.summary, self.table, self.differing, self.error, self.buttons):
             layout.addWidget(part)
-        self.buttons.accepted.connect(self.apply)
-        self.buttons.rejected.connect(self.reject)
         self.differing.toggled.connect(lambda _on: self._show())
         self.table.activated.connect(lambda index: workspace.navigation.reveal(self.model.rows[index.row()].value))
         self.finished.connect(self._stop)

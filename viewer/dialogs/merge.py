@@ -15,9 +15,7 @@ from PySide6.QtWidgets import (
     QComboBox,
     QCompleter,
     QDialog,
-    QDialogButtonBox,
     QFormLayout,
-    QLabel,
     QLineEdit,
     QStyleOptionViewItem,
     QVBoxLayout,
@@ -40,7 +38,8 @@ from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tables.row_model import Column, RowModel
 from onnx_workbench.viewer.tables.row_table import RowTable
 from onnx_workbench.viewer.tasks.tasks import Task
-from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
+from onnx_workbench.viewer.widgets.dialog_buttons import ok_and_cancel
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 from onnx_workbench.viewer.workflows.background_edit import EditOutcome, edit_in_background
 
@@ -80,7 +79,7 @@ class MergeDialog(QDialog):
         self.place.setAccessibleName("Place of the other model")
         for place in Place:
             self.place.addItem(place.value, place)
-        self.intro = _label()
+        self.intro = plain_label()
         self.inputs = _InputModel(_COLUMNS, self)
         self.table = RowTable(self.inputs, "Inputs and what feeds them")
         self.table.setEditTriggers(QAbstractItemView.EditTrigger.AllEditTriggers)
@@ -92,7 +91,7 @@ class MergeDialog(QDialog):
         self.prefix.setAccessibleName("Prefix for names that clash")
         self.prefix.setPlaceholderText("empty: a number is added")
         self.keep = QCheckBox("Outputs that feed the other model &stay outputs")
-        self.preview = _label()
+        self.preview = plain_label()
         self.error = ErrorLabel()
         self._lay_out()
         self.set_place(self._likely_place())
@@ -106,12 +105,7 @@ class MergeDialog(QDialog):
         self.place.setFocus()
 
     def _lay_out(self) -> None:
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
-        self.ok = buttons.button(QDialogButtonBox.StandardButton.Ok)
-        self.ok.setText("Merge")
-        without_icons(buttons.buttons())
-        buttons.accepted.connect(self.try_merge)
-        buttons.rejected.connect(self.reject)
+        buttons, self.ok = ok_and_cancel("Merge", self.try_merge, self.reject)
         form = QFormLayout()
         form.addRow("&Place:", self.place)
         names = QFormLayout()
@@ -405,10 +399,3 @@ class _GiverDelegate(WholeTextDelegate):
         chosen = editor.findText(editor.currentText())
         if chosen >= 0:
             model.setData(index, editor.itemData(chosen))
-
-
-def _label() -> QLabel:
-    label = QLabel()
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setWordWrap(True)
-    return label

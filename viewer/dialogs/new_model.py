@@ -5,9 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QDialog,
-    QDialogButtonBox,
     QFormLayout,
-    QLabel,
     QLineEdit,
     QPlainTextEdit,
     QSpinBox,
@@ -24,7 +22,8 @@ from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.text.types import parse_type
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.style.theme import monospace
-from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
+from onnx_workbench.viewer.widgets.dialog_buttons import ok_and_cancel
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 
 _IR_VERSION = 10
 
@@ -102,10 +101,9 @@ class NewModelDialog(QDialog):
         self.opsets.setPlaceholderText("com.microsoft 1, ai.onnx.ml 5")
         self.inputs = self._lines("Inputs", "x: float[batch,3]")
         self.outputs = self._lines("Outputs", "y: float[batch,3]")
-        hint = QLabel(
+        hint = plain_label(
             "One per line, name: type. A type is float[batch,3,224,224], int64[] for a scalar, seq(float[?])."
         )
-        hint.setWordWrap(True)
         hint.setForegroundRole(self.palette().ColorRole.PlaceholderText)
         form = QFormLayout()
         form.addRow("Name:", self.name)
@@ -115,12 +113,7 @@ class NewModelDialog(QDialog):
         form.addRow("Outputs:", self.outputs)
         form.addRow("", hint)
         self.error = ErrorLabel()
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
-        self.create_button = buttons.button(QDialogButtonBox.StandardButton.Ok)
-        self.create_button.setText("Create")
-        without_icons(buttons.buttons())
-        buttons.accepted.connect(self.try_create)
-        buttons.rejected.connect(self.reject)
+        buttons, self.create_button = ok_and_cancel("Create", self.try_create, self.reject)
         layout = QVBoxLayout(self)
         layout.addLayout(form, 1)
         layout.addWidget(self.error)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QProgressBar, QWidget
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QProgressBar, QWidget
 from shiboken6 import isValid
 
 from onnx_workbench.model.errors import ModelError
@@ -15,6 +15,7 @@ from onnx_workbench.model.text.formatting import plural
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 from onnx_workbench.viewer.workflows.apply_edits import apply_edits
 
 if TYPE_CHECKING:
@@ -43,9 +44,7 @@ class PreviewDialog(QDialog):
         self._is_done = False  # from the change on, unless that fails
         self._is_closed = False
         self.form = QWidget()
-        self.state = QLabel()
-        self.state.setTextFormat(Qt.TextFormat.PlainText)
-        self.state.setWordWrap(True)
+        self.state = plain_label()
         self.error = ErrorLabel()
         self.bar = QProgressBar()
         self.bar.setTextVisible(False)

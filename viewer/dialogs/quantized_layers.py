@@ -17,6 +17,7 @@ from onnx_workbench.viewer.plots.loss_curve import LossCurve
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.tables.number_table import NumberCell, NumberColumn, NumberRow, NumberTable
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.transform.quantization.quantize import LayerLoss
@@ -66,8 +67,7 @@ class QuantizedLayers(QWidget):
         self.plot.set_logarithmic(on=True)
         self.curve = LossCurve()
         self.curve.setToolTip("Layers that cost most are kept in float. A click sets what to reach")
-        self.caption = QLabel()
-        self.caption.setTextFormat(Qt.TextFormat.PlainText)
+        self.caption = plain_label(wraps=False)
         self.caption.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.colour = QCheckBox("Colour graph")
         self.colour.setToolTip("Colour the nodes by the error of their outputs")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QVBoxLayout, QWidget
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import Progress
@@ -23,6 +23,7 @@ from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.tables.row_model import Column, Index, RowModel
 from onnx_workbench.viewer.tables.row_table import RowTable
 from onnx_workbench.viewer.widgets.dialog_buttons import close_button
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.files.documents import Documents
@@ -41,9 +42,7 @@ class RecoveredFilesDialog(QDialog):
         self.resize(720, 360)
         self._files = files
         self._model = _JournalModel(_COLUMNS, self)
-        self._text = QLabel("Looking for unsaved edits…")
-        self._text.setTextFormat(Qt.TextFormat.PlainText)
-        self._text.setWordWrap(True)
+        self._text = plain_label("Looking for unsaved edits…")
         self.table = RowTable(self._model, "Recovered files")
         for section, column in enumerate(_COLUMNS):
             self.table.setColumnWidth(section, column.width * self.fontMetrics().averageCharWidth())

@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QDialogButtonBox,
     QFormLayout,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QPushButton,
     QSpinBox,
@@ -38,6 +37,7 @@ from onnx_workbench.viewer.program.settings import Settings
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tasks.readers import ModelReader
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 
 _FORMS: tuple[tuple[str, FileForm | None, str], ...] = (
     ("From the file name", None, "by its extension"),
@@ -134,9 +134,7 @@ class SaveOptionsDialog(QDialog):
         self._explain()
 
     def _make_explanation(self) -> None:
-        self.explanation = QLabel()
-        self.explanation.setWordWrap(True)
-        self.explanation.setTextFormat(Qt.TextFormat.PlainText)
+        self.explanation = plain_label()
         self.explanation.setMinimumHeight(3 * self.fontMetrics().height())
         self.explanation.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.explanation.setForegroundRole(self.palette().ColorRole.PlaceholderText)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QVBoxLayout, QWidget
 
 from onnx_workbench.viewer.widgets.dialog_buttons import close_button
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 
 
 class TextDialog(QDialog):
@@ -17,10 +18,8 @@ class TextDialog(QDialog):
         self.setWindowTitle(title)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(640, 480)
-        label = QLabel(message)
-        label.setTextFormat(Qt.TextFormat.PlainText)
+        label = plain_label(message)
         label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        label.setWordWrap(True)
         self.text = QPlainTextEdit()
         self.text.setAccessibleName(name)
         buttons = close_button()

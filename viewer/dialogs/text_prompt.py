@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFormLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QFormLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.style.theme import theme
-from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
+from onnx_workbench.viewer.widgets.dialog_buttons import ok_and_cancel
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 
 
 @dataclass(frozen=True)
@@ -68,9 +69,7 @@ class TextPrompt(QDialog):
         self._accept_texts = accept_texts
         layout = QVBoxLayout(self)
         if explanation:
-            label = QLabel(explanation)
-            label.setTextFormat(Qt.TextFormat.PlainText)
-            label.setWordWrap(True)
+            label = plain_label(explanation)
             layout.addWidget(label)
         form = QFormLayout()
         self.fields = [_line(field) for field in fields]
@@ -79,11 +78,7 @@ class TextPrompt(QDialog):
         layout.addLayout(form)
         self.error = ErrorLabel()
         layout.addWidget(self.error)
-        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
-        self.buttons.button(QDialogButtonBox.StandardButton.Ok).setText(button)
-        without_icons(self.buttons.buttons())
-        self.buttons.accepted.connect(self.try_accept)
-        self.buttons.rejected.connect(self.reject)
+        self.buttons, _ = ok_and_cancel(button, self.try_accept, self.reject)
         layout.addWidget(self.buttons)
         if self.fields:
             self.fields[0].selectAll()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QFont, QPainter, QPaintEvent, QShowEvent, QTextDocument
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSplitter, QTextBrowser, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSplitter, QTextBrowser, QToolButton, QVBoxLayout, QWidget
 from shiboken6 import isValid
 
 from onnx_workbench.model import schemas
@@ -34,6 +34,7 @@ from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import node_category, theme, themes
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.tasks.event_loop import Debounce
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 
 _MOST_BACK = 10
 _LONGEST_HELP = 200_000
@@ -349,9 +350,7 @@ class _HelpView(QWidget):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self._help: Help | None = None
-        self.title = QLabel(self)
-        self.title.setTextFormat(Qt.TextFormat.PlainText)
-        self.title.setWordWrap(True)
+        self.title = plain_label(parent=self)
         font = QFont(self.title.font())
         font.setWeight(QFont.Weight.DemiBold)
         self.title.setFont(font)

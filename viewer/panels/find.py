@@ -8,7 +8,6 @@ from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QObject, QPe
 from PySide6.QtGui import QFontMetrics, QKeyEvent, QPalette
 from PySide6.QtWidgets import (
     QHeaderView,
-    QLabel,
     QLineEdit,
     QStyle,
     QStyleOptionViewItem,
@@ -31,6 +30,7 @@ from onnx_workbench.viewer.style.type_texts import short_type, whole_type
 from onnx_workbench.viewer.tables.outline_rows import graph_title
 from onnx_workbench.viewer.tables.row_table import RowTable
 from onnx_workbench.viewer.tasks.event_loop import ChunkedIteration
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 from onnx_workbench.viewer.widgets.undo_forwarding import forward_undo
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
@@ -142,9 +142,7 @@ class FindPanel(Panel):
         self.list.setIconSize(QSize(16, 16))  # of the dots: so that rows align
         self.list.setItemDelegate(MatchDelegate(workspace, self.list))
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.status = QLabel(_HELP, self)
-        self.status.setWordWrap(True)
-        self.status.setTextFormat(Qt.TextFormat.PlainText)
+        self.status = plain_label(_HELP, self)
         self.status.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(6, 6, 6, 6)

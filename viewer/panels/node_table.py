@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QComboBox,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QPushButton,
     QVBoxLayout,
@@ -35,6 +34,7 @@ from onnx_workbench.viewer.property_tree.validating_delegate import ValidatingDe
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tables.row_table import RowTable
 from onnx_workbench.viewer.tasks.event_loop import ChunkedIteration
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 from onnx_workbench.viewer.widgets.undo_forwarding import forward_undo
 from onnx_workbench.viewer.workflows.edit_many import CopyOf, edit_many
 
@@ -65,8 +65,7 @@ class NodeTablePanel(Panel):
         self.set_button = QPushButton("Set", self)
         self.set_button.setEnabled(False)
         self.table = self._table()
-        self.status = QLabel(self)
-        self.status.setTextFormat(Qt.TextFormat.PlainText)
+        self.status = plain_label(parent=self, wraps=False)
         self.status.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self.error = ErrorLabel(self)
         self._lay_out()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer
 from PySide6.QtGui import QGuiApplication, QShowEvent
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLabel, QMenu, QTreeView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTreeView, QVBoxLayout, QWidget
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.raw_view import (
@@ -25,6 +25,7 @@ from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tables.raw_message_model import RawMessageModel
 from onnx_workbench.viewer.tasks.readers import ModelReader
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 _DELAY_MS = 300
@@ -58,8 +59,7 @@ class RawMessagesPanel(Panel):
         header.setSectionResizeMode(2, QHeaderView.ResizeMode.Stretch)
         for column, sample in ((0, "quantization_annotation[0]"), (1, "Number"), (3, "1,000,000…1,000,000")):
             header.resizeSection(column, self.fontMetrics().horizontalAdvance(sample) + 24)
-        self.status = QLabel("", self)
-        self.status.setTextFormat(Qt.TextFormat.PlainText)
+        self.status = plain_label(parent=self, wraps=False)
         self.status.setContentsMargins(6, 3, 6, 3)
         self.error = ErrorLabel(self)
         self.error.setContentsMargins(6, 3, 6, 0)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 from shiboken6 import isValid
 
 from onnx_workbench.exec.inspect.overview import WatchedValue, watch
@@ -21,6 +20,7 @@ from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.style.tooltips import wrapped
 from onnx_workbench.viewer.tables.number_table import NumberCell, NumberColumn, NumberRow, NumberTable
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 
 _COLUMNS = (
     NumberColumn("Value", 0, number=False),
@@ -42,8 +42,7 @@ class WatchPanel(Panel):
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
         self.table = NumberTable("Watched values", _COLUMNS)
-        self.hint = QLabel()
-        self.hint.setTextFormat(Qt.TextFormat.PlainText)
+        self.hint = plain_label(wraps=False)
         self.pin_button = QPushButton("Watch selected")
         self.pin_button.setToolTip(wrapped("Watch the selected values, or the outputs of the selected nodes"))
         self.unpin_button = QPushButton("Remove")

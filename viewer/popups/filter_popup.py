@@ -20,6 +20,7 @@ from PySide6.QtGui import QColor, QFont, QFontMetrics, QKeyEvent, QPainter
 from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QListView, QStyledItemDelegate, QVBoxLayout, QWidget
 
 from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -108,10 +109,8 @@ class FilterPopup(QFrame):
         self._width, self._most_rows = width, most_rows
         self.setFrameShape(QFrame.Shape.StyledPanel)
         self.setAccessibleName(name)
-        self.caption = QLabel()
-        self.caption.setTextFormat(Qt.TextFormat.PlainText)
+        self.caption = plain_label()
         self.caption.setForegroundRole(self.palette().ColorRole.PlaceholderText)
-        self.caption.setWordWrap(True)
         self.caption.setContentsMargins(2, 0, 2, 0)
         self.caption.hide()
         self.field = QLineEdit()

@@ -23,23 +23,18 @@ def ask_to_save(
 
     `coming`: titles of edits in progress. `holds_less`: the file stores a part only.
     """
-    box = QMessageBox(window)
-    box.setIcon(QMessageBox.Icon.NoIcon)
-    box.setWindowTitle("Save changes?")
-    box.setTextFormat(Qt.TextFormat.PlainText)
-    box.setText(f"Save the changes to {display(name, 100)}?")
+    title = f"Save the changes to {display(name, 100)}?"
     made = [f"“{display(title, 100)}” is still being made." for title in coming]
     lost = "Without saving they are lost."
     if holds_less:
         name = display(holds_less, 100)
         lost = f"{name} does not contain the whole model. The rest is lost unless you save in another format."
-    box.setInformativeText("\n".join([*made, lost]))
+    box = _question(window, "Save changes?", title, "\n".join([*made, lost]))
     buttons = QMessageBox.StandardButton
     box.setStandardButtons(buttons.Save | buttons.Discard | buttons.Cancel)
     box.setDefaultButton(buttons.Save)
     for button, text in ((buttons.Save, "&Save"), (buttons.Discard, "&Discard"), (buttons.Cancel, "&Cancel")):
         box.button(button).setText(text)  # not every platform's own texts have a key
-    without_icons(box.buttons())
 
     def answered(result: int) -> None:
         if result == buttons.Save:
@@ -48,9 +43,7 @@ def ask_to_save(
             discard()
 
     box.finished.connect(answered)
-    box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    box.open()
-    return box
+    return _open(box)
 
 
 def ask_to_convert(
@@ -64,19 +57,17 @@ def ask_to_convert(
 
     `changed`: the nodes that the other version defines differently. Without `convert`, the number alone can be changed.
     """
-    box = QMessageBox(window)
-    box.setIcon(QMessageBox.Icon.NoIcon)
-    box.setWindowTitle("Convert model?" if convert is not None else "Change opset number?")
-    box.setTextFormat(Qt.TextFormat.PlainText)
-    box.setText(title)
     other = (
         "Convert rewrites them so that the model computes the same."
         if convert is not None
         else "There is no converter for this version."
     )
-    box.setInformativeText(
+    box = _question(
+        window,
+        "Convert model?" if convert is not None else "Change opset number?",
+        title,
         f"{changed}\n\n{other} Changing only the version number leaves the nodes as they are; they may compute "
-        "something else or become invalid."
+        "something else or become invalid.",
     )
     if convert is not None:
         converting = box.addButton("&Convert…", QMessageBox.ButtonRole.AcceptRole)
@@ -85,10 +76,7 @@ def ask_to_convert(
     alone.clicked.connect(change)
     cancel = box.addButton(QMessageBox.StandardButton.Cancel)
     box.setDefaultButton(converting if convert is not None else cancel)
-    without_icons(box.buttons())
-    box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    box.open()
-    return box
+    return _open(box)
 
 
 def ask_to_replace_truncated(
@@ -98,22 +86,31 @@ def ask_to_replace_truncated(
 
     `missing`: description of the missing part.
     """
-    box = QMessageBox(window)
-    box.setIcon(QMessageBox.Icon.NoIcon)
-    box.setWindowTitle("Replace truncated file?")
-    box.setTextFormat(Qt.TextFormat.PlainText)
-    box.setText(f"Replace {display(name, 100)} by what could be read of it?")
-    box.setInformativeText(
+    box = _question(
+        window,
+        "Replace truncated file?",
+        f"Replace {display(name, 100)} by what could be read of it?",
         f"{display(missing, 400, keep_lines=True)}\nThe new file holds only what was read. Save under another name "
-        "to keep the original."
+        "to keep the original.",
     )
     elsewhere = box.addButton("Save &As…", QMessageBox.ButtonRole.AcceptRole)
     overwrite = box.addButton("&Replace", QMessageBox.ButtonRole.DestructiveRole)
     box.addButton(QMessageBox.StandardButton.Cancel)
     box.setDefaultButton(elsewhere)
-    without_icons(box.buttons())
     elsewhere.clicked.connect(save_as)
     overwrite.clicked.connect(replace)
+    return _open(box)
+
+
+def _question(window: QWidget, title: str, text: str, detail: str) -> QMessageBox:
+    box = QMessageBox(QMessageBox.Icon.NoIcon, title, text, parent=window)
+    box.setTextFormat(Qt.TextFormat.PlainText)
+    box.setInformativeText(detail)
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    return box
+
+
+def _open(box: QMessageBox) -> QMessageBox:
+    without_icons(box.buttons())
     box.open()
     return box

@@ -34,6 +34,7 @@ from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow,
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import Theme, monospace, theme
 from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 if TYPE_CHECKING:
@@ -320,9 +321,7 @@ class PropertyDelegate(WholeTextDelegate):
         colors = theme()
         editor.setStyleSheet(f"border: 1px solid {colors.error.name()};")
         if self._error is None:
-            self._error = QLabel(self._tree.viewport())
-            self._error.setTextFormat(Qt.TextFormat.PlainText)
-            self._error.setWordWrap(True)
+            self._error = plain_label(parent=self._tree.viewport())
         self._error.setStyleSheet(
             f"background: {colors.panel.name()}; color: {colors.error.name()};"
             f" border: 1px solid {colors.error.name()}; padding: 4px;"

@@ -1,11 +1,11 @@
-"""Dialog buttons without icons."""
+"""Buttons of dialogs, without the icons that some styles put on them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from PySide6.QtGui import QIcon
-from PySide6.QtWidgets import QAbstractButton, QDialogButtonBox
+from PySide6.QtWidgets import QAbstractButton, QDialogButtonBox, QPushButton
 
 
 def close_button() -> QDialogButtonBox:
@@ -13,6 +13,19 @@ def close_button() -> QDialogButtonBox:
     box = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
     without_icons(box.buttons())
     return box
+
+
+def ok_and_cancel(
+    title: str, accepted: Callable[[], object], rejected: Callable[[], object]
+) -> tuple[QDialogButtonBox, QPushButton]:
+    """Return a button box with OK, under another title, and Cancel; and its OK."""
+    box = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
+    ok = box.button(QDialogButtonBox.StandardButton.Ok)
+    ok.setText(title)
+    without_icons(box.buttons())
+    box.accepted.connect(accepted)
+    box.rejected.connect(rejected)
+    return box, ok
 
 
 def without_icons(buttons: Iterable[QAbstractButton]) -> None:

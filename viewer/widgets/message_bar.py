@@ -18,6 +18,7 @@ from onnx_workbench.viewer.style.labels import name_of, place_text
 from onnx_workbench.viewer.style.theme import theme, themes
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 
 _INFO_SECONDS = 6
 _MOST = 3  # most messages shown; older ones are dropped
@@ -205,9 +206,7 @@ def _text_label(message: Message) -> QLabel:
     place = place_text(message.place)
     if place and name_of(message.place) not in parts[0]:
         parts.append(f"At {place}.")
-    label = QLabel("\n".join(parts))
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setWordWrap(True)
+    label = plain_label("\n".join(parts))
     label.setTextInteractionFlags(
         Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
     )

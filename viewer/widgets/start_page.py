@@ -21,6 +21,7 @@ from onnx_workbench.viewer.program.settings import RECENT_FILES, Settings
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import themes
 from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 from onnx_workbench.viewer.widgets.scrolling import scroll_area
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
@@ -167,7 +168,6 @@ def _label(text: str, *, scale: float = 1.0, bold: bool = False) -> QLabel:
 
 
 def _muted(text: str) -> QLabel:
-    label = QLabel(text)
+    label = plain_label(text, wraps=False)
     label.setForegroundRole(label.palette().ColorRole.PlaceholderText)
-    label.setTextFormat(Qt.TextFormat.PlainText)
     return label

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from PySide6.QtCore import Qt, QTimer, SignalInstance
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QSizePolicy, QStatusBar, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QSizePolicy, QStatusBar, QToolButton, QWidget
 
 from onnx_workbench.model.analysis.symbolic import condensed
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
@@ -19,6 +19,7 @@ from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.style.theme import theme, themes
 from onnx_workbench.viewer.tasks.tasks import Task, TaskRunner
 from onnx_workbench.viewer.widgets.fixed_width_label import FixedWidthLabel
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 
 _NOTICE_DELAY_MS = 300  # ms before progress shows
 
@@ -31,8 +32,7 @@ class StatusLine(QStatusBar):
         self.setSizeGripEnabled(False)
         self.setContentsMargins(6, 0, 6, 0)
         self._workspace: DocumentContext | None = None
-        self.selection = QLabel()
-        self.selection.setTextFormat(Qt.TextFormat.PlainText)
+        self.selection = plain_label(wraps=False)
         self.selection.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.addWidget(self.selection, 1)
         self.work = _Work()
