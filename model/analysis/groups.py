@@ -259,10 +259,11 @@ def block_tree(
     A new node joins the block that all its neighbours are in.
     """
     inside = blocks.inside
+    wiring = adjacency_of(graph, progress)
     named: dict[Node, Path] = {}
     left_out: tuple[Path, ...] = ()
     if blocks.are_in_scopes:
-        named, left_out = _placed(adjacency_of(graph, progress), scope_paths(graph, progress), progress)
+        named, left_out = _placed(wiring, scope_paths(graph, progress), progress)
     nowhere: tuple[Path, Path] = ((), ())
 
     def path_of(node: Node) -> Path:
@@ -274,7 +275,7 @@ def block_tree(
         outer, names = found
         return (*outer, *names, *path[len(outer) :]) if path[: len(outer)] == outer else path
 
-    tree = convex_tree(graph, {node: path_of(node) for node in progress.paced(graph.nodes)}, progress, stacks)
+    tree = convex_tree(graph, {node: path_of(node) for node in progress.paced(graph.nodes)}, progress, stacks, wiring)
     tree.left_out = (*left_out, *tree.left_out)
     return tree
 
@@ -284,11 +285,12 @@ def convex_tree(
     paths: Mapping[Node, Path],
     progress: Progress = SILENT,
     stacks: Mapping[Path, Path] | None = None,
+    wiring: Adjacency | None = None,
 ) -> ScopeTree:
     """Return the convex scopes nearest to those with the given paths. A Constant is where its users are."""
     if not any(paths.values()):
         return tree_of(graph, paths, progress)
-    placed, left_out = _placed(adjacency_of(graph, progress), paths, progress)
+    placed, left_out = _placed(wiring or adjacency_of(graph, progress), paths, progress)
     tree = tree_of(graph, placed, progress)
     tree.left_out = left_out
     stack_repeats(tree, progress, stacks)

@@ -121,8 +121,9 @@ class OutlinePanel(Panel):
                 return True
         return super().eventFilter(watched, event)
 
-    def _on_filled(self) -> None:
-        self._widen()
+    def _on_filled(self, anew: bool) -> None:
+        if anew:
+            self._widen()
         self._show_selection()
 
     def _on_nodes(self, nodes: set[Node]) -> None:

@@ -30,7 +30,7 @@ class OutlineModel(KeyedTreeModel[OutlineRow]):
     next to each other come in stretches, so that nothing costs the number of all nodes but `*`, which opens them all.
     """
 
-    filled = Signal()  # the branch of a large graph is there
+    filled = Signal(bool)  # the branch of a large graph is there; whether anew, not after an edit
 
     def __init__(self, model: Model, grouping: Grouping, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -83,8 +83,9 @@ class OutlineModel(KeyedTreeModel[OutlineRow]):
         """The groups of a graph have become known, or are others now."""
         row = self._graphs.get(graph) if isValid(self) else None
         if row is not None and row.children is not None:
-            self._regroup(row, self._waiting.get(graph))
-            self.filled.emit()
+            edited = self._waiting.get(graph)
+            self._regroup(row, edited)
+            self.filled.emit(edited is None)
 
     def rebuild(self) -> None:
         """Rebuild everything after graphs were added or removed."""

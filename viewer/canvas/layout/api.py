@@ -155,8 +155,8 @@ def resize(
     state = previous.state
     if not isinstance(state, _State) or state.floating is not None:
         return None
-    if state.shown is not state.placed or state.placed.shift is not None:
-        return None  # what grows here may have to go to the next column
+    if state.shown is not state.placed:
+        return None  # see `ResizeInPlace.fit`
     if len(nodes) > 1 and len(nodes) * len(state.request.edges) > _LOOKS:
         return None
     every = state.request.sizes.copy()

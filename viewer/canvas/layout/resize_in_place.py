@@ -39,6 +39,8 @@ class ResizeInPlace:
         graph, placed = self.graph, self.placed
         if (graph.parent == node).any() or ((graph.source == node) & (graph.target == node)).any():
             return False  # a container has the size of its content; a self-loop is at the right border
+        if placed.shift is not None and placed.shift[graph.parent == graph.parent[node]].any():
+            return False  # what grows in columns may have to go to the next one
         level = self._level(node)
         left = self._place_along(node, level)
         if left is None:
@@ -142,6 +144,9 @@ class ResizeInPlace:
         placed.bands[part] = bands
         points = placed.lines.points
         swings = level[self.owner] & (np.abs(points[:, 1] - before) < _NEAR)
+        home = graph.parent[node]
+        if home >= 0:  # at the same height in another column around it, a route may bend too
+            swings &= (points[:, 0] >= placed.x[home]) & (points[:, 0] <= placed.x[home] + placed.width[home])
         swings[placed.lines.starts[:-1]] = False  # these are ends at nodes
         swings[placed.lines.starts[1:] - 1] = False
         points[swings, 1] = bottom
