@@ -57,10 +57,6 @@ def _cases(monkeypatch, tmp_path):
     monkeypatch.setattr(sandbox, "child_command", lambda: [sys.executable, "-P", "-c", start])
 
 
-def test_bytes_go_in_and_come_out():
-    assert run("echo", b"abc") == b"cba"
-
-
 def test_a_function_that_reports_is_heard_before_its_answer():
     heard = []
     progress = Progress(lambda *news: heard.append(news))

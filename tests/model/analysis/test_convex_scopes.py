@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from onnx_workbench.model.analysis import groups
-from onnx_workbench.model.analysis.adjacency import contracted_cycles
 from onnx_workbench.model.analysis.convex_scopes import convex_paths
 from onnx_workbench.model.analysis.groups import groups_of, scope_tree
 from onnx_workbench.model.analysis.name_scopes import Path, Scope, ScopeTree
@@ -245,12 +244,6 @@ def test_blocks_in_scopes_of_too_many_boxes_are_convex(seed, monkeypatch):
     names = ["/".join(("", *path, "Sum")) for path in paths]
     graph = named(f"g (float[1] x) => (float[1] v{len(paths) - 1}) {{ {lines} }}", *names)
     assert_convex(graph, groups_of(graph)[0])
-
-
-def test_units_on_cycles_are_found():
-    unit = np.array([0, 1, 0, 3, 3, 5])
-    edges = np.array([[0, 1], [1, 2], [2, 3], [4, 5]])
-    assert [found.tolist() for found in contracted_cycles(unit, edges)] == [[0, 1]]
 
 
 def test_a_model_of_any_names_has_groups(tmp_path):

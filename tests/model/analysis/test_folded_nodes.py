@@ -38,12 +38,6 @@ g (float[N, 4, 6] x) => (float[A, B, C] y)
 )
 
 
-def test_shape_arithmetic_is_behind_the_reshape_that_uses_it():
-    names, users = folded(RESHAPED)
-    assert names == {"shape", "gather", "unsqueeze", "concat"}
-    assert users == {"reshape": (("sizes",), 4)}
-
-
 def test_a_size_that_is_also_data_is_no_helper():
     """An output, or a number that is computed with, stays in the graph, and all that it is computed from."""
     assert folded(RESHAPED.replace("(float[A, B, C] y)", "(float[A, B, C] y, int64 n)"))[0] == {"unsqueeze", "concat"}

@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 from onnx_workbench.model.analysis.name_scopes import scope_paths
-from onnx_workbench.model.convert import batch_places, change_batch, free_dimensions, freeze, strip, symbols
+from onnx_workbench.model.convert import change_batch, free_dimensions, freeze, strip, symbols
 from onnx_workbench.model.edits.properties import set_metadata, set_text
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
@@ -28,14 +28,6 @@ def test_names_become_numbers_everywhere():
     assert {str(v.type) for v in (builders.value(document, "x"), builders.value(document, "y"))} == {"float[3,4]"}
     with pytest.raises(ModelError, match="No dimension is named N"), document.edit("Freeze") as edit:
         freeze(edit, {"N": 1})
-
-
-def test_a_batch_becomes_free_and_reshapes_follow():
-    document = made(21, "g (float[1,2,3] x) => (float[1,6] y) <int64[2] s = {1,6}> { y = Reshape(x, s) }", 10)
-    with document.edit("Free") as edit:
-        free_dimensions(edit, document.model.graph, dict.fromkeys(batch_places(document.model.graph.inputs), "batch"))
-    assert str(builders.value(document, "x").type) == "float[batch,2,3]"
-    assert outputs(document.model, {"x": np.zeros((5, 2, 3), np.float32)})["y"].shape == (5, 6)
 
 
 @pytest.mark.parametrize(

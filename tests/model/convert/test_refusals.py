@@ -21,12 +21,6 @@ def refused(document: Document, version: int) -> str:
     return f"{error.value.title}: {error.value.detail}"
 
 
-def test_what_the_older_version_cannot_express():
-    said = refused(made(7, "g (float[2,3] x, float[2,1] z) => (y) { y = Add(x, z) }"), 6)
-    assert said.startswith("Add cannot be converted: ")
-    assert "did not broadcast before version 7" in said
-
-
 def test_an_input_that_has_to_be_an_attribute_but_is_computed():
     said = refused(made(1, "g (float[2,6] x, float[2] s) => (y, z) { y, z = Split<axis=1>(x, s) }"), 13)
     assert "its input 1 is computed while the model runs" in said

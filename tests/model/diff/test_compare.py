@@ -57,13 +57,6 @@ def test_training_graphs_use_values_of_the_main_graph():
     assert facts(compare(trained(), trained())) == []
 
 
-@pytest.mark.parametrize("text", BOTH)
-def test_a_model_does_not_differ_from_itself(text):
-    model = builders.model(text)
-    assert not compare(model, model)
-    assert not compare(model, builders.model(text))
-
-
 def test_attribute():
     found = edited(lambda e, d: attributes.set_attribute(e, builders.node(d, "fourth"), "axis", 0))
     assert found == [("changed", "node", "fourth", "attribute axis", "1", "0")]

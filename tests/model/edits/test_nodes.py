@@ -244,15 +244,6 @@ def test_a_function_is_called_by_an_overload_it_has():
     assert (call.op_type, call.overload) == ("another", "wide")
 
 
-def test_a_node_on_an_edge(document):
-    r = builders.value(document, "r")
-    with document.edit("Insert") as edit:
-        node = nodes.insert_on_edge(edit, r, "Neg")
-    assert builders.node(document, "third").inputs[0] is node.outputs[0]
-    assert node.inputs == (r,)
-    assert problems(document) == []
-
-
 def test_a_node_before_an_output_leaves_the_output_its_name(document):
     y = builders.value(document, "y")
     with document.edit("Insert") as edit:

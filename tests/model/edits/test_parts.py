@@ -101,14 +101,6 @@ def test_replacing_values_keeps_the_declared_type_true(chain):
     assert w.type is None or w.type.shape.dims == (1,)
 
 
-def test_conversion_reports_what_is_lost():
-    tensor = ArrayTensor(np.array([0.1, 1.0, 1e10, np.nan], np.float32))
-    copy, report = initializers.convert(tensor, ElementType.FLOAT16, lambda a, t: a.astype(t.numpy_dtype))
-    assert copy.element_type is ElementType.FLOAT16
-    assert (report.total, report.changed, report.overflowed) == (4, 2, 1)
-    assert 0 < report.largest_error < 1e-3
-
-
 @pytest.mark.parametrize(
     ("values", "kind", "out"),
     [
@@ -338,20 +330,6 @@ def test_everything_between_two_values(chain):
     assert [n.op_type for n in part.graph.nodes] == ["Relu", "Add"]
     with pytest.raises(ModelError, match="Also needed: x"):
         extract.cut_between(chain.model.graph, [r], [a])
-
-
-def test_a_model_is_cut_in_two_and_joined_again(chain):
-    cuts = extract.cut_in_two(chain.model.graph, [builders.value(chain, "r")])
-    first, second = (extract.cut_out(chain.model, cut) for cut in cuts)
-    assert [n.op_type for n in first.graph.nodes] == ["Mul", "Relu"]
-    assert [n.op_type for n in second.graph.nodes] == ["Add", "Softmax"]
-    from onnx_workbench.model.history.document import Document
-
-    joined = Document(first)
-    with joined.edit("Merge") as edit:
-        copy_paste.merge(edit, first.graph, second)
-    assert [n.op_type for n in first.graph.nodes] == [n.op_type for n in chain.model.graph.nodes]
-    assert_linked(first)
 
 
 def test_merging_resolves_clashes_by_prefix(chain):

@@ -31,12 +31,6 @@ def tensor(*dims, kind=ElementType.FLOAT):
     return TensorType(kind, Shape(dims))
 
 
-def test_symbols_flow_through():
-    types = inferred("a = Relu(x) y = Transpose(a)")
-    assert types("a") == tensor("N", 4)
-    assert types("y") == tensor(4, "N")
-
-
 def test_a_wrong_declaration_is_not_believed():
     model = builders.model("""
         <ir_version: 10, opset_import: ["" : 18]>

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.types import ElementType
-from onnx_workbench.model.text.elements import element_text, fit, integer_range, parse_element
+from onnx_workbench.model.text.elements import element_text, integer_range, parse_element
 
 E = ElementType
 KINDS = [kind for kind in E if kind not in (E.UNDEFINED, E.STRING)]
@@ -78,9 +78,3 @@ def test_integers_fit_exactly_or_are_refused(number, kind):
     else:
         with pytest.raises(ModelError):
             parse_element(str(number), kind)
-
-
-def test_fractions_are_rounded_and_counted():
-    values, rounded = fit(np.array([0.4, 1.0, 2.6]), E.INT8)
-    assert values.tolist() == [0, 1, 3]
-    assert rounded == 2

@@ -5,7 +5,6 @@ import sys
 import numpy as np
 import pytest
 from PySide6.QtCore import QModelIndex, QPoint, Qt
-from PySide6.QtWidgets import QApplication
 
 from onnx_workbench.model.edits import nodes
 from onnx_workbench.model.history.document import Document
@@ -21,9 +20,7 @@ from onnx_workbench.viewer.panels.outline import OutlinePanel
 from onnx_workbench.viewer.panels.problems import ProblemsPanel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tables.outline_model import ObjectRole
-from onnx_workbench.viewer.tables.two_tone import TextsRole
 from onnx_workbench.viewer.tasks import event_loop
-from onnx_workbench.viewer.widgets import busy_cursor
 
 
 def shown(qtbot, panel):
@@ -45,30 +42,6 @@ def texts(model, parent=None):
 
 
 # -- outline --------------------------------------------------------------------------------------------------
-
-
-def test_the_outline_lists_every_graph(qtbot, workspace):
-    panel = shown(qtbot, OutlinePanel(workspace))
-    assert texts(panel.model) == [
-        ("main", ["Relu_0", "Neg_1", ("branch", [("then_branch", ["Abs_0"]), ("else_branch", ["Abs_0"])]), "call"]),
-        ("ƒ Twice", ["Softmax_0"]),
-        ("training: algorithm", ["Sub_0"]),
-    ]
-
-
-def test_the_outline_is_drawn_anew_for_names_not_for_attributes(qtbot, workspace):
-    panel = shown(qtbot, OutlinePanel(workspace))
-    relu = next(iter(workspace.model.graph.nodes))
-    panel.model.index_of(relu).data()
-    changed = []
-    panel.model.dataChanged.connect(lambda *_: changed.append(1))
-    with workspace.document.edit("Set a number") as edit:
-        edit.do(SetAttribute(relu, "alpha", make_attribute("alpha", 0.25)))
-    assert not changed
-    with workspace.document.edit("Change the operator") as edit:
-        edit.do(SetField(relu, "op_type", "Elu"))
-    assert changed
-    assert panel.model.index_of(relu).data(TextsRole)[0] == "Elu"
 
 
 def test_rows_have_the_width_they_need_once_the_panel_has_its_size(qtbot, workspace):
@@ -116,23 +89,6 @@ def test_a_double_click_opens_the_graph(qtbot, workspace):
     assert workspace.graph is function.body
 
 
-def test_the_outline_follows_edits(qtbot, workspace):
-    panel = shown(qtbot, OutlinePanel(workspace))
-    document, relu = workspace.document, workspace.model.graph.nodes.first
-    panel.tree.expandAll()
-    with document.edit("Rename") as edit:
-        edit.do(SetField(relu, "name", "renamed"))
-    assert panel.model.index_of(relu).data() == "renamed"
-    with document.edit("Delete") as edit:
-        nodes.delete(edit, [relu])
-    assert not panel.model.index_of(relu).isValid()
-    document.undo()
-    assert panel.model.index_of(relu).isValid()
-    with document.edit("Drop functions") as edit:
-        edit.do(SetField(document.model, "functions", ()))
-    assert [t[0] for t in texts(panel.model)] == ["main", "training: algorithm"]
-
-
 def test_groups_come_from_scopes(qtbot):
     graph = Graph("net")
     for name in ("encoder/layer0/Add", "encoder/layer0/Mul", "encoder/layer1/Add", "encoder/layer1/Mul", "head"):
@@ -156,18 +112,6 @@ def test_groups_come_from_scopes(qtbot):
     ]
     workspace.selection.set([graph.nodes[3]])
     assert panel.tree.currentIndex().data() == "Mul", "the scopes above say the rest"
-    workspace.close()
-
-
-def test_names_in_files_are_plain_text(qtbot):
-    graph = Graph("<b>bold</b>\u202e")
-    InsertNode(graph, Node("Relu", name="a\nb" + "x" * 3000)).apply()
-    workspace = Workspace(Document(Model(graph)), title="hostile")
-    panel = shown(qtbot, OutlinePanel(workspace))
-    name = panel.model.index(0, 0, panel.model.index(0, 0)).data()
-    assert "\n" not in name
-    assert len(name) < 250
-    assert panel.model.index(0, 0).data() == "<b>bold</b>\\u202e"
     workspace.close()
 
 
@@ -425,46 +369,6 @@ def test_a_way_through_very_many_edits_is_listed_at_its_end(qtbot, workspace):
     qtbot.waitUntil(lambda: not panel._going.running)
     assert listed == [workspace.document.root]
     assert panel.list.currentIndex().row() == 0
-
-
-def test_views_hear_of_many_edits_on_a_way_through_history_at_once(qtbot, workspace):
-    """The journal hears of each; views took 20 ms an edit. A long edit is told alone: it may touch very much."""
-    for number in range(60):
-        with workspace.document.edit("Write") as edit:
-            for step in range(150 if number == 30 else 1):
-                edit.do(SetField(workspace.model, "doc_string", f"{number} {step}"))
-    panel = shown(qtbot, HistoryPanel(workspace))
-    each, report = [], []
-    workspace.document.subscribe(each.append)
-    workspace.changes.changed.connect(report.append)
-    panel.list.activated.emit(panel.model.index(0))
-    qtbot.waitUntil(lambda: not panel._going.running)
-    assert len(each) == 60
-    assert len(report) < len(each)
-    assert [step for change in report for step in change.steps] == [step for change in each for step in change.steps]
-    (long,) = [change for change in report if len(change.steps) >= 100]
-    assert len(long.steps) == 150
-    assert report[-1].state == workspace.document.root.id
-
-
-def test_the_pointer_shows_that_a_way_through_history_goes_over_very_much(qtbot, workspace, monkeypatch):
-    with workspace.document.edit("Write much") as edit:
-        edit.repeat(SetField(workspace.model, "doc_string", str(number)) for number in range(100))
-    panel = shown(qtbot, HistoryPanel(workspace))
-    pointers = []
-
-    def look(_change):
-        pointer = QApplication.overrideCursor()
-        pointers.append(None if pointer is None else pointer.shape())
-
-    workspace.document.subscribe(look)
-    for most in (101, 100):
-        monkeypatch.setattr(busy_cursor, "_MANY", most)
-        for row in (0, 1):
-            panel.list.activated.emit(panel.model.index(row))
-            qtbot.waitUntil(lambda: not panel._going.running)
-    assert pointers == [None] * 2 + [Qt.CursorShape.WaitCursor] * 2
-    assert QApplication.overrideCursor() is None
 
 
 def test_a_double_click_into_a_branch_goes_to_the_row_that_was_there_first(qtbot, workspace):

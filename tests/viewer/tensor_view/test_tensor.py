@@ -5,9 +5,9 @@ import threading
 import numpy as np
 import onnx
 import pytest
-from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QMimeData, QPointF, Qt
+from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QPointF, Qt
 from PySide6.QtGui import QFocusEvent, QGuiApplication
-from PySide6.QtWidgets import QApplication, QLineEdit, QPushButton
+from PySide6.QtWidgets import QApplication, QLineEdit
 
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.edits import tensors
@@ -353,18 +353,6 @@ def test_blocks_are_copied_and_pasted(qtbot, panel, chain):
     assert "does not fit" in received[0].title
 
 
-def test_decimal_commas_of_a_spreadsheet_are_pasted_as_they_stand_in_its_cells(qtbot, panel, chain):
-    value = put(chain, np.zeros((2, 2), np.float32))
-    select(qtbot, panel, value)
-    data = QMimeData()
-    data.setText("0,5\n1,5\n")
-    data.setHtml("<html><body><Table><tr><td>0,5</td></tr><tr><td>1,5</td></tr></Table></body></html>")
-    QGuiApplication.clipboard().setMimeData(data)
-    choose(panel, 0, 0, 0, 0)
-    qtbot.keyClick(panel.pane.table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
-    assert value.initializer.numpy().tolist() == [[0.5, 0], [1.5, 0]]
-
-
 def test_an_expression_on_the_selection(qtbot, panel, chain):
     value = put(chain, np.arange(4, dtype=np.float32).reshape(2, 2))
     select(qtbot, panel, value)
@@ -515,38 +503,6 @@ def test_of_two_blocks_that_are_refused_the_later_one_is_reported(qtbot, panel, 
     assert [message.title for message in bar.messages] == ["A block of 3×2 does not fit"]
 
 
-def offered(panel, title):
-    """An entry of the pane's menu."""
-    panel.pane.menu.build()
-    return next(a for a in panel.pane.menu.actions() if a.text().replace("&", "") == title)
-
-
-def test_a_constant_is_made_sparse_edited_and_made_dense_again(qtbot, panel, chain):
-    value = put(chain, np.array([[0, 2], [0, 4]], np.float32))
-    select(qtbot, panel, value)
-    offered(panel, "Make Sparse").trigger()
-    assert isinstance(value.initializer, SparseTensor)
-    select(qtbot, panel, value)
-    panel.pane.menu.ask_expression()
-    panel.pane.ask.field.setText("x*3")
-    qtbot.keyClick(panel.pane.ask.field, Qt.Key.Key_Return)
-    assert value.initializer.values.numpy().tolist() == [6, 12]
-    panel.pane.menu.ask_shape()
-    panel.pane.ask.field.setText("4")
-    qtbot.keyClick(panel.pane.ask.field, Qt.Key.Key_Return)
-    assert value.initializer.shape == (4,)
-    panel.pane.menu.change_type(E.FLOAT16)
-    qtbot.waitUntil(lambda: value.initializer.element_type is E.FLOAT16)
-    click_cell(qtbot, panel, 0, 0)
-    qtbot.waitUntil(lambda: cells(panel) == [["0", "6", "0", "12"]])
-    panel.pane.editing.paste("9", panel.pane.slices.slice, 0, 2)
-    offered(panel, "Make Dense").trigger()
-    assert value.initializer.numpy().tolist() == [0, 6, 9, 12]
-    for _ in range(6):
-        chain.document.undo()
-    assert value.initializer.numpy().tolist() == [[0, 2], [0, 4]]
-
-
 # -- pictures and pins --------------------------------------------------------------------------------------------
 
 
@@ -595,10 +551,3 @@ def test_a_pinned_copy_follows_plane_and_zoom_but_not_the_selection(qtbot, panel
     assert copy.title.text() == "t"
     qtbot.mouseClick(copy.pin_button, Qt.MouseButton.LeftButton)
     assert panel.panes == [panel.pane]
-
-
-def test_every_control_has_a_name(panel):
-    for button in panel.findChildren(QPushButton):
-        assert button.text()
-    for widget in (panel.pane.view_box, panel.pane.mode_box, panel.pane.pin_button, panel.pane.menu_button):
-        assert widget.accessibleName()

@@ -66,24 +66,6 @@ def difference(a: QImage, b: QImage, least: int = 1) -> int:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("scale", [0.05, 0.15, 0.27, 0.45, 1.0])
-def test_panning_step_by_step_shows_what_jumping_there_does(show, scale):
-    view = show(long_chain(160).model())
-    view.minimap.set_wanted(False)
-    view.zoom_to(scale)
-    view.centre_on(view.scene.width / 2, view.scene.height / 2)
-    settle(view)
-    for dx, dy in ((13, 40), (-7, 33), (60, -51), (0, 100), (-66, -30)):
-        view.pan_by(dx, dy)
-        view.repaint()
-    settle(view)
-    moved = image(view)
-    view.repaint_scene()
-    settle(view)
-    assert difference(moved, image(view)) <= 20  # antialiasing may round differently at a strip's border
-
-
-@pytest.mark.long
 def test_frames_end_with_a_complete_picture(show, qtbot):
     view = show(long_chain(2500).model(), 900, 700)
     view.fit()
@@ -172,26 +154,6 @@ def test_what_comes_into_view_beside_is_painted_in_one_strip():
     while not picture.is_complete:
         picture.fill(paint, 1.0)
     assert sorted(paint.sizes) == [(23, 963), (1600, 37)]
-
-
-def test_strips_are_thinner_where_they_take_long(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr("onnx_workbench.viewer.canvas.paint.backing_store.time.perf_counter", lambda: now[0])
-    heights = []
-
-    def paint(_painter, area, scale):
-        heights.append(round((area[3] - area[1]) * scale) - 2)
-        now[0] += heights[-1] * 0.0005  # 64 rows: 32 ms
-
-    picture = BackingStore(Viewport(width=800, height=1000), theme().canvas)
-    picture.fill(paint, 0.005)
-    assert len(heights) == 1  # more would make the frame even longer
-    while not picture.is_complete:
-        picture.fill(paint, 0.005)
-    assert heights[0] == 64
-    assert set(heights[1:-1]) == {32}
-    assert 32 < heights[-1] < 64  # a thin rest is not worth a strip of its own
-    assert sum(heights) == 1000
 
 
 @pytest.mark.long

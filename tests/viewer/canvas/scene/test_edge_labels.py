@@ -96,18 +96,6 @@ def test_where_there_is_no_room_for_both_the_note_stays():
     assert not all(label.text for label in found)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("note", [None, NOTE, EdgeNote("0 … 1")])
-def test_labels_are_the_same_tile_by_tile(note):
-    scene = scene_of(fan().model().graph)
-    whole = {label.spot: (label.text, label.rect) for label in labels_of(scene, note).in_rect(*scene.bounds)}
-    labels, pieces = labels_of(scene, note), {}
-    for left in range(0, int(scene.width), 61):
-        tile = labels.in_rect(left, 0, left + 61, scene.height)
-        pieces.update((label.spot, (label.text, label.rect)) for label in tile)
-    assert pieces == whole
-
-
 def test_a_forgotten_note_is_asked_for_again():
     scene = scene_of(long_chain(3).model().graph)
     said = ["0 … 1"]

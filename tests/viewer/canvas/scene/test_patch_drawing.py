@@ -209,27 +209,6 @@ def test_the_pill_of_an_output_is_as_wide_as_its_new_type(show, qtbot, small):
     assert wider.width > pill.width
 
 
-@pytest.mark.long
-def test_very_many_pills_have_the_types_that_become_known(show, qtbot):
-    """One after the other each was a look at all edges: thousands of them stopped the window for seconds."""
-    graphs = Graphs()
-    names = [f"x{number}" for number in range(2100)]
-    for name in names:
-        graphs.input(name, 1)
-    graphs.node("Sum", names, ["y"], name="sum")
-    graphs.outputs("y")
-    view = show(graphs.model())
-    wait(qtbot, view)
-    known = TensorType(ElementType.FLOAT, Shape(("batch", 256, 1024)))
-
-    def notes():
-        return [box.note for box in view.scene.boxes if box.kind in (Kind.INPUT, Kind.OUTPUT)]
-
-    assert not any("batch" in note for note in notes())
-    view.scenes.set_types(lambda _value: known)
-    qtbot.waitUntil(lambda: not view.scenes.is_busy and all("batch×256×1024" in note for note in notes()))
-
-
 def test_ports_stay_in_place_on_boxes_of_other_sizes(show):
     drawing = show(long_chain(3).model()).scene.drawing
     change = DrawingPatch({1: replace(drawing.boxes[1], width=2 * drawing.boxes[1].width)})
