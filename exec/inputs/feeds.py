@@ -19,6 +19,7 @@ from onnx_workbench.model.ir.types import (
     TensorType,
     Type,
 )
+from onnx_workbench.model.text.elements import strings
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.inputs.recipe import Recipe
@@ -118,16 +119,6 @@ def as_elements(content: Any, kind: ElementType) -> Array:
                 msg = f"{array[outside].reshape(-1)[0]} is not a valid {kind.text}"
                 raise ValueError(msg)
         return array.astype(kind.numpy_dtype)
-
-
-def strings(array: Array) -> Array:
-    """Return texts as an object array of str; bytes are decoded as UTF-8."""
-    result = np.empty(array.shape, object)
-    flat = [
-        v.decode("utf-8", "surrogateescape") if isinstance(v, bytes) else str(v) for v in array.reshape(-1).tolist()
-    ]
-    result.reshape(-1)[:] = flat
-    return result
 
 
 def _mismatch(name: str, declared: Type | None, content: Any) -> ModelError:

@@ -5,31 +5,30 @@ Nothing here unpickles or executes the content of a file.
 
 from __future__ import annotations
 
-import csv
 import json
 import re
-import zipfile
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from google.protobuf.message import Message
 
-from onnx_workbench.exec.inputs.feeds import as_elements, normalise, strings
+from onnx_workbench.exec.inputs.feeds import normalise
 from onnx_workbench.exec.inputs.generated import Distribution, bytes_needed, constant_array, random_array, range_array
 from onnx_workbench.exec.inputs.images import SUFFIXES as IMAGE_SUFFIXES
 from onnx_workbench.exec.inputs.images import ImageOptions, read_image
 from onnx_workbench.exec.values.arrays import Array, RuntimeValue, SparseArray
-from onnx_workbench.exec.values.npz_files import array_names, read_array, read_arrays
 from onnx_workbench.exec.values.numpy_errors import in_plain_words
 from onnx_workbench.exec.values.statistics import nbytes
 from onnx_workbench.model.budget import default_input_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.source import require_regular
+from onnx_workbench.model.io.tensors.array_files import npz_members, read_arrays, read_tensor
+from onnx_workbench.model.io.tensors.csv_files import read_csv
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.ir.types import (
     UNNAMED,
@@ -42,16 +41,15 @@ from onnx_workbench.model.ir.types import (
     Type,
 )
 from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.text.elements import is_element, parse_elements, strings
 
 #: Names and positions of dimensions whose default size is 1.
 _BATCH = re.compile(r"^(n|b|bs|batch.*|.*batch|.*batch_size|none|unk__\d+)$", re.IGNORECASE)
 _DEFAULT_DIM = 8
 _DEFAULT_IMAGE = 224
 
-#: Exceptions for broken files; zipfile raises RuntimeError for a file with a password.
-_BROKEN = (
-    OSError, ValueError, OverflowError, EOFError, MemoryError, RuntimeError, csv.Error, zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
+#: Exceptions for broken files.
+_BROKEN = (OSError, ValueError, OverflowError, EOFError, MemoryError, zlib.error)
 
 _TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".json")
 _LONGEST_TEXT = 64 << 20  # bytes of a file that is read as text: its numbers and lists take up to 40 times as much
@@ -388,7 +386,7 @@ def read_value(source: File | Path | str, declared: Type | None = None, limit: i
             return read_image(path, file.image or ImageOptions(), declared)
         match suffix:
             case ".npy":
-                return read_npy(path)
+                return read_tensor(path).numpy()
             case ".npz":
                 return _one_of(read_npz(path, limit, (file.key,)), file.key, path)
             case ".pb":
@@ -396,13 +394,17 @@ def read_value(source: File | Path | str, declared: Type | None = None, limit: i
             case ".json":
                 return normalise(_json(path), declared, path.name)
             case ".csv" | ".tsv":
-                with path.open(newline="", encoding="utf-8-sig") as table:
-                    return _table([*csv.reader(table, delimiter="\t" if suffix == ".tsv" else ",")], declared)
+                dims = _dims(declared)
+                shape = None if dims is None or not all(isinstance(dim, int) for dim in dims) else dims
+                table = read_csv(path, _element_kind(declared, ElementType.FLOAT), shape).numpy()
+                return _as_declared(table, declared)
             case ".txt":
                 lines = path.read_text("utf-8-sig").splitlines()
-                if _element_kind(declared, ElementType.STRING) is ElementType.STRING:
+                kind = _element_kind(declared, ElementType.STRING)
+                if kind is ElementType.STRING:
                     return strings(np.array(lines, object))
-                return _table([re.split(r"[\s,;]+", line.strip()) for line in lines if line.strip()], declared)
+                rows = [re.split(r"[\s,;]+", line.strip()) for line in lines if line.strip()]
+                return _as_declared(_table(rows, kind), declared)
     except ModelError:
         raise
     except _BROKEN as error:
@@ -428,12 +430,6 @@ def _one_of(arrays: dict[str, RuntimeValue], key: str, path: Path) -> RuntimeVal
     raise ModelError(f"{path.name} has several arrays", f"one of {', '.join(arrays)} was expected, got {key!r}")
 
 
-def read_npy(path: Path) -> Array:
-    """Read the array of an .npy file; raises the exceptions for broken files."""
-    with path.open("rb") as file:
-        return _native(read_array(file, path.stat().st_size))
-
-
 def read_npz(
     path: Path | str, limit: int | None = None, wanted: Collection[str] = (), progress: Progress = SILENT
 ) -> dict[str, RuntimeValue]:
@@ -442,13 +438,7 @@ def read_npz(
     ModelError if it cannot be read.
     """
     limit = default_input_limit() if limit is None else limit
-    try:
-        require_regular(Path(path))
-        return {name: _native(array, name) for name, array in read_arrays(Path(path), limit, wanted, progress)}
-    except ModelError:
-        raise
-    except _BROKEN as error:
-        raise ModelError(f"{Path(path).name} cannot be read", _reason(error), str(path)) from None
+    return {name: tensor.numpy() for name, tensor in read_arrays(path, wanted, limit, progress)}
 
 
 def read_inputs(
@@ -466,7 +456,9 @@ def read_inputs(
         require_regular(path)
         if is_json:
             _refuse_long(path, min(limit, _LONGEST_TEXT))
-        found = _json(path) if is_json else dict.fromkeys(array_names(path))
+        found = _json(path) if is_json else dict.fromkeys(npz_members(path))
+    except ModelError:
+        raise
     except _BROKEN as error:
         raise ModelError(f"{path.name} cannot be read", _reason(error), str(path)) from None
     if not isinstance(found, dict):
@@ -492,59 +484,24 @@ def _reason(error: Exception) -> str:
     return (isinstance(error, OSError) and error.strerror) or in_plain_words(error) or str(error)
 
 
-def _native(array: Array, name: str = "") -> Array:
-    """Convert an array to the executor's form; ValueError for a dtype without a tensor type."""
-    try:
-        if array.dtype.kind in "US":
-            return strings(array)
-        ElementType.from_numpy(array.dtype)
-    except (ValueError, SystemError) as error:  # SystemError: invalid characters
-        msg = f"array {name!r}: {error}" if name else str(error)
-        raise ValueError(msg) from None
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
-
-
 def _element_kind(declared: Type | None, unknown: ElementType) -> ElementType:
     kind = declared.element_type if isinstance(declared, TensorType) else None
     return kind if isinstance(kind, ElementType) and kind is not ElementType.UNDEFINED else unknown
 
 
-def _table(lines: Sequence[list[str]], declared: Type | None) -> Array:
-    """Parse rows of numbers, optionally below a header, or of texts; one row or column is a vector if declared so."""
-    rows = [row for row in lines if row]
+def _table(rows: Sequence[list[str]], kind: ElementType) -> Array:
+    """Parse rows of numbers, optionally below a row of titles."""
     if len({len(row) for row in rows}) > 1:
         msg = f"rows have {min(map(len, rows))} to {max(map(len, rows))} columns; a tensor needs equal ones"
         raise ValueError(msg)
-    kind = _element_kind(declared, ElementType.FLOAT)
-    if kind is ElementType.STRING:
-        values = strings(np.array(rows, object))
-    else:
-        with_heading = len(rows) > 1 and not all(map(_is_number, rows[0]))
-        values = as_elements(_numbers(rows[with_heading:], kind), kind)
-    is_vector = len(_dims(declared) or (0, 0)) == 1
-    return values.reshape(-1) if is_vector and 1 in values.shape else values
+    has_titles = len(rows) > 1 and not any(is_element(text, kind) for text in rows[0])
+    cells = rows[has_titles:]
+    return parse_elements([*chain.from_iterable(cells)], kind).reshape(len(cells), -1)
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _numbers(rows: Sequence[list[str]], kind: ElementType) -> Array:
-    if kind.is_int:
-        with suppress(ValueError):  # exact for integers, unlike float64
-            whole = np.array([[int(text) for text in row] for row in rows])
-            if whole.dtype.kind in "iu":
-                return whole
-    try:
-        return np.array(rows, np.float64)
-    except ValueError:
-        wrong = next(text for row in rows for text in row if not _is_number(text))
-        msg = f"{wrong!r} is not a number"
-        raise ValueError(msg) from None
+def _as_declared(table: Array, declared: Type | None) -> Array:
+    """Return a table of one row or column as a vector if the type declares one."""
+    return table.reshape(-1) if len(_dims(declared) or (0, 0)) == 1 and 1 in table.shape else table
 
 
 def read_proto(path: Path, declared: Type | None = None, limit: int | None = None) -> RuntimeValue:

@@ -5,77 +5,18 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import tokenize
 import zipfile
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from math import prod
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 import numpy as np
 
 from onnx_workbench.exec.values.arrays import Array, RuntimeValue, SparseArray
-from onnx_workbench.model.budget import made_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.writer.atomic_file import replacing
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.progress import SILENT, Progress
-
-
-def read_array(file: IO[bytes], size: int) -> Array:
-    """Return the array in a .npy file of `size` bytes; ValueError or EOFError if the file is not valid.
-
-    The shape in the header is checked against the size before memory is allocated; pickles are never loaded.
-    """
-    version = np.lib.format.read_magic(file)
-    header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    try:
-        shape, _, dtype = header(file)
-    except (SyntaxError, TypeError, tokenize.TokenError) as error:  # the header is Python source
-        msg = f"its header is invalid: {error}"
-        raise ValueError(msg) from None
-    # numpy allocates memory also for elements of 0 bytes.
-    needed, found = prod(int(d) for d in shape) * max(1, dtype.itemsize), size - file.tell()
-    if needed > found and not dtype.hasobject:
-        msg = f"{found:,} bytes of values; {needed:,} were expected"
-        raise ValueError(msg)
-    file.seek(0)
-    array: Array = np.lib.format.read_array(file, allow_pickle=False)
-    return array
-
-
-def array_names(path: Path) -> list[str]:
-    """Return the names of the arrays in an .npz file; raises what zipfile raises."""
-    with zipfile.ZipFile(path) as archive:
-        return [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
-
-
-def read_arrays(
-    path: Path, limit: int, wanted: Collection[str] = (), progress: Progress = SILENT
-) -> Iterator[tuple[str, Array]]:
-    """Yield the arrays of an .npz file by name; only the `wanted` ones if the file has any of them.
-
-    ValueError if they have more than `limit` bytes in total; raises what zipfile and read_array raise.
-    """
-    with zipfile.ZipFile(path) as archive:
-        members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
-        members = [m for m in members if m.filename.removesuffix(".npy") in wanted] or members
-        total = sum(member.file_size for member in members)
-        if total > limit:
-            msg = f"its arrays have {total:,} bytes; at most {limit:,} are read"
-            raise ValueError(msg)
-        packed = sum(member.compress_size for member in members)
-        if total > made_limit(packed):
-            msg = f"its arrays have {total:,} bytes, packed into {packed:,}; at most {made_limit(packed):,} are read"
-            raise ValueError(msg)
-        for member in progress.paced(members, 1):
-            name = member.filename.removesuffix(".npy")
-            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                msg = f"array {name!r} is compressed in a way that numpy does not write"
-                raise ValueError(msg)
-            with archive.open(member) as file:
-                yield name, read_array(file, member.file_size)
-
 
 #: JSON that describes how a value is stored: see `NpzArchive.add`.
 Stored = Any

@@ -30,10 +30,7 @@ _MEANINGS = [
     (r"(?:could not convert string to float|invalid literal for int\(\) with base 10): (.+)", "{} is not a number"),
     (r"argument must be a (?:string|number)", "a number was expected"),
     (r"inhomogeneous shape|array element with a sequence", "its rows have different lengths"),
-    (r"magic string is not correct", "not an .npy file (wrong header)"),
-    (r"Header info length \((\d+)\) is large", "its header of {} bytes is longer than any that numpy writes"),
     (r"Exceeds the limit \((\d+) digits\)", "a number has more than {} digits"),
-    (r"Object arrays cannot be loaded", "it holds Python objects; expected numbers, truth values or strings"),
     (r"(?:division|modulo).* by zero", "a size or a count is 0"),
     (r"duplicate value in 'axis'|repeated axis", "an axis is named twice"),
 ]

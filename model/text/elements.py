@@ -73,6 +73,14 @@ def parse_elements(texts: Sequence[str], kind: ElementType) -> NDArray[Any]:
     return found
 
 
+def strings(array: NDArray[Any]) -> NDArray[Any]:
+    """Return texts as an array of str; bytes are decoded as UTF-8. SystemError for characters that are none."""
+    texts = np.empty(array.size, object)
+    flat = array.reshape(-1).tolist()
+    texts[:] = [text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else str(text) for text in flat]
+    return texts.reshape(array.shape)
+
+
 def _parse_plain(texts: Sequence[str], kind: ElementType) -> NDArray[Any]:
     """Parse numbers in their usual form; ValueError or OverflowError for any other."""
     if kind.is_int:

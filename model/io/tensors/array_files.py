@@ -8,9 +8,10 @@ from __future__ import annotations
 import csv
 import io
 import os
+import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain, islice
 from math import prod
 from pathlib import Path
@@ -33,7 +34,7 @@ from onnx_workbench.model.io.writer.storage_plan import StoragePlan
 from onnx_workbench.model.ir.tensors import PIECE, ArrayTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.text.elements import element_text
+from onnx_workbench.model.text.elements import element_text, strings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,11 +42,11 @@ if TYPE_CHECKING:
 #: Supported formats, by suffix.
 SUFFIXES: Final = (".npy", ".npz", ".pb", ".raw", ".csv", ".png")
 
-_MOST_BYTES = 1 << 33
+#: Largest file, and largest array of an archive, in bytes.
+MOST_BYTES: Final = 1 << 33
 _PNG_HEAD, _PIXEL = 24, 4  # bytes of a picture's signature and size, and of a pixel
 _MOST_DRAWN = WINDOW_TENSOR // 2  # bytes of a picture's colours
 _SCALED_AT_ONCE = 1 << 18  # elements
-_MAGIC = 8  # bytes
 _READ_AT_ONCE = 8 << 20  # bytes
 _RAW = frozenset({".raw", ".bin"})
 _LONGEST_NAME: Final = 1000  # characters, in an archive
@@ -81,17 +82,21 @@ def read_tensor(
     require_regular(file)
     try:
         size = file.stat().st_size
-        if size > _MOST_BYTES:
-            raise ModelError("The file is too large", f"{size:,} bytes; at most {_MOST_BYTES:,} are read.", str(file))
+        if size > MOST_BYTES:
+            raise ModelError("The file is too large", f"{size:,} bytes; at most {MOST_BYTES:,} are read.", str(file))
         if suffix == ".npy":
+            _require_beginning(file, suffix)
             with file.open("rb") as stream:
                 return _tensor(_read_npy(stream, size, file), like)
         if suffix == ".npz":
-            return _tensor(_read_npz(file, member), like)
+            name = _member_of(file, member)
+            with zipfile.ZipFile(file) as archive:
+                return read_member(archive, name, file, like)
         if suffix == ".pb":
             return _read_pb(file)
         if suffix == ".csv":
-            return read_csv(file, like, progress)
+            kind, shape = (ElementType.FLOAT, None) if like is None else (like.element_type, tuple(like.shape))
+            return read_csv(file, kind, shape, progress)
         if suffix in _RAW:
             return _read_raw(file, like)
         if suffix == ".png":
@@ -105,33 +110,30 @@ def read_tensor(
     )
 
 
-def _require_beginning(found: bytes, suffix: str, file: Path) -> None:
-    """Raise ModelError for the magic number of another file type."""
+def _require_beginning(file: Path, suffix: str) -> None:
+    """Raise ModelError for the magic number of another file type. Raises OSError too."""
+    with file.open("rb") as stream:
+        found = stream.read(8)
     if not found:
         raise ModelError(f"{file.name} is empty", f"It has no bytes; a {suffix} file was expected.", str(file))
     if not found.startswith(_BEGINNINGS[suffix]):
         known = next((kind for kind, beginning in _BEGINNINGS.items() if found.startswith(beginning)), None)
-        looks = f"It looks like a {known} file" if known else f"It begins with {found[:8]!r}"
+        looks = f"It looks like a {known} file" if known else f"It begins with {found!r}"
         detail = f"{looks}; a {suffix} file begins with {_BEGINNINGS[suffix]!r}."
         raise ModelError(f"{file.name} is not a {suffix} file", detail, str(file))
 
 
-def _first_bytes(file: Path) -> bytes:
-    with file.open("rb") as stream:
-        return stream.read(8)
-
-
-def _tensor(array: NDArray[Any], like: Tensor | None) -> ArrayTensor:
+def _tensor(array: NDArray[Any], like: Tensor | None, member: str = "") -> ArrayTensor:
     if array.dtype.kind in "US":
         if array.size * TEXT_BYTES > WINDOW_TENSOR or array.nbytes > WINDOW_TENSOR:
             detail = (
                 f"{array.size:,} texts of up to {array.itemsize:,} bytes; at most {WINDOW_TENSOR:,} bytes are read."
             )
             raise ModelError("The strings are too large", detail)
-        texts = np.empty(array.shape, object)
-        for index, text in np.ndenumerate(array):
-            texts[index] = text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else str(text)
-        array = texts
+        try:
+            array = strings(array)
+        except (ValueError, SystemError) as error:
+            raise ModelError("The strings are damaged", f"{error}.") from error
     kind = like.element_type if like is not None else None
     if isinstance(kind, ElementType) and kind.bits and array.dtype.kind == "V" and array.dtype.names is None:
         # numpy writes types it lacks as void bytes
@@ -139,37 +141,45 @@ def _tensor(array: NDArray[Any], like: Tensor | None) -> ArrayTensor:
     try:
         return ArrayTensor(array)
     except ValueError as error:
-        raise ModelError("The array has no ONNX element type", f"Its dtype is {array.dtype}.") from error
+        title = f"The array {member!r} has no ONNX element type" if member else "The array has no ONNX element type"
+        raise ModelError(title, f"Its dtype is {array.dtype}.") from error
+
+
+def npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Read shape, order of the elements (whether Fortran's) and dtype of an array; ValueError if they are not valid."""
+    try:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, is_fortran, dtype = read(stream)
+    except (ValueError, EOFError, OverflowError, SyntaxError, TypeError, tokenize.TokenError) as error:
+        reason = str(error).partition("\n")[0]  # numpy goes on with advice
+        msg = f"Its header is invalid: {reason}"
+        raise ValueError(msg) from error
+    if dtype.hasobject:
+        msg = "It holds Python objects, which may run code."
+        raise ValueError(msg)
+    return shape, is_fortran, dtype
 
 
 def _read_npy(stream: IO[bytes], size: int, file: Path) -> NDArray[Any]:
     """Read an array from a stream of `size` bytes, a piece at a time, in the machine's byte order."""
-    beginning = stream.read(_MAGIC)
-    _require_beginning(beginning, ".npy", file)
     try:
-        version = np.lib.format.read_magic(io.BytesIO(beginning))
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, is_fortran, dtype = read(stream)
-        needed = prod(int(d) for d in shape) * dtype.itemsize
-        if dtype.hasobject:
-            raise ModelError(f"{file.name} was not read", "It holds Python objects, which may run code.", str(file))
-        found = size - stream.tell()
+        shape, is_fortran, dtype = npy_header(stream)
+        # numpy allocates memory also for elements of 0 bytes
+        needed, found = prod(int(d) for d in shape) * max(1, dtype.itemsize), size - stream.tell()
         if needed != found:
             raise ModelError(f"{file.name} is damaged", f"{found:,} bytes of values; {needed:,} are needed.", str(file))
-        if not dtype.itemsize:
-            return np.empty(shape, dtype)
         pieces = _npy_pieces(stream, dtype, prod(shape))
         array = array_of(pieces, dtype.newbyteorder("="), shape[::-1] if is_fortran else shape)
     except ModelError:
         raise
-    except (ValueError, EOFError, OverflowError, TypeError) as error:
-        reason = str(error).partition("\n")[0]  # numpy goes on with advice
-        raise ModelError(f"{file.name} is damaged", f"Its header cannot be read: {reason}", str(file)) from error
+    except (ValueError, OverflowError) as error:
+        raise ModelError(f"{file.name} cannot be read", str(error), str(file)) from error
     return array.T if is_fortran else array
 
 
 def _npy_pieces(stream: IO[bytes], dtype: np.dtype[Any], count: int) -> Iterator[NDArray[Any]]:
-    most = max(1, _READ_AT_ONCE // dtype.itemsize)
+    most = max(1, _READ_AT_ONCE // max(1, dtype.itemsize))
     for start in range(0, count, most):
         length = min(most, count - start)
         data = stream.read(length * dtype.itemsize)
@@ -181,53 +191,73 @@ def npz_members(path: str | os.PathLike[str]) -> list[str]:
     file = Path(path)
     require_regular(file)
     try:
-        _require_beginning(_first_bytes(file), ".npz", file)
+        _require_beginning(file, ".npz")
         with zipfile.ZipFile(file) as archive:
             return [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
     except (OSError, zipfile.BadZipFile) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or f"{error}."
-        raise ModelError(f"{file.name} cannot be read as an archive", reason, str(file)) from error
+        raise ModelError(f"{file.name} cannot be read", reason, str(file)) from error
 
 
-def _read_npz(file: Path, member: str) -> NDArray[Any]:
+def _member_of(file: Path, member: str) -> str:
+    """Return the name of the array to read, which need not be given if there is one only."""
     names = npz_members(file)
     if not names:
         raise ModelError(f"{file.name} has no arrays", "The archive holds no .npy file.", str(file))
     if not member and len(names) > 1:
         listed = ", ".join(names[:12])
         raise ModelError(f"{file.name} has {len(names)} arrays", f"Choose one of them: {listed}.", str(file))
-    name = member or names[0]
-    if name not in names:
-        raise ModelError(f"{file.name} has no array {name}", f"It has: {', '.join(names[:12])}.", str(file))
+    if member and member not in names:
+        raise ModelError(f"{file.name} has no array {member}", f"It has: {', '.join(names[:12])}.", str(file))
+    return member or names[0]
+
+
+def read_arrays(
+    path: str | os.PathLike[str],
+    wanted: Collection[str] = (),
+    limit: int = MOST_BYTES,
+    progress: Progress = SILENT,
+) -> Iterator[tuple[str, ArrayTensor]]:
+    """Yield the arrays of an .npz file by name; only the `wanted` ones if it has any of them.
+
+    ModelError describes what is wrong with the file, or that the arrays have more than `limit` bytes. Blocks; any
+    thread.
+    """
+    file = Path(path)
+    names = npz_members(file)
+    names = [name for name in names if name in wanted] or names
     with zipfile.ZipFile(file) as archive:
-        return _read_member(archive, name, file)
+        _check_sizes([archive.getinfo(f"{name}.npy") for name in names], limit, file)
+        for name in progress.paced(names, 1):
+            yield name, read_member(archive, name, file)
 
 
-def read_member(archive: zipfile.ZipFile, name: str, file: Path) -> Tensor:
+def _check_sizes(members: Sequence[zipfile.ZipInfo], limit: int, file: Path) -> None:
+    """Raise ModelError for arrays that would take too much memory together."""
+    size, packed = sum(m.file_size for m in members), sum(m.compress_size for m in members)
+    if size > min(limit, made_limit(packed)):
+        detail = f"{size:,} bytes, packed into {packed:,}; at most {min(limit, made_limit(packed)):,} are read."
+        raise ModelError("The arrays are too large", detail, str(file))
+
+
+def read_member(archive: zipfile.ZipFile, name: str, file: Path, like: Tensor | None = None) -> ArrayTensor:
     """Read an array of an .npz file that is open; ModelError describes what is wrong with it. Blocks; any thread."""
-    try:
-        return _tensor(_read_member(archive, name, file), None)
-    except OSError as error:
-        raise ModelError(f"{file.name} cannot be read", error.strerror or str(error), str(file)) from error
-    except MemoryError as error:
-        raise ModelError(f"{file.name} cannot be read", "It does not fit into memory.", str(file)) from error
-
-
-def _read_member(archive: zipfile.ZipFile, name: str, file: Path) -> NDArray[Any]:
     info = archive.getinfo(f"{name}.npy")
-    limit = min(_MOST_BYTES, made_limit(info.compress_size))
-    if info.file_size > limit:
-        detail = f"{info.file_size:,} bytes, packed into {info.compress_size:,}; at most {limit:,} are read."
-        raise ModelError("The array is too large", detail, str(file))
+    _check_sizes([info], MOST_BYTES, file)
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ModelError(f"{file.name} cannot be read", f"{name} is compressed in a way that numpy does not write.")
     try:
         with archive.open(info) as stream:
             array = _read_npy(stream, info.file_size, file)
             stream.read(1)  # checks the sum of all bytes
-            return array
+            return _tensor(array, like, name)
     except ModelError:
         raise
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
-        raise ModelError(f"{file.name} is damaged", str(error), str(file)) from error
+    except MemoryError as error:
+        raise ModelError(f"{file.name} cannot be read", "It does not fit into memory.", str(file)) from error
+    except (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise ModelError(f"{file.name} is damaged", reason, str(file)) from error
 
 
 def _read_pb(file: Path) -> Tensor:
@@ -271,9 +301,9 @@ def _read_raw(file: Path, like: Tensor | None) -> Tensor:
 def _read_png(file: Path) -> NDArray[Any]:
     from PIL import Image, UnidentifiedImageError
 
+    _require_beginning(file, ".png")
     with file.open("rb") as stream:
         head = stream.read(_PNG_HEAD)
-    _require_beginning(head, ".png", file)
     width, height = (int.from_bytes(head[at : at + 4], "big") for at in (16, 20))  # of the header chunk, the first one
     size = _PIXEL * width * height
     if size > WINDOW_TENSOR:

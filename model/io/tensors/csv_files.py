@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from onnx_workbench.model.budget import WINDOW_TENSOR
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.tensors.mapped_arrays import array_of
-from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor
+from onnx_workbench.model.ir.tensors import ArrayTensor, element_count
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.text.elements import DecimalCommas, is_element, parse_element, parse_elements
@@ -28,23 +28,28 @@ _LONGEST_QUOTED: Final = 1 << 24  # characters of a row with quotes, which is no
 _CELLS: Final = 1 << 16  # that are converted at once
 
 
-def read_csv(file: Path, like: Tensor | None, progress: Progress = SILENT) -> Tensor:
-    """Read a table as `read_tensor` does. Raises OSError too."""
+def read_csv(
+    file: Path, kind: ElementType | int, shape: tuple[int, ...] | None = None, progress: Progress = SILENT
+) -> ArrayTensor:
+    """Read a table of elements of a kind: a matrix, unless it has as many cells as a tensor of this shape.
+
+    A first row without any element is one of titles. ModelError describes what is wrong with the file. Raises OSError
+    too. Blocks; any thread.
+    """
     size = file.stat().st_size
     if size > _MOST_TEXT:
         detail = f"{size:,} bytes; at most {_MOST_TEXT:,} are read as text."
         raise ModelError("The file is too large", detail, str(file))
-    kind = like.element_type if like is not None else ElementType.FLOAT
     if not isinstance(kind, ElementType) or kind is ElementType.UNDEFINED:
         raise ModelError("CSV needs a type", "The tensor's element type is not known.", str(file))
     table = _Table(file, kind, progress)
-    if not table.rows and (like is None or like.size):
+    wanted = None if shape is None else element_count(shape)
+    if not table.rows and wanted != 0:
         raise ModelError(f"{file.name} is empty", "It has no cells; a table of values was expected.", str(file))
-    is_meant = like is not None and like.size == table.rows * table.width
-    table.has_titles = table.can_have_titles and not is_meant
+    table.has_titles = table.can_have_titles and wanted != table.rows * table.width
     rows = table.rows - table.has_titles
-    shape = tuple(like.shape) if like is not None and like.size == rows * table.width else (rows, table.width)
-    return ArrayTensor(array_of(table.pieces(), kind.numpy_dtype, shape), kind)
+    found = shape if shape is not None and wanted == rows * table.width else (rows, table.width)
+    return ArrayTensor(array_of(table.pieces(), kind.numpy_dtype, found), kind)
 
 
 class _Table:

@@ -16,11 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.source import FileSource, open_file
-from onnx_workbench.model.io.tensors.array_files import npz_members, read_member
+from onnx_workbench.model.io.tensors.array_files import npy_header, npz_members, read_member
 from onnx_workbench.model.io.tensors.mapped_arrays import array_of
 from onnx_workbench.model.io.tensors.packing import unpack
 from onnx_workbench.model.ir.tensors import PIECE, ArrayTensor, Tensor, element_count
@@ -142,14 +140,10 @@ def _npz_array(archive: zipfile.ZipFile, name: str) -> StoredArray:
     """Read the head of an array in an archive."""
     try:
         with archive.open(f"{name}.npy") as stream:
-            version = np.lib.format.read_magic(stream)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, _, dtype = read(stream)
-        if dtype.hasobject:
-            return StoredArray(name, "object", shape, problem="it holds Python objects, which may run code")
+            shape, _, dtype = npy_header(stream)
         kind = ElementType.from_numpy(dtype.newbyteorder("="))
-    except (zipfile.BadZipFile, zlib.error, OSError, ValueError, EOFError, OverflowError, RuntimeError, TypeError) as e:
-        return StoredArray(name, "?", (), problem=f"its header cannot be read: {e}")
+    except (zipfile.BadZipFile, zlib.error, OSError, ValueError, RuntimeError) as error:
+        return StoredArray(name, "?", (), problem=str(error))
     return StoredArray(name, kind.text, shape, kind)
 
 

@@ -88,6 +88,13 @@ def damaged_archive():
     return bytes(content)
 
 
+def packed_by_others():
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("a.npy", npy(np.zeros(2)))
+    return stream.getvalue()
+
+
 def npy(array):
     stream = io.BytesIO()
     np.save(stream, array)
@@ -98,12 +105,14 @@ def npy(array):
     ("name", "content", "reason"),
     [
         ("t.npz", damaged_archive(), "is damaged"),
+        ("t.npz", packed_by_others(), "compressed in a way that numpy does not write"),
+        ("t.npy", npy(np.zeros(2, "U1")).replace(bytes(8), b"\xff" * 8), "The strings are damaged"),
         ("t.csv", b'"' + b"a" * 200_000 + b'",b\n', "is not a table"),
         ("t.npy", npy(np.zeros(2, "V8")), "no ONNX element type"),
         ("t.npy", npy(np.zeros(2, [("a", "i4")])), "no ONNX element type"),
         ("t.npy", npy(np.zeros(2, "M8[s]")), "no ONNX element type"),
     ],
-    ids=["damaged", "long cell", "bytes", "records", "dates"],
+    ids=["damaged", "packed", "characters", "long cell", "bytes", "records", "dates"],
 )
 @pytest.mark.parametrize("kind", [E.STRING, E.UNDEFINED, E.FLOAT], ids=lambda k: k.text)
 def test_what_cannot_be_read_is_said(tmp_path, name, content, reason, kind):
