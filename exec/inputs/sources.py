@@ -385,10 +385,8 @@ def read_value(source: File | Path | str, declared: Type | None = None, limit: i
         if suffix in IMAGE_SUFFIXES:
             return read_image(path, file.image or ImageOptions(), declared)
         match suffix:
-            case ".npy":
-                return read_tensor(path).numpy()
-            case ".npz":
-                return _one_of(read_npz(path, limit, (file.key,)), file.key, path)
+            case ".npy" | ".npz":
+                return read_tensor(path, member=file.key).numpy()
             case ".pb":
                 return read_proto(path, declared, limit)
             case ".json":
@@ -420,14 +418,6 @@ def _refuse_long(path: Path, limit: int) -> None:
         if path.suffix.lower() in _TEXT_SUFFIXES:
             msg += "; .npy and .npz files may be larger"
         raise ValueError(msg)
-
-
-def _one_of(arrays: dict[str, RuntimeValue], key: str, path: Path) -> RuntimeValue:
-    if key in arrays:
-        return arrays[key]
-    if not key and len(arrays) == 1:
-        return next(iter(arrays.values()))
-    raise ModelError(f"{path.name} has several arrays", f"one of {', '.join(arrays)} was expected, got {key!r}")
 
 
 def read_npz(
