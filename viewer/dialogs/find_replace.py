@@ -32,7 +32,6 @@ from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.choices import choice_title
 from onnx_workbench.viewer.style.labels import name_of
-from onnx_workbench.viewer.style.tooltips import for_role
 from onnx_workbench.viewer.tables.row_model import Column, Index, RowModel
 from onnx_workbench.viewer.tables.row_table import RowTable
 from onnx_workbench.viewer.tasks.event_loop import ChunkedIteration
@@ -70,15 +69,14 @@ class ReplacementModel(RowModel[Replacement, Column]):
         flags = super().flags(index)
         return flags | Qt.ItemFlag.ItemIsUserCheckable if index.column() == 0 else flags
 
+    def texts(self, row: Replacement) -> tuple[str, ...]:
+        where = row.field if row.where == "attribute values" else choice_title(row.where).removesuffix("s")
+        return name_of(row.target), where, row.before, row.after
+
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        found = self.rows[index.row()]
-        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
-            where = found.field if found.where == "attribute values" else choice_title(found.where).removesuffix("s")
-            texts = (name_of(found.target), where, found.before, found.after)
-            return for_role(display(texts[index.column()], 200 if role == Qt.ItemDataRole.DisplayRole else 1000), role)
         if role == Qt.ItemDataRole.CheckStateRole and index.column() == 0:
             return Qt.CheckState.Unchecked if index.row() in self._left_out else Qt.CheckState.Checked
-        return None
+        return super().data(index, role)
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
         if role != Qt.ItemDataRole.CheckStateRole:

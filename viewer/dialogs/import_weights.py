@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QDialog, QHeaderView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QDialog, QVBoxLayout, QWidget
 from shiboken6 import isValid
 
 from onnx_workbench.exec.errors import KernelError
@@ -28,7 +28,6 @@ from onnx_workbench.model.text.formatting import display, number_text, plural, s
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.theme import theme
-from onnx_workbench.viewer.style.tooltips import for_role
 from onnx_workbench.viewer.tables.row_model import Column, Index, RowModel
 from onnx_workbench.viewer.tables.row_table import RowTable
 from onnx_workbench.viewer.tasks.tasks import Task
@@ -52,20 +51,17 @@ class WeightModel(RowModel[WeightMatch, Column]):
         self.differences: dict[WeightMatch, float] = {}
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        match = self.rows[index.row()]
-        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
-            return for_role(display(self._texts(match)[index.column()], 500), role)
-        if role == Qt.ItemDataRole.ForegroundRole and not match.can_import:
+        if role == Qt.ItemDataRole.ForegroundRole and not self.rows[index.row()].can_import:
             return theme().muted
-        return None
+        return super().data(index, role)
 
-    def _texts(self, match: WeightMatch) -> tuple[str, ...]:
-        difference = self.differences.get(match)
+    def texts(self, row: WeightMatch) -> tuple[str, ...]:
+        difference = self.differences.get(row)
         return (
-            match.value.name,
-            match.array.name,
-            shape_text(tuple(match.old.shape)),
-            fit_text(match),
+            row.value.name,
+            row.array.name,
+            shape_text(tuple(row.old.shape)),
+            fit_text(row),
             "" if difference is None else "equal" if not difference else number_text(difference, 5),
         )
 
@@ -98,12 +94,7 @@ class ImportWeightsDialog(QDialog):
         self.model = WeightModel(self)
         self.table = RowTable(self.model, "Weights")
         self.table.setTextElideMode(Qt.TextElideMode.ElideMiddle)
-        header = self.table.horizontalHeader()
-        for column, shown in enumerate(_COLUMNS):
-            if shown.width:
-                self.table.setColumnWidth(column, shown.width * self.table.fontMetrics().averageCharWidth())
-            else:
-                header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
+        self.table.set_widths(_COLUMNS)
         self.summary = plain_label()
         self.differing = QCheckBox("Show only what &differs")
         self.error = ErrorLabel()

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPersistentModelIndex, Qt, QTimer, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QCheckBox,
     QComboBox,
-    QCompleter,
     QDialog,
     QFormLayout,
     QLineEdit,
-    QStyleOptionViewItem,
     QVBoxLayout,
     QWidget,
 )
@@ -34,13 +32,14 @@ from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.schemas.schema import type_text as signature_text
 from onnx_workbench.model.text.formatting import display, plural, type_text
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
+from onnx_workbench.viewer.property_tree.rows import Suggestion
+from onnx_workbench.viewer.property_tree.validating_delegate import ValidatingDelegate
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.tables.row_model import Column, RowModel
+from onnx_workbench.viewer.tables.row_model import Column, Index, RowModel
 from onnx_workbench.viewer.tables.row_table import RowTable
 from onnx_workbench.viewer.tasks.tasks import Task
 from onnx_workbench.viewer.widgets.dialog_buttons import ok_and_cancel
 from onnx_workbench.viewer.widgets.plain_label import plain_label
-from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 from onnx_workbench.viewer.workflows.background_edit import EditOutcome, edit_in_background
 
 _MOST_OFFERED = 1000  # values listed for an input
@@ -80,13 +79,11 @@ class MergeDialog(QDialog):
         for place in Place:
             self.place.addItem(place.value, place)
         self.intro = plain_label()
-        self.inputs = _InputModel(_COLUMNS, self)
+        self.inputs = _InputModel(self)
         self.table = RowTable(self.inputs, "Inputs and what feeds them")
         self.table.setEditTriggers(QAbstractItemView.EditTrigger.AllEditTriggers)
-        self.table.setItemDelegateForColumn(_FED_BY, _GiverDelegate(self))
-        for section, column in enumerate(_COLUMNS):
-            self.table.setColumnWidth(section, column.width * self.fontMetrics().averageCharWidth())
-        self.table.horizontalHeader().setStretchLastSection(True)
+        self.table.setItemDelegateForColumn(_FED_BY, ValidatingDelegate(self.table, self._offers))
+        self.table.set_widths(_COLUMNS)
         self.prefix = QLineEdit("")
         self.prefix.setAccessibleName("Prefix for names that clash")
         self.prefix.setPlaceholderText("empty: a number is added")
@@ -177,6 +174,10 @@ class MergeDialog(QDialog):
         known = (value for value in dict.fromkeys((*self._likely_givers(place), *inner)) if self._may_feed(value, row))
         return [value for value, _ in zip(known, range(_MOST_OFFERED), strict=False)]
 
+    def _offers(self, index: Index) -> list[Suggestion]:
+        values = self.offered(self.inputs.rows[index.row()])
+        return [Suggestion("", "nothing"), *(Suggestion(v.name, type_text(self.type_of(v))) for v in values)]
+
     def type_of(self, value: Value) -> Type | None:
         """Return the type of a value of either model, as far as known."""
         is_here = value.name in self._here and self._here[value.name] is value
@@ -210,9 +211,13 @@ class MergeDialog(QDialog):
         self.inputs.refresh()
         self._show_preview()
 
+    def givers(self) -> Mapping[str, Value]:
+        """Return all values that can feed an input, by name."""
+        is_before = self._chosen_place() is Place.BEFORE
+        return {value.name: value for value in self._other.graph.outputs} if is_before else self._here
+
     def _giver(self, row: _Row) -> Value:
-        values = {v.name: v for v in self._other.graph.outputs} if self._chosen_place() is Place.BEFORE else self._here
-        return values[row.giver]
+        return self.givers()[row.giver]
 
     def feed(self, name: str, giver: str) -> None:
         """Choose what feeds the input of this name; an empty giver: nothing."""
@@ -330,72 +335,34 @@ class _InputModel(RowModel[_Row, Column]):
 
     chosen = Signal()
 
-    def flags(self, index: QModelIndex | QPersistentModelIndex) -> Qt.ItemFlag:
-        flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
+    def __init__(self, dialog: MergeDialog) -> None:
+        super().__init__(_COLUMNS, dialog)
+        self._dialog = dialog
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        flags = super().flags(index)
         return flags | Qt.ItemFlag.ItemIsEditable if index.column() == _FED_BY else flags
 
-    def data(self, index: QModelIndex | QPersistentModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        row = self.rows[index.row()]
-        if role == Qt.ItemDataRole.EditRole:
-            return row.giver
-        if role != Qt.ItemDataRole.DisplayRole:
-            return None
-        fed = f"{display(row.giver, 80)}  ▾" if row.giver else "nothing  ▾"
-        return (display(row.value.name, 80), type_text(row.known), fed)[index.column()]
+    def texts(self, row: _Row) -> tuple[str, str, str]:
+        return row.value.name, type_text(row.known), f"{row.giver or 'nothing'}  ▾"
 
-    def setData(
-        self, index: QModelIndex | QPersistentModelIndex, value: Any, _role: int = Qt.ItemDataRole.EditRole
-    ) -> bool:
+    def source(self, index: Index) -> str:
+        """Return the name of what feeds an input."""
+        return self.rows[index.row()].giver
+
+    def setData(self, index: Index, value: Any, _role: int = Qt.ItemDataRole.EditRole) -> bool:
+        if value and value not in self._dialog.givers():
+            return False
         self.rows[index.row()].giver = str(value)
         self.dataChanged.emit(index, index)
         self.chosen.emit()
         return True
 
+    def refusal(self) -> str:
+        """Return why a name was refused."""
+        return "There is no value of that name. Choose one of the list."
+
     def refresh(self) -> None:
         """Show types that have changed."""
         if self.rows:
             self.dataChanged.emit(self.index(0, 0), self.index(len(self.rows) - 1, len(self.columns) - 1))
-
-
-class _GiverDelegate(WholeTextDelegate):
-    """Edits what feeds an input: a list that opens at once, of values with their types; typing finds one."""
-
-    def __init__(self, dialog: MergeDialog) -> None:
-        super().__init__(dialog)
-        self._dialog = dialog
-
-    def createEditor(
-        self, parent: QWidget, _option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
-    ) -> QWidget:
-        row = self._dialog.inputs.rows[index.row()]
-        box = QComboBox(parent)
-        box.setAccessibleName(f"What feeds {display(row.value.name, 60)}")
-        box.setEditable(True)
-        box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-        completer = QCompleter(box.model(), box)
-        completer.setFilterMode(Qt.MatchFlag.MatchContains)
-        completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
-        box.setCompleter(completer)
-        box.addItem("nothing", "")
-        for value in self._dialog.offered(row):
-            box.addItem(f"{display(value.name, 80)}   {type_text(self._dialog.type_of(value))}", value.name)
-        box.activated.connect(lambda: self._finish(box))
-        QTimer.singleShot(0, box, box.showPopup)
-        return box
-
-    def _finish(self, box: QComboBox) -> None:
-        self.commitData.emit(box)
-        self.closeEditor.emit(box)
-
-    def setEditorData(self, editor: QWidget, index: QModelIndex | QPersistentModelIndex) -> None:
-        assert isinstance(editor, QComboBox)
-        editor.setCurrentIndex(max(0, editor.findData(index.data(Qt.ItemDataRole.EditRole))))
-
-    def setModelData(
-        self, editor: QWidget, model: QAbstractItemModel, index: QModelIndex | QPersistentModelIndex
-    ) -> None:
-        """Take what was chosen; text that names nothing changes nothing."""
-        assert isinstance(editor, QComboBox)
-        chosen = editor.findText(editor.currentText())
-        if chosen >= 0:
-            model.setData(index, editor.itemData(chosen))

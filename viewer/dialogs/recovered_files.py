@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QVBoxLayout, QWidget
@@ -19,8 +19,7 @@ from onnx_workbench.model.recovery.recover import (
 from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.files.recovery import document_name, recover_journal, time_text
 from onnx_workbench.viewer.program.folders import journal_folder
-from onnx_workbench.viewer.style.tooltips import plain_tip
-from onnx_workbench.viewer.tables.row_model import Column, Index, RowModel
+from onnx_workbench.viewer.tables.row_model import Column, RowModel
 from onnx_workbench.viewer.tables.row_table import RowTable
 from onnx_workbench.viewer.widgets.dialog_buttons import close_button
 from onnx_workbench.viewer.widgets.plain_label import plain_label
@@ -44,9 +43,7 @@ class RecoveredFilesDialog(QDialog):
         self._model = _JournalModel(_COLUMNS, self)
         self._text = plain_label("Looking for unsaved edits…")
         self.table = RowTable(self._model, "Recovered files")
-        for section, column in enumerate(_COLUMNS):
-            self.table.setColumnWidth(section, column.width * self.fontMetrics().averageCharWidth())
-        self.table.horizontalHeader().setStretchLastSection(True)
+        self.table.set_widths(_COLUMNS)
         self.table.doubleClicked.connect(self._recover_chosen)
         self.table.selectionModel().selectionChanged.connect(self._update_button)
         buttons = close_button()
@@ -100,12 +97,10 @@ class RecoveredFilesDialog(QDialog):
 
 
 class _JournalModel(RowModel[RecoverableJournal, Column]):
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        journal = self.rows[index.row()]
-        if role == Qt.ItemDataRole.DisplayRole:
-            state = "Not recovered" if journal.discarded is None else f"Discarded {time_text(journal.discarded)}"
-            return (document_name(journal), time_text(journal.time), len(journal.titles), state)[index.column()]
-        if role == Qt.ItemDataRole.ToolTipRole:
-            titles = [display(title, 100) for title in journal.titles[-_SHOWN_TITLES:]]
-            return plain_tip("\n".join([display(journal.base.path, 300), *titles]).strip()) or None
-        return None
+    def texts(self, row: RecoverableJournal) -> tuple[str, str, str, str]:
+        state = "Not recovered" if row.discarded is None else f"Discarded {time_text(row.discarded)}"
+        return document_name(row), time_text(row.time), str(len(row.titles)), state
+
+    def tip(self, row: RecoverableJournal, _column: int) -> str:
+        titles = [display(title, 100) for title in row.titles[-_SHOWN_TITLES:]]
+        return "\n".join([display(row.base.path, 300), *titles]).strip()

@@ -9,14 +9,13 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QPushButton, QWidget
 
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.model.text.formatting import display, plural
+from onnx_workbench.model.text.formatting import plural
 from onnx_workbench.viewer.document.bookmarks import Bookmarks
 from onnx_workbench.viewer.document.model_signals import is_in_model
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.style.theme import theme
-from onnx_workbench.viewer.style.tooltips import for_role
 from onnx_workbench.viewer.tables.keep_selection import KeptSelection
 from onnx_workbench.viewer.tables.row_model import Column, Index, RowModel
 from onnx_workbench.viewer.tables.row_table import RowTable
@@ -37,22 +36,16 @@ class BookmarkModel(RowModel[Node | Value, Column]):
         """Reload the bookmarks."""
         self.set_rows(list(self._bookmarks.notes))
 
+    def texts(self, row: Node | Value) -> tuple[str, str, str]:
+        what = row.op_type if isinstance(row, Node) else "value"
+        return name_of(row), what if is_in_model(row) else f"{what}, deleted", self._bookmarks.notes.get(row, "")
+
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        element = self.rows[index.row()]
-        note = self._bookmarks.notes.get(element, "")
-        is_there = is_in_model(element)
-        what = element.op_type if isinstance(element, Node) else "value"
-        texts = (name_of(element), what if is_there else f"{what}, deleted", note)
-        match role:
-            case Qt.ItemDataRole.DisplayRole:
-                return display(texts[index.column()], 300)
-            case Qt.ItemDataRole.EditRole:
-                return note
-            case Qt.ItemDataRole.ToolTipRole | Qt.ItemDataRole.AccessibleTextRole:
-                return for_role(display(texts[index.column()], 1000, keep_lines=True), role)
-            case Qt.ItemDataRole.ForegroundRole if not is_there:
-                return theme().muted
-        return None
+        if role == Qt.ItemDataRole.EditRole:
+            return self._bookmarks.notes.get(self.rows[index.row()], "")
+        if role == Qt.ItemDataRole.ForegroundRole:
+            return None if is_in_model(self.rows[index.row()]) else theme().muted
+        return super().data(index, role)
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         found = super().flags(index)
@@ -73,9 +66,7 @@ class BookmarkTable(RowTable):
         self.setEditTriggers(
             QAbstractItemView.EditTrigger.DoubleClicked | QAbstractItemView.EditTrigger.SelectedClicked
         )
-        self.horizontalHeader().setStretchLastSection(True)
-        for column, shown in enumerate(_COLUMNS[:-1]):
-            self.setColumnWidth(column, shown.width * self.fontMetrics().averageCharWidth())
+        self.set_widths(_COLUMNS)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         index = self.currentIndex()

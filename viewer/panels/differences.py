@@ -26,7 +26,7 @@ from onnx_workbench.viewer.compare.registry import comparison_of
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.theme import theme
-from onnx_workbench.viewer.style.tooltips import for_role, plain_tip
+from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.tables.row_model import Column, Index, RowModel
 from onnx_workbench.viewer.tables.row_table import RowTable
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
@@ -46,21 +46,17 @@ class DifferenceModel(RowModel[Difference, Column]):
         self.columns = [Column(title, tip=title) for title in (*_TITLES, *sides)]
         self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self.columns) - 1)
 
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        row = self.rows[index.row()]
-        column = index.column()
+    def texts(self, row: Difference) -> tuple[str, ...]:
         after = str(row.numbers) if row.numbers is not None and not row.numbers.problem else row.after
-        texts = (WORDS[row.kind], location(row.place), aspect_text(row.aspect) or "all of it", row.before, after)
-        if role == Qt.ItemDataRole.DisplayRole:
-            return display(texts[column], 300)
-        if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
-            return for_role(display(texts[column], 1000, keep_lines=True), role)
-        if role == Qt.ItemDataRole.ForegroundRole and column == 0:
+        return WORDS[row.kind], location(row.place), aspect_text(row.aspect) or "all of it", row.before, after
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if role == Qt.ItemDataRole.ForegroundRole and index.column() == 0:
             colors = theme()
             return {
                 "added": colors.added, "removed": colors.removed, "changed": colors.edited, "moved": colors.moved
-            }.get(row.kind)  # fmt: skip
-        return None
+            }.get(self.rows[index.row()].kind)  # fmt: skip
+        return super().data(index, role)
 
 
 class DifferencesPanel(Panel):

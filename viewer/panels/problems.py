@@ -26,7 +26,7 @@ from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import theme
-from onnx_workbench.viewer.style.tooltips import for_role, plain_tip, wrapped
+from onnx_workbench.viewer.style.tooltips import plain_tip, wrapped
 from onnx_workbench.viewer.tables.row_model import Column, Index, RowModel
 from onnx_workbench.viewer.tables.row_table import RowTable
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
@@ -43,19 +43,19 @@ _COLUMNS = (Column("Problem"), Column("Details"), Column("Location"))
 class ProblemModel(RowModel[Problem, Column]):
     """The known problems."""
 
+    def texts(self, row: Problem) -> tuple[str, str, str]:
+        return row.message, row.detail, _short_place(row.place)
+
+    def tip(self, row: Problem, _column: int) -> str:
+        fix = f"\nFix: {display(row.fix.title, 300)}" if row.fix is not None else ""
+        return display(f"{row.severity}: {row.message}\n{row.detail}", 700, keep_lines=True) + fix
+
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        problem = self.rows[index.row()]
-        texts = (problem.message, problem.detail, _short_place(problem.place))
-        if role == Qt.ItemDataRole.DisplayRole:
-            return display(texts[index.column()], 300)
-        if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
-            fix = f"\nFix: {problem.fix.title}" if problem.fix is not None else ""
-            tooltip = display(f"{problem.severity}: {problem.message}\n{problem.detail}", 1000, keep_lines=True)
-            return for_role(tooltip + display(fix, 300, keep_lines=True), role)
         if role == Qt.ItemDataRole.DecorationRole and index.column() == 0:
+            severity = self.rows[index.row()].severity
             colors = {"error": theme().error, "warning": theme().warning, "info": theme().muted}
-            return icon(problem.severity, colors[problem.severity])
-        return None
+            return icon(severity, colors[severity])
+        return super().data(index, role)
 
 
 def _short_place(place: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
 from PySide6.QtCore import QAbstractItemModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, Qt, QTimer
@@ -18,7 +19,7 @@ from onnx_workbench.viewer.property_tree.editors import (
     saves_or_closes,
     unescaped,
 )
-from onnx_workbench.viewer.property_tree.rows import PropertyField
+from onnx_workbench.viewer.property_tree.rows import PropertyField, Suggestion
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
@@ -43,11 +44,15 @@ class ValidatingDelegate(WholeTextDelegate):
     """Delegate of a `ValidatingModel`. Texts of several lines get a larger field, which Ctrl+Enter commits.
 
     When the model refuses a text, the field is opened again with it, so that typed text is only lost by Esc.
+    `choices` of a cell open at once as a list.
     """
 
-    def __init__(self, view: QAbstractItemView) -> None:
+    def __init__(
+        self, view: QAbstractItemView, choices: Callable[[Index], Sequence[Suggestion]] = lambda _index: ()
+    ) -> None:
         super().__init__(view)
         self._view = view
+        self._choices = choices
         self._held: tuple[QPersistentModelIndex, str] | None = None  # refused text and its cell
         self._begun = ""
         self._escaped = False
@@ -56,12 +61,16 @@ class ValidatingDelegate(WholeTextDelegate):
     def createEditor(self, parent: QWidget, _option: QStyleOptionViewItem, index: Index) -> QWidget:
         """Return a single-line or multi-line editor, depending on the text."""
         text = _model(index).source(index)
-        field = PropertyField("", lambda: text, lambda _edit, _text: None, lines="\n" in text)
+        choices = self._choices(index)
+        lines = "\n" in text and not choices
+        field = PropertyField("", lambda: text, lambda _edit, _text: None, lambda: choices, lines=lines)
         editor: Editor = TextField(field, parent) if field.lines else LineField(field, parent)
         editor.setAccessibleName(str(index.model().headerData(index.column(), Qt.Orientation.Horizontal) or "Value"))
         editor.commit_requested.connect(lambda: self._finish(editor))
         editor.cancel_requested.connect(lambda: self.closeEditor.emit(editor, self.EndEditHint.NoHint))
         self.editor = editor
+        if choices and isinstance(editor, LineField):
+            QTimer.singleShot(0, editor, editor.drop_down)
         return editor
 
     def _finish(self, editor: Editor) -> None:

@@ -10,7 +10,8 @@ from typing import Any, Generic, TypeVar
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.model.text.formatting import display
+from onnx_workbench.viewer.style.tooltips import for_role, plain_tip
 from onnx_workbench.viewer.tables.sorting import Key, order_of
 from onnx_workbench.viewer.tasks.readers import ModelReader
 
@@ -31,7 +32,7 @@ AnyColumn = TypeVar("AnyColumn", bound=Column)
 
 
 class RowModel(QAbstractTableModel, Generic[Row, AnyColumn]):
-    """Rows under titled columns, in the order given; subclasses return what a cell shows in `data`."""
+    """Rows under titled columns, in the order given; subclasses return the texts of a row, or all data of a cell."""
 
     def __init__(self, columns: Sequence[AnyColumn], parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -43,6 +44,22 @@ class RowModel(QAbstractTableModel, Generic[Row, AnyColumn]):
         self.beginResetModel()
         self.rows = rows
         self.endResetModel()
+
+    def texts(self, _row: Row) -> Sequence[str]:
+        """Return the texts of a row, which may be from a file and long."""
+        return ()
+
+    def tip(self, row: Row, column: int) -> str:
+        """Return what the tooltip of a cell says: the whole text."""
+        return self.texts(row)[column]
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        row = self.rows[index.row()]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return display(self.texts(row)[index.column()], 300)
+        if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
+            return for_role(display(self.tip(row, index.column()), 1000, keep_lines=True), role)
+        return None
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:
         return 0 if parent.isValid() else len(self.rows)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QAbstractItemModel, QItemSelectionModel, Qt
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionHeader, QTableView, QWidget
 
+from onnx_workbench.viewer.tables.row_model import Column
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 _ROOM = 6  # px of a row around its text
@@ -47,3 +50,11 @@ class RowTable(QTableView):
         header.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         # To mark selected columns, a header asks for the flags of all their cells: seconds for 100,000 selected rows.
         header.setSelectionModel(QItemSelectionModel(model, header))
+
+    def set_widths(self, columns: Sequence[Column]) -> None:
+        """Give columns their widths; those without share the rest."""
+        for section, column in enumerate(columns):
+            if column.width:
+                self.setColumnWidth(section, column.width * self.fontMetrics().averageCharWidth())
+            else:
+                self.horizontalHeader().setSectionResizeMode(section, QHeaderView.ResizeMode.Stretch)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QComboBox, QDialogButtonBox
+from PySide6.QtWidgets import QDialogButtonBox
 from shiboken6 import isValid
 
 from onnx_workbench.model.edits import attributes
 from onnx_workbench.model.ir.graph import Graph, TrainingInfo
 from onnx_workbench.viewer.dialogs.merge import MergeDialog, Place
+from onnx_workbench.viewer.property_tree.editors import LineField
 from tests.model import builders
 
 OTHER = """
@@ -36,13 +37,14 @@ def rows(dialog):
 
 
 def choose(dialog, name, text):
-    """Open the list of an input and choose the first entry that begins with a text."""
+    """Open the list of an input and choose the entry with a text."""
     row = [*rows(dialog)].index(name)
     dialog.table.edit(dialog.inputs.index(row, 2))
-    box = dialog.table.findChildren(QComboBox)[-1]
-    index = box.findText(text, Qt.MatchFlag.MatchStartsWith)
-    box.setCurrentIndex(index)
-    box.activated.emit(index)
+    editor = dialog.table.findChildren(LineField)[-1]
+    entries = editor.completer().popup().model()
+    assert text in [entries.index(i, 0).data(Qt.ItemDataRole.EditRole) for i in range(entries.rowCount())]
+    editor.setText(text)
+    editor.commit_requested.emit()
 
 
 def test_the_other_model_goes_where_its_types_fit(dialog):
@@ -72,9 +74,11 @@ def test_the_place_is_guessed_from_types(desk, signature, place, fed):
 
 @pytest.mark.long
 def test_what_feeds_an_input_is_chosen_in_its_list(dialog):
-    choose(dialog, "p", "r ")
+    choose(dialog, "p", "r")
     assert dialog.connections() == {"p": "r"}
-    choose(dialog, "p", "nothing")
+    choose(dialog, "p", "")
+    assert dialog.connections() == {}
+    dialog.feed("p", "no such value")
     assert dialog.connections() == {}
 
 
