@@ -34,6 +34,7 @@ from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer import preload
 from onnx_workbench.viewer.actions import MenuContext, action
 from onnx_workbench.viewer.actions.binding import ActionBinding
+from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside
 from onnx_workbench.viewer.docks import Docks
 from onnx_workbench.viewer.files.document_area import DocumentArea
 from onnx_workbench.viewer.files.document_tab import DocumentTab
@@ -304,7 +305,6 @@ class MainWindow(QMainWindow):
         self, workspace: Workspace, opset: int, purpose: str, then: Callable[[], object] | None
     ) -> None:
         from onnx_workbench.viewer.dialogs.convert import ConvertDialog
-        from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside
 
         dialog = ConvertDialog(workspace, self, opset=opset, purpose=purpose)
         if then is not None:

@@ -11,6 +11,8 @@ from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.actions.action import Menu, MenuContext, Submenu, action
 from onnx_workbench.viewer.actions.targets import has_results
 from onnx_workbench.viewer.compare.registry import comparison_of
+from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
+from onnx_workbench.viewer.popups.file_dialogs import ask_another
 from onnx_workbench.viewer.program.settings import COMPARE_MERGED
 
 if TYPE_CHECKING:
@@ -32,7 +34,6 @@ def _panel(context: MenuContext) -> RunComparisonPanel:
 
 def _other_models(context: MenuContext) -> Iterator[Choice]:
     """Models to show beside this one."""
-    from onnx_workbench.viewer.popups.choice_popup import Choice
 
     area, files, tab = context.area, context.files, context.area.tab
     assert tab is not None
@@ -57,7 +58,6 @@ def _other_models(context: MenuContext) -> Iterator[Choice]:
 
 def _other_values(context: MenuContext) -> Iterator[Choice]:
     """References for the values of a run."""
-    from onnx_workbench.viewer.popups.choice_popup import Choice
     from onnx_workbench.viewer.run.results.compare import references
 
     def with_reference(reference: ComparisonReference, _shift: bool) -> None:
@@ -85,7 +85,6 @@ def _beside_file(context: MenuContext, path: Path, tab: DocumentTab, _shift: boo
 
 
 def _beside_asked(context: MenuContext, tab: DocumentTab, _shift: bool) -> None:
-    from onnx_workbench.viewer.popups.file_dialogs import ask_another
 
     path = ask_another(context.window, context.settings, "Open beside")
     if path is not None:
@@ -118,7 +117,6 @@ def _step(context: MenuContext, by: int) -> None:
 )
 def _compare(context: MenuContext) -> None:
     """Choose what to compare with: models by their structure come first."""
-    from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
 
     ChoicePopup(context.window, "Reference", context.opened.messages.report).open(
         [*_other_models(context), *_other_values(context)],

@@ -27,6 +27,7 @@ from onnx_workbench.viewer.actions.targets import (
     select_between,
     selected_nodes,
 )
+from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.labels import first_output
 from onnx_workbench.viewer.tasks.readers import read_model
@@ -435,7 +436,6 @@ def _find(context: MenuContext) -> None:
     words="pattern rewrite rule subgraph search replace refactor function everywhere similar",
 )
 def _find_places(context: MenuContext) -> None:
-    from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside
     from onnx_workbench.viewer.dialogs.find_places import FindPlacesDialog
 
     show_aside(context.opened, FindPlacesDialog(context.opened, selected_nodes(context), context.window))

@@ -17,6 +17,7 @@ from onnx_workbench.viewer.actions.action import (
     always,
     with_selection,
 )
+from onnx_workbench.viewer.popups.file_dialogs import ask_folder
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.pictures.export_picture import Part
@@ -100,7 +101,6 @@ def _open(context: MenuContext) -> None:
     words="test data expected outputs backend directory",
 )
 def _open_folder(context: MenuContext) -> None:
-    from onnx_workbench.viewer.popups.file_dialogs import ask_folder
 
     folder = ask_folder(context.window, context.settings, "Open folder")
     if folder is not None:

@@ -17,6 +17,7 @@ from onnx_workbench.viewer.actions.action import (
     action,
 )
 from onnx_workbench.viewer.actions.targets import has_several_documents
+from onnx_workbench.viewer.document.bookmarks import METADATA_KEY
 from onnx_workbench.viewer.document.model_signals import is_in_model
 
 
@@ -376,7 +377,6 @@ def _previous_bookmark(context: MenuContext) -> None:
 )
 def _store_bookmarks(context: MenuContext) -> None:
     from onnx_workbench.model.edits.properties import set_metadata
-    from onnx_workbench.viewer.document.bookmarks import METADATA_KEY
 
     workspace = context.opened
     with workspace.document.edit("Store bookmarks in the model") as edit:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from onnx_workbench.model.analysis.scoping import by_graph
 from onnx_workbench.model.edits import interface
 from onnx_workbench.model.edits.initializers import constants_to_initializers, initializers_to_constants
+from onnx_workbench.model.edits.values import set_type
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
@@ -20,6 +21,7 @@ from onnx_workbench.viewer.actions.action import (
 )
 from onnx_workbench.viewer.actions.targets import graph_in_view, has_value, may_have, selected_nodes, selected_values
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_for
+from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 from onnx_workbench.viewer.document.selection import Item
 from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_each, edit_many
 
@@ -92,7 +94,6 @@ def _make_constant(context: MenuContext, values: list[Value], text: str) -> None
 
 
 def _ask_for_values(context: MenuContext, values: list[Value]) -> None:
-    from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 
     dialog = TextPrompt(
         context.window,
@@ -158,7 +159,6 @@ def _remove_outputs(context: MenuContext) -> None:
 
 @action("graph.add_input", "Add an &Input…", Submenu.ENDS, on=("canvas", "graph"), words="graph input new parameter")
 def _add_input(context: MenuContext) -> None:
-    from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 
     workspace, graph = context.opened, graph_in_view(context)
 
@@ -199,8 +199,6 @@ def _remove_unused_inputs(context: MenuContext) -> None:
 )
 def _set_type(context: MenuContext) -> None:
     from onnx_workbench.model.edits.declare_types import declarable, size_names
-    from onnx_workbench.model.edits.values import set_type
-    from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 
     workspace, values = context.opened, selected_values(context)
     known = workspace.types.type_of(values[-1])
@@ -325,7 +323,6 @@ def _to_initializer(context: MenuContext) -> None:
     words="dynamic fix shape size everywhere",
 )
 def _set_batch(context: MenuContext) -> None:
-    from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
     from onnx_workbench.viewer.workflows.background_edit import set_batch
 
     workspace, graph = context.opened, graph_in_view(context)

@@ -21,6 +21,8 @@ from onnx_workbench.viewer.actions.action import (
 )
 from onnx_workbench.viewer.actions.targets import graph_in_view, has_node, has_several, has_several_documents
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside, show_for
+from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
+from onnx_workbench.viewer.popups.file_dialogs import ask_another, ask_file, ask_save
 from onnx_workbench.viewer.program.settings import LAST_FOLDER
 
 if TYPE_CHECKING:
@@ -248,7 +250,6 @@ def _split(context: MenuContext) -> None:
     words="join append combine compose",
 )
 def _merge(context: MenuContext) -> None:
-    from onnx_workbench.viewer.popups.file_dialogs import ask_another
 
     path = ask_another(context.window, context.settings, "Merge a model")
     if path is not None:
@@ -266,7 +267,6 @@ def _import_weights(context: MenuContext) -> None:
     """Ask for a weight file, read its header, and open the dialog that lists what matches."""
     from onnx_workbench.model.io.tensors.weight_files import SUFFIXES, WeightFile, open_weights
     from onnx_workbench.viewer.dialogs.import_weights import ImportWeightsDialog
-    from onnx_workbench.viewer.popups.file_dialogs import ask_file
 
     window, workspace = context.window, context.opened
     filters = (f"Weights ({' '.join(f'*{suffix}' for suffix in SUFFIXES)})", "All files (*)")
@@ -289,7 +289,6 @@ def _import_weights(context: MenuContext) -> None:
 )
 def _merge_tab(context: MenuContext) -> None:
     """Merge the document of another tab: the one to the left, or the first other one."""
-    from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
     from onnx_workbench.viewer.workflows.working_copies import copy_model
 
     window, workspace, graph = context.window, context.opened, graph_in_view(context)
@@ -328,7 +327,6 @@ def _merge_tab(context: MenuContext) -> None:
     words="record macro history save",
 )
 def _export_script(context: MenuContext) -> None:
-    from onnx_workbench.viewer.popups.file_dialogs import ask_save
 
     suggestion = Path(f"{context.opened.title.removesuffix('.onnx')}-edits.jsonl")
     filters = tuple(_SCRIPTS.split(";;"))

@@ -18,6 +18,7 @@ from onnx_workbench.viewer.actions.action import (
 )
 from onnx_workbench.viewer.actions.targets import has_node, selected_nodes
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_for
+from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_each, edit_many, size_of
 
 if TYPE_CHECKING:
@@ -195,7 +196,6 @@ def _remove_output(context: MenuContext) -> None:
     words="extract outline group local subroutine",
 )
 def _extract_function(context: MenuContext) -> None:
-    from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 
     workspace, chosen = context.opened, selected_nodes(context)
 

@@ -20,6 +20,7 @@ from onnx_workbench.viewer.actions.action import (
 )
 from onnx_workbench.viewer.actions.targets import has_results
 from onnx_workbench.viewer.document.selection import Item
+from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
 from onnx_workbench.viewer.popups.file_dialogs import ask_file, ask_files, ask_save
 from onnx_workbench.viewer.program.settings import EDGE_NOTES, NAN_ALONE
 
@@ -211,7 +212,6 @@ def _has_columns(context: MenuContext) -> bool:
     words="overlay execution provider",
 )
 def _choose_column(context: MenuContext) -> None:
-    from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
 
     data, overlays = _data(context), context.opened.runs.overlays
     assert data is not None
@@ -493,7 +493,6 @@ def _first_non_finite(context: MenuContext) -> None:
 def _reduce(context: MenuContext) -> None:
     """Choose the failure; that which the last run shows comes first."""
     from onnx_workbench.exec.inspect import reference
-    from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
     from onnx_workbench.viewer.run.session.reduction import FAILURES, failure_seen, start_reduction
 
     workspace, files = context.opened, context.files

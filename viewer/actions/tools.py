@@ -5,6 +5,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.actions.action import (
     Menu,
@@ -15,6 +16,7 @@ from onnx_workbench.viewer.actions.action import (
 )
 from onnx_workbench.viewer.actions.targets import may_have
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside, show_for
+from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 
 if TYPE_CHECKING:
     from onnx_workbench.model.ir.graph import Node
@@ -109,9 +111,7 @@ def _write_selected_types(context: MenuContext) -> None:
     words="shape inference infer custom rule same as input",
 )
 def _set_type_rule(context: MenuContext) -> None:
-    from onnx_workbench.model.errors import ModelError
     from onnx_workbench.model.inference.custom_rules import rule_of_text
-    from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 
     workspace, custom = context.opened, _custom_nodes(context)
     if not custom:

@@ -18,6 +18,8 @@ from onnx_workbench.viewer.actions.action import (
     with_document,
 )
 from onnx_workbench.viewer.actions.targets import has_results, may_have
+from onnx_workbench.viewer.dialogs.dialog_lifetime import show_for
+from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.session.breakpoints import Condition
@@ -100,8 +102,6 @@ def _toggle_condition(condition: Condition, context: MenuContext) -> None:
 
 def _break_above(context: MenuContext) -> None:
     """Ask for the threshold, or remove the breakpoint."""
-    from onnx_workbench.viewer.dialogs.dialog_lifetime import show_for
-    from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 
     breakpoints = context.opened.runs.breakpoints
     if breakpoints.has("above"):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from onnx_workbench.model.analysis.call_graph import Operator, callers
+from onnx_workbench.model.diff import compare
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
@@ -313,7 +314,6 @@ def _compare(
     """Compare copies, and map the result to the documents' own objects."""
     from dataclasses import replace
 
-    from onnx_workbench.model.diff import compare
     from onnx_workbench.model.diff.union import build_union
 
     result = compare(old.document.model, new.document.model, progress)

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QHBoxLayout, QLabel, QV
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.sandbox import run_isolated
 from onnx_workbench.viewer.program.folders import state_folder
 from onnx_workbench.viewer.program.version import versions
 from onnx_workbench.viewer.style.app_icon import app_icon
@@ -60,7 +61,6 @@ class AboutDialog(QDialog):
 
 def _multiplier_of_bytes(progress: Progress) -> str:
     """Ask a process of its own, since only those that run models import NumKong."""
-    from onnx_workbench.model.sandbox import run_isolated
 
     function = "onnx_workbench.exec.kernels.shared.byte_products:described"
     return run_isolated(function, b"", what="The library for 8-bit products", progress=progress).decode()

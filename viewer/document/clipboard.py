@@ -18,6 +18,8 @@ from onnx_workbench.model.analysis.search import value_text
 from onnx_workbench.model.edits import copy_paste
 from onnx_workbench.model.edits.copy_paste import Fragment
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
 
@@ -87,7 +89,6 @@ def copied() -> Fragment:
     content = bytes(data.data(MODEL_FORMAT).data())
     if not content:
         raise ModelError("There are no nodes on the clipboard", "Select nodes and copy them first.")
-    from onnx_workbench.model.io.reader.read import load
 
     model = load(content)
     return Fragment(model.graph, model.functions, dict(model.opset_imports), configurations=model.configurations)
@@ -95,7 +96,6 @@ def copied() -> Fragment:
 
 def _as_bytes(fragment: Fragment, progress: Progress) -> bytes | None:
     """Return the nodes as a serialized model; None if it is too large for a clipboard or cannot be written."""
-    from onnx_workbench.model.io.writer.save import to_bytes
 
     weights = sum(v.initializer.nbytes for v in fragment.graph.initializers if v.initializer is not None)
     if weights > MOST_WEIGHTS:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from onnx_workbench.model.analysis.value_types import declared_type
+from onnx_workbench.model.edits.interface import add_outputs
 from onnx_workbench.model.history.document import Change, Document, Transaction
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.graph import Function, Graph, Value
@@ -80,7 +81,6 @@ class TypeInference(QObject):
         For values of copies on any thread.
         """
         from onnx_workbench.model.edits.declare_types import declare, is_shapeless
-        from onnx_workbench.model.edits.interface import add_outputs
 
         add_outputs(edit, graph, [*values])
         if isinstance(graph.owner, Function):

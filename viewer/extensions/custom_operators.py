@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from onnx_workbench.model import schemas
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.viewer.program.settings import OPERATOR_SETS, Settings
 
@@ -60,7 +61,6 @@ class OperatorSets(QObject):
 
     def open(self, path: Path) -> OpenOperatorSet:
         """Read a document and register its operators; if it is open, read it again."""
-        from onnx_workbench.model import schemas
         from onnx_workbench.model.io.reader.read import load_operator_set
         from onnx_workbench.model.schemas.operator_set_documents import schemas_of
 
@@ -75,7 +75,6 @@ class OperatorSets(QObject):
 
     def close(self, document: OpenOperatorSet) -> None:
         """Unregister the operators of a document."""
-        from onnx_workbench.model import schemas
 
         schemas.unregister(document.schemas)
         self.opened.remove(document)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from onnx_workbench.model.progress import Cancelled
 from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.files.file_identity import identity_read
 from onnx_workbench.viewer.program.folders import journal_folder
@@ -132,7 +133,6 @@ class Autosave(QObject):
         self._lacks_file = journal.lacks_base
         if not (self._lacks_file and workspace.document.modified) or workspace.tasks.making("edit"):
             return
-        from onnx_workbench.model.progress import Cancelled
         from onnx_workbench.model.recovery.baseline import Baseline, finish_baseline, prepare_baseline, reason_of
         from onnx_workbench.model.recovery.journal_files import new_path
 

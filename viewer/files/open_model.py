@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from onnx_workbench import resources
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.files.autosave import JournalStart
@@ -21,7 +22,6 @@ STANDARD_INPUT = "-"
 
 def sample_model() -> Path:
     """Return the path of the sample model."""
-    from onnx_workbench import resources
 
     return resources.path("sample/digits.onnx")
 

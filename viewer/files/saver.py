@@ -16,6 +16,7 @@ from onnx_workbench.viewer.document.messages import Severity
 from onnx_workbench.viewer.files.document_tab import DocumentTab
 from onnx_workbench.viewer.files.file_identity import identity_at, missing_at
 from onnx_workbench.viewer.files.file_watcher import FileWatcher
+from onnx_workbench.viewer.popups.file_dialogs import ask_save_model
 from onnx_workbench.viewer.popups.questions import ask_to_replace_truncated
 from onnx_workbench.viewer.program.settings import Settings
 from onnx_workbench.viewer.property_tree.editors import commit_focused_editor
@@ -93,7 +94,6 @@ class Saver(QObject):
     def save_as(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
         """Show a file dialog and write the document to the file, which becomes the document's file."""
         from onnx_workbench.viewer.files.save import SaveOptions
-        from onnx_workbench.viewer.popups.file_dialogs import ask_save_model
 
         suggestion = tab.path or Path(f"{tab.workspace.title}.onnx")
         if suggestion.suffix.lower() == ".ort":

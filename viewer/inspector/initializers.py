@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from onnx_workbench.model.edits import initializers
+from onnx_workbench.model.edits.constants import add_constant
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph
 from onnx_workbench.model.text.formatting import bytes_text, display, plural
@@ -48,7 +49,6 @@ def _row(workspace: Workspace, graph: Graph, index: int) -> PropertyRow:
 
 def _add(graph: Graph) -> PropertyRow:
     def add(edit: Transaction, text: str) -> None:
-        from onnx_workbench.model.edits.constants import add_constant
 
         add_constant(edit, graph, text)
 

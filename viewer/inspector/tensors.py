@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from onnx_workbench.model.edits.tensors import TensorLocation, kind_of
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.tensors.mapped_arrays import whole_array
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, element_type_text
 from onnx_workbench.model.progress import Progress
@@ -148,7 +150,6 @@ def tensor_texts(
 
     Two rows for a sparse one, whose values and indices are tensors themselves.
     """
-    from onnx_workbench.model.edits.tensors import TensorLocation
 
     location = TensorLocation(owner, attribute, index)
     if isinstance(tensor, Tensor):
@@ -243,8 +244,6 @@ def one_value(value: Any) -> str:
 def spread(tensor: Tensor, progress: Progress) -> Distribution:
     """Compute the distribution of the elements, read in slices. Any thread but the GUI's."""
     from onnx_workbench.exec.inspect.distribution import distribution
-    from onnx_workbench.model.edits.tensors import kind_of
-    from onnx_workbench.model.io.tensors.mapped_arrays import whole_array
 
     ranged = tensor if tensor.reads_ranges else ArrayTensor(whole_array(tensor), kind_of(tensor))
     return distribution(ranged.read, tuple(tensor.shape), tensor.size, progress)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from onnx_workbench.model.edits import initializers, interface, values
+from onnx_workbench.model.edits.constants import set_default_values
 from onnx_workbench.model.edits.declare_types import declare
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Node, TrainingInfo, Value
@@ -162,7 +163,6 @@ def _default_row(value: Value) -> PropertyRow:
     """Return a row for the default of an input without one."""
 
     def give(edit: Transaction, text: str) -> None:
-        from onnx_workbench.model.edits.constants import set_default_values
 
         set_default_values(edit, value, text)
 

@@ -20,6 +20,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import display, number_text, plural
+from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.popups.file_dialogs import ask_file, ask_save
 from onnx_workbench.viewer.run.results import compare
@@ -236,7 +237,6 @@ class RunComparisonPanel(Panel):
             self.workspace.messages.report(error)
             return
         from onnx_workbench.viewer.dialogs.convert import ConvertDialog
-        from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside
 
         dialog = ConvertDialog(self.workspace, self.window())
         dialog.keep_nodes(names)

@@ -5,8 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.formatting import number_text
+from onnx_workbench.viewer.compare.registry import comparison_of
+from onnx_workbench.viewer.document.edge_notes import no_note
 from onnx_workbench.viewer.popups.file_dialogs import ask_save
+from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.tasks.readers import read_model
 
 if TYPE_CHECKING:
@@ -25,10 +29,7 @@ _FILTERS = ("Image (*.png)", "Scalable image (*.svg)", "PDF page (*.pdf)")
 
 def export_picture(tab: DocumentTab, part: Part) -> None:
     """Show a file dialog and export a part of the graph as currently drawn, in a task."""
-    from onnx_workbench.model.errors import ModelError
-    from onnx_workbench.viewer.document.edge_notes import no_note
     from onnx_workbench.viewer.pictures.export import export_scene, in_columns, part_of
-    from onnx_workbench.viewer.style.theme import theme
 
     try:
         which: Literal["all", "view", "selection"] = "all" if part == "graph" else part
@@ -70,8 +71,6 @@ def export_page(tab: DocumentTab) -> None:
 
     Two compared documents become one page, with the run of the newer one.
     """
-    from onnx_workbench.viewer.compare.registry import comparison_of
-    from onnx_workbench.viewer.document.edge_notes import no_note
     from onnx_workbench.viewer.pictures.web_facts import PageNotes
     from onnx_workbench.viewer.pictures.web_page import WebPage, web_page
 

@@ -14,6 +14,8 @@ from PySide6.QtWidgets import QWidget
 
 from onnx_workbench.model.analysis.scoping import enclosing, nodes_downstream, seen_by, visible_values
 from onnx_workbench.model.analysis.signatures import signature_of
+from onnx_workbench.model.edits.constants import add_constant, parse_literal, reads_as_constant, reads_as_literal
+from onnx_workbench.model.edits.initializers import add_initializer
 from onnx_workbench.model.edits.values import connect, disconnect, why_not_connect
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
@@ -177,7 +179,6 @@ class InputSource:
 
     def is_new_constant(self, text: str) -> bool:
         """Return whether a text defines a constant, or is a number or list, and is no value's name."""
-        from onnx_workbench.model.edits.constants import reads_as_constant, reads_as_literal  # late: they load numpy
 
         return (reads_as_constant(text) or reads_as_literal(text)) and text not in self.visible.by_name
 
@@ -206,8 +207,6 @@ class InputSource:
 
     def connect(self, edit: Transaction, source: Value | str | None) -> None:
         """Connect a value, the one of a name or the constant that a text defines; None or empty: disconnect."""
-        from onnx_workbench.model.edits.constants import add_constant, parse_literal, reads_as_literal
-        from onnx_workbench.model.edits.initializers import add_initializer
 
         if isinstance(source, str) and source:
             if self.is_new_constant(source) and reads_as_literal(source):

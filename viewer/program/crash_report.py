@@ -16,6 +16,7 @@ from typing import TextIO
 
 from onnx_workbench.model.errors import errors_to
 from onnx_workbench.viewer.program.folders import make_state_folder
+from onnx_workbench.viewer.tasks.threads import post
 
 _LOG_LIMIT = 1 << 20
 _log = logging.getLogger("onnx_workbench")
@@ -66,7 +67,6 @@ def handle(kind: type[BaseException], error: BaseException, trace: TracebackType
 def _handle_thread(arguments: threading.ExceptHookArgs) -> None:
     if arguments.exc_value is None:
         return
-    from onnx_workbench.viewer.tasks.threads import post
 
     error, trace = arguments.exc_value, arguments.exc_traceback
     post(lambda: handle(type(error), error, trace))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from PySide6.QtCore import QObject
 
+from onnx_workbench.model.edits.values import set_types
 from onnx_workbench.model.history.document import Change
 from onnx_workbench.model.history.steps import SetField, Step
 from onnx_workbench.model.ir.graph import Value
@@ -58,7 +59,6 @@ class OutputSizes(QObject):
         return {} if inferred is None else stale_sizes(model.graph.outputs, inferred, size_names(model))
 
     def _declare(self) -> None:
-        from onnx_workbench.model.edits.values import set_types
 
         with self._workspace.document.edit("Declare symbolic sizes of outputs") as edit:
             set_types(edit, self._stale())

@@ -28,6 +28,7 @@ from onnx_workbench.model.analysis.topology import outer_values
 from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.schemas import traits
+from onnx_workbench.viewer.canvas.paint.fonts import canvas_fonts
 from onnx_workbench.viewer.canvas.scene.box_factory import BoxFactory
 from onnx_workbench.viewer.canvas.scene.drawing import (
     Box,
@@ -493,8 +494,6 @@ def build(
         cards = measure
     else:
         if measure is None:
-            from onnx_workbench.viewer.canvas.paint.fonts import canvas_fonts
-
             measure = canvas_fonts()
         cards = BoxFactory(measure, options)
     builder = DrawingBuilder(graph, options, expanded, ids or Ids(), cards, type_of or declared_type, tree_of)
