@@ -9,23 +9,24 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any, Final
+from typing import Any
 
 from onnx_workbench.model.io.reader.payloads import Payload, Pieces
-from onnx_workbench.model.io.unknown_fields import is_known
+from onnx_workbench.model.io.unknown_fields import fields_of, is_known
 from onnx_workbench.model.io.wire import (
     DEPTH_LIMIT,
     FIXED32,
     FIXED64,
     LENGTH,
-    START_GROUP,
     VARINT,
+    FieldOverrunError,
     FieldSchema,
     MessageSchema,
     WireError,
-    read_tag,
+    WireField,
+    read_field,
     read_varint,
     schemas,
 )
@@ -39,15 +40,10 @@ from onnx_workbench.model.progress import SILENT, Progress
 #: A path in the messages of a model: the fields from ModelProto down, each with its index among those of its name.
 Path = tuple[tuple[str, int], ...]
 
-#: Bytes of data in a line.
-LINE: Final = 16
-
-#: Path steps of the rows below a packed field or below bytes.
-PAGE, ELEMENT, BYTES = "page", "element", "bytes"
+#: Path step of a group of fields.
+PAGE = "page"
 
 _WINDOW = 1 << 16
-_PAGE = 1000  # numbers in a page
-_PAGE_BYTES = 256 * LINE
 _FEW, _OVERVIEW = 8, 80  # numbers shown in the row of a packed field, and maximum number of their bytes
 _PREVIEW = 64  # bytes shown of a text or of data
 _LONG_RUN = 1000  # maximum number of consecutive fields of one name that are listed singly
@@ -122,13 +118,6 @@ class RawField:
         return self.schema is not None and self.wire_type == LENGTH and self.schema.wire_type != LENGTH
 
     @property
-    def is_bytes(self) -> bool:
-        """Whether it holds bytes that are no text and no message."""
-        schema = self.schema
-        plain = schema is not None and self.wire_type == LENGTH and not self.is_packed
-        return plain and schema is not None and schema.message is None and not _is_text(schema)
-
-    @property
     def name(self) -> str:
         """Its name in onnx.proto, or its number."""
         return self.schema.name if self.schema is not None else f"field {self.number}"
@@ -147,31 +136,6 @@ _TEXTS = frozenset({"s", "strings", "string_data"})
 
 def _is_text(schema: FieldSchema) -> bool:
     return schema.is_text or (schema.wire_type == LENGTH and schema.name in _TEXTS)
-
-
-@dataclass(frozen=True, slots=True)
-class RawPart:
-    """A part of a packed field or of bytes: a page, one number, or a line of bytes.
-
-    `first` is the index of its first number or byte, `count` their number. The content is [start, end).
-    """
-
-    kind: str
-    first: int
-    count: int
-    start: int
-    end: int
-    field: RawField
-
-    @property
-    def key(self) -> tuple[str, int]:
-        """Its step in a path."""
-        return self.kind, self.first
-
-    @property
-    def name(self) -> str:
-        """Label of its row."""
-        return f"[{self.first:,}]" if self.kind == ELEMENT else f"{self.first:,}…{self.first + self.count - 1:,}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,78 +165,26 @@ class RawStretch:
         return step[0] == self.first.name and self.first.index <= step[1] <= self.last.index
 
 
-def has_parts(field: RawField) -> bool:
-    """Return whether a field has parts below it."""
-    return (field.is_packed or field.is_bytes) and field.end > field.content and not field.problem
-
-
-def parts(contents: RawContents, whole: RawField | RawPart) -> Iterator[RawPart]:
-    """Yield the numbers or lines of a field or page; pages if there are many. Reads incrementally."""
-    field = whole.field if isinstance(whole, RawPart) else whole
-    start, end = (whole.start, whole.end) if isinstance(whole, RawPart) else (whole.content, whole.end)
-    first = whole.first if isinstance(whole, RawPart) else 0
-    if field.is_bytes:
-        paged = isinstance(whole, RawField) and end - start > _PAGE_BYTES
-        size, kind = (_PAGE_BYTES, PAGE) if paged else (LINE, BYTES)
-        for at in range(start, end, size):
-            count = min(size, end - at)
-            yield RawPart(kind, first + at - start, count, at, at + count, field)
-        return
-    paged = isinstance(whole, RawField) and end - start > _PAGE
-    size, kind = (_PAGE, PAGE) if paged else (1, ELEMENT)
-    for count, at, stop in _runs(contents, field, start, end, size):
-        yield RawPart(kind, first, count, at, stop, field)
-        first += count
-
-
-def _runs(contents: RawContents, field: RawField, start: int, end: int, size: int) -> Iterator[tuple[int, int, int]]:
-    """Yield runs of numbers: count, begin and end. A truncated number at the end is left out."""
+def _numbers(contents: RawContents, field: RawField) -> str:
+    """Format the first few numbers of a packed field."""
     assert field.schema is not None
-    width = {FIXED32: 4, FIXED64: 8}.get(field.schema.wire_type)
-    if width is not None:
-        for at in range(start, end - width + 1, width * size):
-            stop = min(at + width * size, end - (end - start) % width)
-            yield (stop - at) // width, at, stop
-        return
-    begun, count = start, 0
-    for base in range(start, end, _WINDOW):
-        for index, byte in enumerate(contents.read(base, min(_WINDOW, end - base))):
-            if byte < 0x80:
-                count += 1
-                if count == size:
-                    yield count, begun, base + index + 1
-                    begun, count = base + index + 1, 0
-    if count:
-        yield count, begun, end
+    code, width = _FIXED.get(field.schema.wire_type, ("", 0))
+    data = contents.read(field.content, min(_OVERVIEW, field.end - field.content))
+    shown: list[str] = []
+    position = 0
+    with suppress(WireError):  # the last number is damaged
+        while len(shown) < _FEW and position + max(width, 1) <= len(data):
+            if width:
+                shown.append(f"{struct.unpack_from(code, data, position)[0]:g}")
+                position += width
+            else:
+                value, position = read_varint(data, position)
+                shown.append(_integer_text(value, field.schema))
+    return ", ".join(shown) + (", …" if field.content + position < field.end else "")
 
 
-def part_text(contents: RawContents, part: RawPart) -> str:
-    """Format a part in short: the first numbers of a page, the whole of a line."""
-    if part.field.is_bytes:
-        data = contents.read(part.start, min(part.end - part.start, LINE))
-        return data.hex(" ") + ("…" if part.kind == PAGE else "")
-    if part.kind == ELEMENT:
-        return _number(contents.read(part.start, part.end - part.start), part.field)
-    return _numbers(contents, part.field, part.start, part.end)
-
-
-def _numbers(contents: RawContents, field: RawField, start: int, end: int) -> str:
-    """Format the first few numbers of a byte range."""
-    runs = list(islice(_runs(contents, field, start, min(end, start + _OVERVIEW), 1), _FEW))
-    shown = [_number(contents.read(at, stop - at), field) for _, at, stop in runs]
-    return ", ".join(shown) + (", …" if runs and runs[-1][2] < end else "")
-
-
-def _number(data: bytes, field: RawField) -> str:
-    assert field.schema is not None
-    if field.schema.wire_type == FIXED32:
-        return f"{struct.unpack('<f', data)[0]:g}"
-    if field.schema.wire_type == FIXED64:
-        return f"{struct.unpack('<d', data)[0]:g}"
-    try:
-        return _integer_text(read_varint(data, 0)[0], field.schema)
-    except WireError as error:
-        return error.reason
+#: Codes and sizes of numbers of fixed width.
+_FIXED = {FIXED32: ("<f", 4), FIXED64: ("<d", 8)}
 
 
 def _integer_text(value: int, schema: FieldSchema) -> str:
@@ -298,18 +210,19 @@ def fields(contents: RawContents, parent: RawField, within: RawStretch | None = 
         if position - base + _HEADER > len(buffer):
             buffer, base = contents.read(position, min(_WINDOW, parent.end - position)), position
         try:
-            number, wire_type, value, content, end = _header(buffer, position - base, base)
-            if wire_type == START_GROUP or end > parent.end:
-                end = parent.end if wire_type == START_GROUP else end
-                if end > parent.end:
-                    raise WireError(position, f"it claims {value:,} bytes, {parent.end - content:,} remain")
+            found = _field_at(buffer, position - base)
+            end = base + found.end
+            if end > parent.end:
+                raise FieldOverrunError(found, parent.end - base)
         except WireError as error:
             yield RawField(0, LENGTH, position, position, parent.end, 0, 0, None, parent.depth + 1, error.reason)
             return
+        number, wire_type = found.number, found.wire_type
         index = counts.get(number, 0)
         counts[number] = index + 1
         known = schema.fields.get(number) if is_known(schema, number, wire_type) else None
-        yield RawField(number, wire_type, position, content, end, value, index, known, parent.depth + 1)
+        content = base + found.content
+        yield RawField(number, wire_type, position, content, end, found.value, index, known, parent.depth + 1)
         position = end
 
 
@@ -339,7 +252,7 @@ def long_branches(contents: RawContents, progress: Progress = SILENT) -> Branche
     while pending:
         holder = pending.pop()
         listed: list[RawField | RawStretch] = []
-        for entry in _paced(branch(contents, holder), progress):
+        for entry in progress.paced(branch(contents, holder), 8):  # of up to 500 fields each
             listed.append(entry)
             if isinstance(entry, RawField) and entry.message is not None and entry.message.name in _HOLDERS:
                 pending.append(entry)
@@ -348,37 +261,12 @@ def long_branches(contents: RawContents, progress: Progress = SILENT) -> Branche
     return found
 
 
-def _paced(entries: Iterator[RawField | RawStretch], progress: Progress) -> Iterator[RawField | RawStretch]:
-    """Yield entries with a cancellation check every several hundred fields."""
-    for number, entry in enumerate(entries):
-        if isinstance(entry, RawStretch) or number % 256 == 0:
-            progress.check()
-        yield entry
-
-
-def _header(buffer: bytes, position: int, base: int) -> tuple[int, int, int, int, int]:
-    """Return number, wire type, value or length, content and end, the latter two as file offsets."""
-    number, wire_type, after = read_tag(buffer, position)
-    if wire_type == VARINT:
-        value, end = read_varint(buffer, after)
-        return number, wire_type, value, base + after, base + end
-    if wire_type in (FIXED32, FIXED64):
-        size = 4 if wire_type == FIXED32 else 8
-        if after + size > len(buffer):
-            raise WireError(position, "the data ends inside a number")
-        return (
-            number,
-            wire_type,
-            int.from_bytes(buffer[after : after + size], "little"),
-            base + after,
-            base + after + size,
-        )
-    if wire_type == LENGTH:
-        length, content = read_varint(buffer, after)
-        return number, wire_type, length, base + content, base + content + length
-    if wire_type == START_GROUP:
-        return number, wire_type, 0, base + after, base + after
-    raise WireError(position, "a group ends that never started")
+def _field_at(buffer: bytes, position: int) -> WireField:
+    """Return the field at a position, whose content may end beyond the buffer."""
+    try:
+        return read_field(buffer, position)
+    except FieldOverrunError as error:
+        return error.field
 
 
 def value_text(contents: RawContents, field: RawField) -> str:
@@ -391,7 +279,7 @@ def value_text(contents: RawContents, field: RawField) -> str:
         head = contents.read(field.content, min(_PREVIEW, field.end - field.content))
         more = "…" if field.end - field.content > _PREVIEW else ""
         if field.is_packed:
-            return _numbers(contents, field, field.content, field.end)
+            return _numbers(contents, field)
         if field.schema is None or not _is_text(field.schema):
             return f"{field.end - field.content:,} bytes: {head[:16].hex(' ')}{'…' if len(head) > 16 or more else ''}"
         return head.decode("utf-8", "surrogateescape" if not more else "replace") + more
@@ -439,18 +327,10 @@ def readings(contents: RawContents, field: RawField) -> list[tuple[str, str]]:
 
 def _as_message(data: bytes) -> Sequence[int] | None:
     """Return the field numbers if the bytes are a message; else None."""
-    numbers = []
-    position = 0
     try:
-        while position < len(data):
-            number, _, _, _, end = _header(data, position, 0)
-            if end > len(data):
-                return None
-            numbers.append(number)
-            position = end
+        return [field.number for field in fields_of(data)]
     except WireError:
         return None
-    return numbers
 
 
 # -- objects of the model and their messages ------------------------------------------------------------------

@@ -43,12 +43,12 @@ class DataEndsError(WireError):
 
 
 class FieldOverrunError(WireError):
-    """The data ends before a field does; `number` is the field's number, `content` the position of its content."""
+    """The data ends before `field` does."""
 
-    def __init__(self, position: int, number: int, content: int, end: int, size: int) -> None:
-        self.number = number
-        self.content = content
-        super().__init__(position, f"field {number} claims {end - content} bytes, {size - content} remain")
+    def __init__(self, field: WireField, size: int) -> None:
+        self.field = field
+        claimed, remaining = field.end - field.content, size - field.content
+        super().__init__(field.start, f"field {field.number} claims {claimed:,} bytes, {remaining:,} remain")
 
 
 class FieldSchema(NamedTuple):
@@ -162,11 +162,12 @@ def read_field(data: bytes | memoryview, position: int) -> WireField:
         raise WireError(position, f"group {number} ends without a start")
     else:
         end = content + (8 if wire_type == FIXED64 else 4)
-    if end > len(data):
-        raise FieldOverrunError(position, number, content, end, len(data))
     if wire_type in (FIXED32, FIXED64):
         value = int.from_bytes(data[content:end], "little")
-    return WireField(number, wire_type, position, content, end, value)
+    field = WireField(number, wire_type, position, content, end, value)
+    if end > len(data):
+        raise FieldOverrunError(field, len(data))
+    return field
 
 
 def _skip_group(data: bytes | memoryview, position: int, number: int) -> int:

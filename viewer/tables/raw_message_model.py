@@ -11,18 +11,13 @@ from PySide6.QtCore import QModelIndex, QObject, Qt
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.raw_view import (
-    PAGE,
     Branches,
     Path,
     RawContents,
     RawField,
-    RawPart,
     RawStretch,
     branch,
     fields,
-    has_parts,
-    part_text,
-    parts,
     readings,
     root,
     value_text,
@@ -40,11 +35,10 @@ _COLUMNS = ("Field", "Number", "Value", "Bytes")
 
 @dataclass(slots=True, eq=False)
 class RawRow(TreeRow):
-    """A field, a stretch of them, a part of its numbers or bytes, or one reading of an unknown field."""
+    """A field, a stretch of them, or one reading of an unknown field."""
 
     raw: RawField  # of a stretch, the first
-    rest: Iterator[RawField | RawPart | RawStretch] | None = None  # children not fetched yet
-    part: RawPart | None = None
+    rest: Iterator[RawField | RawStretch] | None = None  # children not fetched yet
     stretch: RawStretch | None = None
     reading: tuple[str, str] | None = None
     path: Path = ()
@@ -53,7 +47,7 @@ class RawRow(TreeRow):
     @property
     def is_field(self) -> bool:
         """Return whether the row represents a complete field."""
-        return self.reading is None and self.part is None and self.stretch is None
+        return self.reading is None and self.stretch is None
 
     @property
     def around(self) -> Path:
@@ -67,13 +61,6 @@ class RawRow(TreeRow):
         before = len(self.around)
         inside = self.stretch is not None and len(path) > before and self.stretch.holds(path[before])
         return path[: len(self.path)] == self.path or (inside and path[:before] == self.around)
-
-    @property
-    def has_parts(self) -> bool:
-        """Return whether numbers or bytes are below it."""
-        if self.stretch is not None:
-            return False
-        return self.reading is None and (self.part.kind == PAGE if self.part is not None else has_parts(self.raw))
 
 
 def _batch(rest: Iterator[Any], stretches: int) -> tuple[list[Any], bool]:
@@ -121,8 +108,6 @@ class RawMessageModel(KeyedTreeModel[RawRow]):
             elif row.is_field and row.raw.message is not None:
                 known = self._branches.get(row.raw.content)
                 row.rest = branch(self._contents, row.raw) if known is None else iter(known)
-            elif row.has_parts:
-                row.rest = parts(self._contents, row.part or row.raw)
             elif row.is_field and row.raw.schema is None and not row.raw.problem:
                 for index, reading in enumerate(self._safely(lambda: readings(self._contents, row.raw), [])):
                     row.children.append(RawRow(row, index, row.raw, reading=reading, path=row.path))
@@ -142,8 +127,7 @@ class RawMessageModel(KeyedTreeModel[RawRow]):
             if isinstance(found, RawStretch):
                 made.append(RawRow(row, index, found.first, stretch=found, path=(*row.path, *found.key)))
                 continue
-            raw, part = (found.field, found) if isinstance(found, RawPart) else (found, None)
-            made.append(RawRow(row, index, raw, part=part, path=(*row.around, found.key)))
+            made.append(RawRow(row, index, found, path=(*row.around, found.key)))
         return made
 
     def _safely(self, read: Any, otherwise: Any) -> Any:
@@ -186,10 +170,8 @@ class RawMessageModel(KeyedTreeModel[RawRow]):
         row = self.row_at(parent)
         if row.reading is not None:
             return False
-        if row.has_parts or row.stretch is not None:
+        if row.stretch is not None:
             return True
-        if row.part is not None:
-            return False
         if row.raw.message is not None:
             return row.raw.end > row.raw.content
         return row.raw.schema is None and not row.raw.problem
@@ -236,8 +218,6 @@ class RawMessageModel(KeyedTreeModel[RawRow]):
         if row.stretch is not None:
             span = f"{raw.start:,}…{row.stretch.last.end:,}"
             return (row.stretch.name, str(raw.number), self._value(row), span)[column]
-        if row.part is not None:
-            return (row.part.name, "", self._value(row), f"{row.part.start:,}…{row.part.end:,}")[column]
         if column == 0:
             repeated = raw.schema is not None and raw.schema.repeated
             return f"{raw.name}[{raw.index}]" if repeated else raw.name
@@ -251,7 +231,5 @@ class RawMessageModel(KeyedTreeModel[RawRow]):
         if row.stretch is not None:
             return plural(row.stretch.count, "field")
         if row.text is None:
-            part, raw = row.part, row.raw
-            read = (lambda: part_text(self._contents, part)) if part else (lambda: value_text(self._contents, raw))
-            row.text = self._safely(read, "the file changed on disk")
+            row.text = self._safely(lambda: value_text(self._contents, row.raw), "the file changed on disk")
         return row.text or ""

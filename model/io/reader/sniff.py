@@ -206,8 +206,8 @@ def _cut_field(data: bytes, position: int) -> tuple[int, int] | None:
     try:
         field = read_field(data[position:] + bytes(20), 0)
     except FieldOverrunError as error:
-        content = position + error.content
-        return (error.number, content) if content <= len(data) else None
+        content = position + error.field.content
+        return (error.field.number, content) if content <= len(data) else None
     except WireError:
         return None
     return field.number, len(data)

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import onnx.parser
 
-from onnx_workbench.model.io.raw_view import fields, has_parts, parts
+from onnx_workbench.model.io.raw_view import fields
 from onnx_workbench.model.io.wire import schemas
 from tests.model import builders
 from tests.model.io.writer.test_export_graph import with_unknown_fields
@@ -80,9 +80,6 @@ def walk(contents, parent, steps=()):
         yield (*steps, field.key), field
         if field.message is not None:
             yield from walk(contents, field, (*steps, field.key))
-        elif has_parts(field):
-            for part in parts(contents, field):
-                yield (*steps, field.key, part.key), part
 
 
 def everything() -> bytes:
