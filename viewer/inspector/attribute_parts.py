@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 
 from onnx_workbench.model.edits import attributes as edits
 from onnx_workbench.model.edits.function_attributes import formal_names
@@ -16,7 +16,7 @@ from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.schemas import AttributeSchema
 from onnx_workbench.model.text.attributes import convert_value, has_text, plainest
 from onnx_workbench.model.text.formatting import display, plural
-from onnx_workbench.viewer.inspector.common import act, movable, moved, name_of, one_line, text_field, text_row
+from onnx_workbench.viewer.inspector.common import act, name_of, one_line, text_field, text_row
 from onnx_workbench.viewer.inspector.tensors import TensorNumbers, tensor_rows, tensor_text, tensor_texts
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction, Suggestion
 from onnx_workbench.viewer.run.workspace import Workspace
@@ -63,11 +63,9 @@ def parts(
         if isinstance(value, (Tensor, SparseTensor)):
             opening = RowAction("Open values", lambda: workspace.trigger("panel.tensor"), "tensor", "go")
             found += tensor_rows(value, numbers, opening=(opening,))
-            found += tensor_texts(workspace, value, node, of_node(node, attribute.name), attribute.name)
+            found += tensor_texts(workspace, value, _name_of(value))
         elif isinstance(value, tuple) and not has_text(attribute.kind):
-            found += [
-                _element_row(workspace, node, attribute, i, numbers) for i in range(min(len(value), _MOST_ELEMENTS))
-            ]
+            found += [_element_row(workspace, attribute, i, numbers) for i in range(min(len(value), _MOST_ELEMENTS))]
     found.append(_kind_row(node, attribute))
     owner = function_of(node)
     if attribute.reference or (owner is not None and formal_names(owner)):
@@ -102,18 +100,9 @@ def _kind_row(node: Node, attribute: Attribute) -> PropertyRow:
     row.field = kind_field(
         f"Change kind of {of_node(node, attribute.name)}",
         attribute,
-        lambda edit, kind: converter(node, attribute, kind)(edit),
+        lambda edit, kind: edits.set_attribute(edit, node, attribute.name, convert_value(attribute, kind), kind),
     )
     return row
-
-
-def converter(node: Node, attribute: Attribute, kind: AttributeKind) -> Callable[[Transaction], object]:
-    """Return the edit that converts an attribute to another kind, keeping as much of its value as possible."""
-
-    def change(edit: Transaction) -> None:
-        edits.set_attribute(edit, node, attribute.name, convert_value(attribute, kind), kind)
-
-    return change
 
 
 # -- references to attributes of the function -----------------------------------------------------------------
@@ -164,74 +153,36 @@ def _reference_row(node: Node, attribute: Attribute, known: AttributeSchema | No
     return row
 
 
-def referring(workspace: Workspace, node: Node, name: str) -> tuple[RowAction, ...]:
-    """Inside a function: return the action that makes the value a reference to one of its attributes."""
-    owner = function_of(node)
-    names = () if owner is None else formal_names(owner)
-    if not names:
-        return ()
-
-    def refer(reference: str, edit: Transaction) -> None:
-        edits.refer_to_function_attribute(edit, node, name, reference)
-
-    def inner() -> list[RowAction]:
-        return [
-            RowAction(
-                display(n, 60), act(workspace, f"Let {of_node(node, name)} follow {one_line(n, 40)}", partial(refer, n))
-            )
-            for n in names
-        ]
-
-    return (RowAction("Take from function attribute", lambda: None, inner=inner),)
-
-
 # -- lists of tensors and graphs ------------------------------------------------------------------------------
 
 
 def adding(workspace: Workspace, node: Node, attribute: Attribute) -> tuple[RowAction, ...]:
-    """Return the action that appends to a list without a text form."""
-    kind = attribute.kind
+    """Return the action that appends to a list without a text form; Edit Message changes their order."""
+    kind, have = attribute.kind, attribute.value if isinstance(attribute.value, tuple) else ()
     if not kind.is_list or has_text(kind) or attribute.reference:
         return ()
     element = kind_text(kind.element)
-    change = _list_change(node, attribute, lambda values: (*values, plainest(kind.element)))
-    title = f"Add {element} to {of_node(node, attribute.name)}"
-    return (RowAction(f"Add a {element}", act(workspace, title, change), "add", "add"),)
+
+    def add(edit: Transaction) -> None:
+        edits.set_attribute(edit, node, attribute.name, (*have, plainest(kind.element)), kind)
+
+    run = act(workspace, f"Add {element} to {of_node(node, attribute.name)}", add)
+    return (RowAction(f"Add a {element}", run, "add", "add"),)
 
 
-def _element_row(
-    workspace: Workspace, node: Node, attribute: Attribute, index: int, numbers: TensorNumbers
-) -> PropertyRow:
-    values = attribute.value
-    assert isinstance(values, tuple)
-    value = values[index]
+def _name_of(tensor: Tensor | SparseTensor) -> str:
+    return tensor.values.name if isinstance(tensor, SparseTensor) else tensor.name
+
+
+def _element_row(workspace: Workspace, attribute: Attribute, index: int, numbers: TensorNumbers) -> PropertyRow:
+    assert isinstance(attribute.value, tuple)
+    value = attribute.value[index]
     row = PropertyRow(f"element {index}", str(index))
-    of = f"element {index} of {of_node(node, attribute.name)}"
     if isinstance(value, Graph):
         row.text, row.note, row.target = display(value.name, 60), plural(len(value.nodes), "node"), value
-        opening: tuple[RowAction, ...] = (RowAction("Open", lambda: workspace.navigation.show(value), "forward", "go"),)
+        row.actions = (RowAction("Open", lambda: workspace.navigation.show(value), "forward", "go"),)
     else:
         assert isinstance(value, (Tensor, SparseTensor))
-        row.text, opening = tensor_text(value), ()
-        row.children = lambda: [
-            *tensor_rows(value, numbers),
-            *tensor_texts(workspace, value, node, of, attribute.name, index),
-        ]
-
-    def change(make: Callable[[tuple[object, ...]], tuple[object, ...]]) -> Callable[[Transaction], object]:
-        return _list_change(node, attribute, make)
-
-    def move(edit: Transaction, to: int) -> None:
-        change(lambda elements: moved(elements, index, to))(edit)
-
-    removing = act(workspace, f"Remove {of}", change(lambda elements: (*elements[:index], *elements[index + 1 :])))
-    movable(workspace, row, f"Move {of}", index, len(values), move)
-    row.actions = (*row.actions, RowAction("Remove", removing, "delete", "remove"), *opening)
+        row.text = tensor_text(value)
+        row.children = lambda: [*tensor_rows(value, numbers), *tensor_texts(workspace, value, _name_of(value))]
     return row
-
-
-def _list_change(
-    node: Node, attribute: Attribute, change: Callable[[tuple[object, ...]], tuple[object, ...]]
-) -> Callable[[Transaction], object]:
-    values = attribute.value if isinstance(attribute.value, tuple) else ()
-    return lambda edit: edits.set_attribute(edit, node, attribute.name, change(values), attribute.kind)

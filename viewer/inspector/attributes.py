@@ -29,17 +29,14 @@ from onnx_workbench.model.text.attributes import (
 from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.model.text.types import parse_element_type
 from onnx_workbench.viewer.inspector.attribute_parts import (
-    KINDS,
     adding,
-    converter,
     kind_text,
     of_node,
     parse_kind,
     parts,
     reference_field,
-    referring,
 )
-from onnx_workbench.viewer.inspector.common import act, add_row, name_of, one_line, section
+from onnx_workbench.viewer.inspector.common import act, add_row, name_of, one_line, removing, section
 from onnx_workbench.viewer.inspector.tensors import TensorNumbers, tensor_text
 from onnx_workbench.viewer.inspector.types import suggest_types
 from onnx_workbench.viewer.property_tree.rows import (
@@ -156,10 +153,9 @@ def _absent(workspace: Workspace, node: Node, known: AttributeSchema, schema: Sc
     else:
         row.text, row.note = "not set", kind_text(known.kind)
     row.field = _field(node, known.default or Attribute(known.name, known.kind), known, None)
-    row.actions = referring(workspace, node, known.name)
     if row.field is None:
         row.note = kind_text(known.kind)
-        row.actions = (*_empty_value_actions(workspace, node, known), *row.actions)
+        row.actions = _empty_value_actions(workspace, node, known)
     return row
 
 
@@ -293,23 +289,8 @@ def _actions(
     name = attribute.name
     of = of_node(node, name)
     title = "Reset to default" if known is not None and not known.required else "Remove"
-    removing = RowAction(
-        title, act(workspace, f"Remove {of}", lambda edit: edits.remove_attribute(edit, node, name)), "delete", "remove"
-    )
-
-    def kinds() -> list[RowAction]:
-        return [
-            RowAction(kind_text(k), act(workspace, f"Change kind of {of}", converter(node, attribute, k)))
-            for k in KINDS
-            if k is not attribute.kind
-        ]
-
-    return (
-        removing,
-        *adding(workspace, node, attribute),
-        RowAction("Change kind", lambda: None, inner=kinds),
-        *referring(workspace, node, name),
-    )
+    remove = removing(workspace, f"Remove {of}", lambda edit: edits.remove_attribute(edit, node, name), title)
+    return remove, *adding(workspace, node, attribute)
 
 
 def _add(node: Node, schema: Schema | None) -> PropertyRow:

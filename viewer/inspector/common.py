@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -49,6 +48,11 @@ def act(workspace: Workspace, title: str, change: Change) -> Callable[[], object
 def go(workspace: Workspace, item: Item, title: str = "Go there") -> RowAction:
     """Return the action that selects an object and brings it into view."""
     return RowAction(title, lambda: workspace.navigation.reveal(item), "forward", "go")
+
+
+def removing(workspace: Workspace, edit_title: str, change: Change, title: str = "Remove") -> RowAction:
+    """Return the action of the Del key and of the button at the end of a row."""
+    return RowAction(title, act(workspace, edit_title, change), "delete", "remove")
 
 
 def editing_message(workspace: Workspace) -> RowAction:
@@ -103,74 +107,49 @@ def text_row(
 # -- descriptions and metadata --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """doc_string and metadata_props of an object with their edits; the text None removes an entry."""
-
-    owner: str
-    doc_string: str
-    metadata: Mapping[str, str]
-    describe: Callable[[Transaction, str], object]
-    set_entry: Callable[[Transaction, str, str | None], object]
-    rename_entry: Callable[[Transaction, str, str], object]
-
-
-def texts_of(target: Carrier) -> Texts:
-    """Return rows of names, documentation and metadata, for any object except a tensor."""
-    return Texts(
-        name_of(target),
-        target.doc_string,
-        target.metadata,
-        lambda edit, text: properties.set_text(edit, target, "doc_string", text),
-        lambda edit, key, text: properties.set_metadata(edit, target, key, text),
-        lambda edit, old, new: properties.rename_metadata(edit, target, old, new),
-    )
-
-
-def description_row(texts: Texts) -> PropertyRow:
+def description_row(target: Carrier) -> PropertyRow:
     """Return the row for a doc_string."""
-    field = text_field(f"Describe {texts.owner}", texts.doc_string, texts.describe, lines=True)
-    return text_row("doc_string", "Description", texts.doc_string, field)
+    field = text_field(
+        f"Describe {name_of(target)}",
+        target.doc_string,
+        lambda edit, text: properties.set_text(edit, target, "doc_string", text),
+        lines=True,
+    )
+    return text_row("doc_string", "Description", target.doc_string, field)
 
 
-def metadata_section(workspace: Workspace, texts: Texts) -> PropertyRow:
+def metadata_section(workspace: Workspace, target: Carrier) -> PropertyRow:
     """Return the section for metadata_props: keys and texts, with a row that adds one."""
-    entries = texts.metadata
+    entries = target.metadata
 
     def rows() -> Sequence[PropertyRow]:
-        return [*(_metadata_row(workspace, texts, k, v) for k, v in entries.items()), _add_metadata(texts)]
+        return [*(_metadata_row(workspace, target, k, v) for k, v in entries.items()), _add_metadata(target)]
 
     return section("metadata", "Metadata", len(entries), rows)
 
 
-def _metadata_row(workspace: Workspace, texts: Texts, key: str, text: str) -> PropertyRow:
-    of = f"{one_line(key, 40)} of {texts.owner}"
-    field = text_field(f"Set metadata {of}", text, lambda edit, new: texts.set_entry(edit, key, new))
+def _metadata_row(workspace: Workspace, target: Carrier, key: str, text: str) -> PropertyRow:
+    of = f"{one_line(key, 40)} of {name_of(target)}"
+    field = text_field(f"Set metadata {of}", text, lambda edit, new: properties.set_metadata(edit, target, key, new))
     row = text_row(f"metadata {key}", display(key, 120), text, field)
     row.tip = display(f"{key}\n{text}", 1000, keep_lines=True) if len(key) + len(text) > 30 else ""
     row.label_field = PropertyField(
-        f"Rename metadata {of}", lambda: key, lambda edit, new: texts.rename_entry(edit, key, new)
+        f"Rename metadata {of}", lambda: key, lambda edit, new: properties.rename_metadata(edit, target, key, new)
     )
-    row.actions = (
-        RowAction(
-            "Remove",
-            act(workspace, f"Remove metadata {of}", lambda edit: texts.set_entry(edit, key, None)),
-            "delete",
-            "remove",
-        ),
-    )
+    change = partial(properties.set_metadata, target=target, key=key, text=None)
+    row.actions = (removing(workspace, f"Remove metadata {of}", change),)
     return row
 
 
-def _add_metadata(texts: Texts) -> PropertyRow:
+def _add_metadata(target: Carrier) -> PropertyRow:
     def add(edit: Transaction, text: str) -> None:
         key, _, value = text.partition("=")
         key = key.strip()
-        if key in texts.metadata:
+        if key in target.metadata:
             raise ModelError(f"Key {key} already exists", "Metadata keys are unique.")
-        texts.set_entry(edit, key, value.strip())
+        properties.set_metadata(edit, target, key, value.strip())
 
-    title = f"Add metadata to {texts.owner}"
+    title = f"Add metadata to {name_of(target)}"
     row = add_row("Add entry", PropertyField(title, str, add, hint="key = text"))
     row.label_field = PropertyField(title, str, add, hint="key")  # its value is then entered next to it
     return row

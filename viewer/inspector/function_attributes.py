@@ -21,6 +21,7 @@ from onnx_workbench.viewer.inspector.common import (
     movable,
     moved,
     name_of,
+    removing,
     section,
     text_field,
     text_row,
@@ -76,8 +77,7 @@ def _row(function: Function, name: str) -> PropertyRow:
 
 def _removing(workspace: Workspace, function: Function, name: str) -> RowAction:
     title = f"Remove attribute {display(name, 40)} of {name_of(function)}"
-    run = act(workspace, title, lambda edit: formals.remove(edit, function, name))
-    return RowAction("Remove", run, "delete", "remove")
+    return removing(workspace, title, lambda edit: formals.remove(edit, function, name))
 
 
 def _required_row(workspace: Workspace, function: Function, index: int) -> PropertyRow:

@@ -16,7 +16,6 @@ from onnx_workbench.model.text.formatting import display
 from onnx_workbench.model.text.types import parse_type
 from onnx_workbench.viewer.inspector.common import (
     ValueSuggestions,
-    act,
     add_row,
     description_row,
     go,
@@ -25,12 +24,12 @@ from onnx_workbench.viewer.inspector.common import (
     movable,
     moved,
     name_of,
+    removing,
     rename_field,
     section,
     show_type,
     text_field,
     text_row,
-    texts_of,
 )
 from onnx_workbench.viewer.inspector.initializers import initializers_section
 from onnx_workbench.viewer.inspector.quantization import annotations_section
@@ -63,8 +62,8 @@ def graph_rows(workspace: Workspace, graph: Graph) -> list[PropertyRow]:
         ports_section(workspace, graph, "output"),
         initializers_section(workspace, graph),
         *annotations_section(workspace, graph),
-        description_row(texts_of(graph)),
-        metadata_section(workspace, texts_of(graph)),
+        description_row(graph),
+        metadata_section(workspace, graph),
     ]
 
 
@@ -136,7 +135,7 @@ def _port_row(workspace: Workspace, graph: Graph, side: Side, ports: Sequence[Va
     movable(workspace, row, f"Move {of}", index, len(ports), lambda edit, to: move_port(edit, graph, side, index, to))
     row.actions = (
         *row.actions,
-        RowAction(f"Remove {side}", act(workspace, f"Remove {of}", _remover(graph, side, value)), "delete", "remove"),
+        removing(workspace, f"Remove {of}", _remover(graph, side, value), f"Remove {side}"),
         go(workspace, value),
     )
     return row

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from onnx_workbench.model.edits import initializers
 from onnx_workbench.model.edits.constants import add_constant
 from onnx_workbench.model.history.document import Transaction
-from onnx_workbench.model.ir.graph import Function, Graph
+from onnx_workbench.model.ir.graph import Function, Graph, Value
 from onnx_workbench.model.text.formatting import bytes_text, display, plural
-from onnx_workbench.viewer.inspector.common import act, add_row, go, many, name_of, rename_field, section
+from onnx_workbench.viewer.inspector.common import add_row, go, many, name_of, removing, rename_field, section
 from onnx_workbench.viewer.inspector.tensors import tensor_text
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
 from onnx_workbench.viewer.run.workspace import Workspace
@@ -38,18 +39,18 @@ def _row(workspace: Workspace, graph: Graph, index: int) -> PropertyRow:
     row.mono = True
     row.label_field = rename_field(value)
     row.target = value
-    removing = act(
-        workspace,
-        f"Remove initializer {name_of(value)}",
-        lambda edit: initializers.remove_initializer(edit, value),
-    )
-    row.actions = (RowAction("Remove initializer", removing, "delete", "remove"), go(workspace, value))
+    row.actions = (removing_initializer(workspace, value), go(workspace, value))
     return row
+
+
+def removing_initializer(workspace: Workspace, value: Value) -> RowAction:
+    """Return the action that removes an initializer."""
+    title, change = f"Remove initializer {name_of(value)}", partial(initializers.remove_initializer, value=value)
+    return removing(workspace, title, change, "Remove initializer")
 
 
 def _add(graph: Graph) -> PropertyRow:
     def add(edit: Transaction, text: str) -> None:
-
         add_constant(edit, graph, text)
 
     title = "Add Constant node" if isinstance(graph.owner, Function) else "Add initializer"

@@ -21,10 +21,10 @@ from onnx_workbench.viewer.inspector.common import (
     many,
     metadata_section,
     name_of,
+    removing,
     section,
     text_field,
     text_row,
-    texts_of,
 )
 from onnx_workbench.viewer.inspector.devices import configurations_section
 from onnx_workbench.viewer.inspector.function_attributes import function_attributes
@@ -45,12 +45,12 @@ def model_rows(workspace: Workspace, model: Model, ask: AskOpset) -> list[Proper
         opsets_section(workspace, model, ask),
         *(_text(model, field, label) for field, label in _TEXTS.items()),
         _number("model_version", "Model version", model.model_version, "Set version", properties.set_model_version),
-        description_row(texts_of(model)),
+        description_row(model),
         _graph_row(workspace, model.graph, "Graph"),
         _functions(workspace, model),
         _training(workspace, model),
         *configurations_section(workspace, model),
-        metadata_section(workspace, texts_of(model)),
+        metadata_section(workspace, model),
     ]
 
 
@@ -145,18 +145,8 @@ def _opset_row(workspace: Workspace, target: Model | Function, domain: str, vers
     if newest > 1 and version > newest:
         row.note = f"newest known is {newest}"
     row.tip = "Asks whether to convert if the other version defines nodes differently."
-    row.actions = (
-        RowAction(
-            "Remove",
-            act(
-                workspace,
-                f"Remove opset {shown} of {name_of(target)}",
-                lambda edit: properties.set_opset(edit, target, domain, None),
-            ),
-            "delete",
-            "remove",
-        ),
-    )
+    title = f"Remove opset {shown} of {name_of(target)}"
+    row.actions = (removing(workspace, title, lambda edit: properties.set_opset(edit, target, domain, None)),)
     return row
 
 
@@ -171,19 +161,9 @@ def _functions(workspace: Workspace, model: Model) -> PropertyRow:
         row = PropertyRow(f"function {index}", display(function.domain, 120), display(function.title, 200), middle=True)
         row.note = plural(len(function.body.nodes), "node")
         row.target = function
-        row.actions = (
-            RowAction(
-                "Remove",
-                act(
-                    workspace,
-                    f"Remove function {name_of(function)}",
-                    lambda edit: functions.remove_function(edit, function),
-                ),
-                "delete",
-                "remove",
-            ),
-            go(workspace, function),
-        )
+        title = f"Remove function {name_of(function)}"
+        remove = removing(workspace, title, lambda edit: functions.remove_function(edit, function))
+        row.actions = (remove, go(workspace, function))
         return row
 
     def add(edit: Transaction, text: str) -> None:
@@ -213,8 +193,8 @@ def function_rows(workspace: Workspace, function: Function, ask: AskOpset) -> li
         function_attributes(workspace, function),
         opsets_section(workspace, function, ask),
         _graph_row(workspace, function.body, "Body"),
-        description_row(texts_of(function)),
-        metadata_section(workspace, texts_of(function)),
+        description_row(function),
+        metadata_section(workspace, function),
     ]
 
 
@@ -242,14 +222,8 @@ def _training_row(workspace: Workspace, training: TrainingInfo, index: int) -> P
         _bindings(training, "initialization", "Initialization bindings"),
         _bindings(training, "update", "Update bindings"),
     ]
-    row.actions = (
-        RowAction(
-            "Remove",
-            act(workspace, "Remove training step", lambda edit: properties.remove_training(edit, training)),
-            "delete",
-            "remove",
-        ),
-    )
+    remove = removing(workspace, "Remove training step", lambda edit: properties.remove_training(edit, training))
+    row.actions = (remove,)
     return row
 
 
@@ -260,16 +234,15 @@ def _training_graph(
     graph: Graph | None = getattr(training, field)
     label = choice_title(field)
 
-    def act_on(title: str, graph: Graph | None) -> Callable[[], object]:
-        return act(workspace, title, lambda edit: properties.set_training_graph(edit, training, field, graph))
+    def change(made: Graph | None) -> Callable[[Transaction], object]:
+        return lambda edit: properties.set_training_graph(edit, training, field, made)
 
     if graph is not None:
         row = _graph_row(workspace, graph, label)
-        removing = act_on(f"Remove {label.lower()} graph", None)
-        row.actions = (RowAction("Remove", removing, "delete", "remove"), *row.actions)
+        row.actions = (removing(workspace, f"Remove {label.lower()} graph", change(None)), *row.actions)
         return row
     title = f"Add {label.lower()} graph"
-    adding = RowAction(title, act_on(title, Graph(field)), "add", "add")
+    adding = RowAction(title, act(workspace, title, change(Graph(field))), "add", "add")
     return PropertyRow(f"graph {label}", label, "none", style="muted", actions=(adding,))
 
 

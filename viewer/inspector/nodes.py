@@ -27,7 +27,6 @@ from onnx_workbench.viewer.inspector.common import (
     section,
     show_type,
     text_row,
-    texts_of,
     type_note,
 )
 from onnx_workbench.viewer.inspector.devices import devices_section
@@ -53,8 +52,8 @@ def node_rows(workspace: Workspace, node: Node, numbers: TensorNumbers, open_lis
         attributes_section(workspace, node, schema, numbers, open_list),
         _inputs(workspace, node, schema),
         _outputs(workspace, node, schema),
-        description_row(texts_of(node)),
-        metadata_section(workspace, texts_of(node)),
+        description_row(node),
+        metadata_section(workspace, node),
         *devices_section(workspace, node),
     ]
 

@@ -5,29 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from onnx_workbench.model.edits.tensors import TensorLocation, kind_of
+from onnx_workbench.model.edits.tensors import kind_of
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.tensors.mapped_arrays import whole_array
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, element_type_text
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import bytes_text, display, number_text, shape_text
-from onnx_workbench.viewer.inspector.common import (
-    Texts,
-    description_row,
-    metadata_section,
-    one_line,
-    text_field,
-    text_row,
-)
+from onnx_workbench.viewer.inspector.common import editing_message, text_row
 from onnx_workbench.viewer.property_tree.rows import PropertyRow, RowAction
 from onnx_workbench.viewer.style.labels import storage_text
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.inspect.distribution import Distribution
-    from onnx_workbench.model.edits.tensor_metadata import Part
-    from onnx_workbench.model.edits.tensors import TensorLocation
-    from onnx_workbench.model.ir.graph import Node, Value
     from onnx_workbench.viewer.run.workspace import Workspace
     from onnx_workbench.viewer.tasks.tasks import TaskRunner
 
@@ -138,55 +128,23 @@ def tensor_rows(
     return rows
 
 
-def tensor_texts(
-    workspace: Workspace,
-    tensor: Tensor | SparseTensor,
-    owner: Value | Node,
-    called: str,
-    attribute: str = "",
-    index: int | None = None,
-) -> list[PropertyRow]:
-    """Return a row for name, description and metadata of a tensor; `owner`, `attribute` and `index` locate it.
+def tensor_texts(workspace: Workspace, tensor: Tensor | SparseTensor, name: str = "") -> list[PropertyRow]:
+    """Return a row for the name, description and metadata in the message of a tensor, if it has any.
 
-    Two rows for a sparse one, whose values and indices are tensors themselves.
+    The `name` of an initializer is that of its value. Two rows for a sparse tensor, whose parts are tensors themselves.
     """
-
-    location = TensorLocation(owner, attribute, index)
     if isinstance(tensor, Tensor):
-        return [_texts(workspace, tensor, location, "values", f"tensor {called}", "Metadata")]
-    return [
-        _texts(workspace, tensor.values, location, "values", f"values of {called}", "Metadata of values"),
-        _texts(workspace, tensor.indices, location, "indices", f"indices of {called}", "Metadata of indices"),
-    ]
+        return _texts(workspace, tensor, "Metadata", name)
+    rows = _texts(workspace, tensor.values, "Metadata of values", name)
+    return [*rows, *_texts(workspace, tensor.indices, "Metadata of indices", tensor.indices.name)]
 
 
-def _texts(
-    workspace: Workspace, tensor: Tensor, location: TensorLocation, part: Part, called: str, label: str
-) -> PropertyRow:
-    from onnx_workbench.model.edits import tensor_metadata as edits
-
-    texts = Texts(
-        called,
-        tensor.doc_string,
-        tensor.metadata,
-        lambda edit, text: edits.describe_tensor(edit, location, text, part),
-        lambda edit, key, text: edits.set_tensor_metadata(edit, location, key, text, part),
-        lambda edit, old, new: edits.rename_tensor_metadata(edit, location, old, new, part),
-    )
-    metadata = metadata_section(workspace, texts)
-    metadata.style = "normal"
-    rows = [description_row(texts), metadata]
-    is_named = bool(location.attribute) or part == "indices"  # an initializer's name is that of its value
-    if is_named:
-        field = text_field(
-            f"Rename {called}", tensor.name, lambda edit, text: edits.set_tensor_name(edit, location, text, part)
-        )
-        rows.insert(0, text_row("name", "Name", tensor.name, field, middle=True))
-    parts = [tensor.name if is_named else "", tensor.doc_string, ", ".join(tensor.metadata)]
-    row = text_row(f"{part} metadata", label, " · ".join(one_line(text, 80) for text in parts if text))
-    row.text, row.style = (row.text, "normal") if row.text else ("none", "muted")
-    row.children = rows
-    return row
+def _texts(workspace: Workspace, tensor: Tensor, label: str, name: str) -> list[PropertyRow]:
+    entries = (f"{key}: {text}" for key, text in tensor.metadata.items())
+    text = " · ".join(filter(None, (name, tensor.doc_string, *entries)))
+    row = text_row(label, label, text)
+    row.actions = (editing_message(workspace),)
+    return [row] if text else []
 
 
 def _has_numbers(tensor: Tensor) -> bool:

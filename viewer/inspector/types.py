@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from onnx_workbench.model.edits import values
-from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Value
-from onnx_workbench.model.ir.types import ElementType, Shape, TensorType, Type
+from onnx_workbench.model.ir.types import ElementType, TensorType, Type
 from onnx_workbench.model.text.types import parse_type, type_source
 from onnx_workbench.viewer.inspector.common import name_of, text_row
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, Suggestion
@@ -60,40 +59,9 @@ def with_denotations(new: Type | None, old: Type | None) -> Type | None:
     return replace(new, shape=shape, denotation=old.denotation)
 
 
-def denotation_rows(value: Value) -> list[PropertyRow]:
-    """Return rows for the denotations of a declared type and its dimensions (IMAGE, DATA_BATCH …)."""
+def denotation_row(value: Value) -> list[PropertyRow]:
+    """Return a row for the denotations of a declared type and its dimensions (IMAGE, DATA_BATCH …), if it has any."""
     declared = value.type
-    if declared is None:
-        return []
-
-    def set_denotation(edit: Transaction, text: str) -> None:
-        values.set_type(edit, value, replace(declared, denotation=text.strip()))
-
-    field = PropertyField(
-        f"Set denotation of {name_of(value)}",
-        lambda: declared.denotation,
-        set_denotation,
-        choices=lambda: [*map(Suggestion, ("TENSOR", "IMAGE", "AUDIO", "TEXT"))],
-    )
-    rows = [text_row("denotation", "Denotation", declared.denotation, field)]
-    if isinstance(declared, TensorType) and declared.shape is not None and declared.shape.rank:
-        rows.append(_dimension_row(value, declared, declared.shape))
-    return rows
-
-
-def _dimension_row(value: Value, declared: TensorType, shape: Shape) -> PropertyRow:
-    """Return a row for the denotations of all dimensions, in order."""
-
-    def apply(edit: Transaction, text: str) -> None:
-        parts = tuple(part.strip() for part in text.split(",")) if text.strip() else ()
-        if parts and len(parts) != shape.rank:
-            raise ModelError(
-                f"{len(parts)} denotations for {shape.rank} dimensions", "Write one per dimension; each may be empty."
-            )
-        values.set_type(edit, value, replace(declared, shape=replace(shape, denotations=parts)))
-
-    written = ", ".join(shape.denotations)
-    field = PropertyField(
-        f"Set denotations of {name_of(value)}", lambda: written, apply, hint="DATA_BATCH, DATA_CHANNEL, …"
-    )
-    return text_row("denotations", "Dimension denotations", written, field)
+    shape = declared.shape if isinstance(declared, TensorType) else None
+    texts = [] if declared is None else [declared.denotation, ", ".join(() if shape is None else shape.denotations)]
+    return [text_row("denotation", "Denotation", " · ".join(filter(None, texts)))] if any(texts) else []

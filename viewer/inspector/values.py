@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
-from onnx_workbench.model.edits import initializers, interface, values
+from onnx_workbench.model.edits import interface, values
 from onnx_workbench.model.edits.constants import set_default_values
 from onnx_workbench.model.edits.declare_types import declare
 from onnx_workbench.model.history.document import Transaction
@@ -19,16 +20,17 @@ from onnx_workbench.viewer.inspector.common import (
     many,
     metadata_section,
     name_of,
+    removing,
     rename_field,
     section,
     show_type,
     text_row,
-    texts_of,
 )
+from onnx_workbench.viewer.inspector.initializers import removing_initializer
 from onnx_workbench.viewer.inspector.quantization import annotation_of
 from onnx_workbench.viewer.inspector.run_rows import run_rows
 from onnx_workbench.viewer.inspector.tensors import TensorNumbers, tensor_rows, tensor_text, tensor_texts
-from onnx_workbench.viewer.inspector.types import denotation_rows, value_type_field
+from onnx_workbench.viewer.inspector.types import denotation_row, value_type_field
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.labels import first_output
@@ -45,7 +47,7 @@ def value_rows(workspace: Workspace, value: Value, numbers: TensorNumbers) -> li
         rows.append(inferred_row(workspace, known, common=False))
     if value.initializer is None:
         rows += run_rows(workspace, value)
-    rows += denotation_rows(value)
+    rows += denotation_row(value)
     rows.append(_origin_row(workspace, value))
     rows.append(_role_row(workspace, value))
     if value.initializer is not None:
@@ -54,7 +56,7 @@ def value_rows(workspace: Workspace, value: Value, numbers: TensorNumbers) -> li
         rows.append(_default_row(value))
     rows.append(_uses(workspace, value))
     rows += annotation_of(workspace, value)
-    rows += [description_row(texts_of(value)), metadata_section(workspace, texts_of(value))]
+    rows += [description_row(value), metadata_section(workspace, value)]
     return rows
 
 
@@ -64,23 +66,12 @@ def _type_row(workspace: Workspace, value: Value) -> PropertyRow:
     show_type(workspace, row, declared)
     known = workspace.types.type_of(value)
     if declared is not None and value not in (value.graph.inputs if value.graph else ()):
-        row.actions = (
-            RowAction(
-                "Remove the declaration",
-                act(workspace, f"Remove type of {name_of(value)}", lambda edit: values.set_type(edit, value, None)),
-                "delete",
-                "remove",
-            ),
-        )
+        title = f"Remove type of {name_of(value)}"
+        remove = removing(workspace, title, lambda edit: values.set_type(edit, value, None), "Remove the declaration")
+        row.actions = (remove,)
     elif declared is None and known is not None:
-        row.actions = (
-            RowAction(
-                "Declare what was inferred",
-                act(workspace, f"Set type of {name_of(value)}", lambda edit: declare(edit, value, known)),
-                "add",
-                "add",
-            ),
-        )
+        run = act(workspace, f"Set type of {name_of(value)}", lambda edit: declare(edit, value, known))
+        row.actions = (RowAction("Declare what was inferred", run, "add", "add"),)
     return row
 
 
@@ -119,8 +110,8 @@ def _role_row(workspace: Workspace, value: Value) -> PropertyRow:
     actions: list[RowAction] = []
     if value in graph.outputs:
         row.text = f"output {graph.outputs.index(value)}"
-        run = act(workspace, f"Remove output {name}", lambda edit: interface.remove_output(edit, graph, value))
-        actions.append(RowAction("Remove from outputs", run, "delete", "remove"))
+        change = partial(interface.remove_output, graph=graph, value=value)
+        actions.append(removing(workspace, f"Remove output {name}", change, "Remove from outputs"))
     else:
         row.text, row.style = "no", "muted"
         run = act(workspace, f"Make {name} an output", lambda edit: workspace.types.make_output(edit, graph, value))
@@ -163,7 +154,6 @@ def _default_row(value: Value) -> PropertyRow:
     """Return a row for the default of an input without one."""
 
     def give(edit: Transaction, text: str) -> None:
-
         set_default_values(edit, value, text)
 
     field = PropertyField(f"Give {name_of(value)} a default", str, give, hint="values, or float[1,3] = 0.5", mono=True)
@@ -176,19 +166,14 @@ def _initializer(workspace: Workspace, value: Value, numbers: TensorNumbers) -> 
     opening = RowAction("Open values", lambda: workspace.trigger("panel.tensor"), "tensor", "go")
     actions = [opening] if isinstance(tensor, Tensor) else []
     if not value.uses or value.is_input:
-        run = act(
-            workspace,
-            f"Remove initializer {name_of(value)}",
-            lambda edit: initializers.remove_initializer(edit, value),
-        )
-        actions.append(RowAction("Remove initializer", run, "delete", "remove"))
+        actions.append(removing_initializer(workspace, value))
     row = section(
         "initializer",
         "Initializer",
         0,
         lambda: [
             *tensor_rows(tensor, numbers, with_statistics=True, opening=(opening,)),
-            *tensor_texts(workspace, tensor, value, name_of(value)),
+            *tensor_texts(workspace, tensor),
         ],
         expanded=True,
         actions=actions,

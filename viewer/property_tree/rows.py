@@ -65,7 +65,6 @@ class RowAction:
     icon: str = ""
     id: str = ""
     enabled: bool = True
-    inner: Callable[[], Sequence[RowAction]] | None = None  # a submenu instead of `run`, built when it opens
 
 
 @dataclass(frozen=True, slots=True)

@@ -484,11 +484,6 @@ class PropertyTree(QTreeView):
 
     def _add(self, menu: QMenu, action: RowAction, keys: str = "") -> None:
         title = display(action.title, 80).replace("&", "&&")
-        if action.inner is not None:
-            inner = menu.addMenu(title)
-            for one in action.inner():
-                self._add(inner, one)
-            return
         item = QAction(f"{title}\t{keys}" if keys else title, menu)
         item.setEnabled(action.enabled)
         item.triggered.connect(lambda: self.run(action))

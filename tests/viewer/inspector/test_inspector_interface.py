@@ -41,18 +41,15 @@ def test_a_user_without_a_name_is_reported_by_what_it_gives(qtbot, panel, worksp
     assert (named.text, named.style) == (user.outputs[0].name, "muted")
 
 
-def test_denotations_are_set_and_outlive_a_new_type(qtbot, panel, workspace):
+def test_denotations_are_shown_and_outlive_a_new_type(qtbot, panel, workspace):
     value = workspace.model.graph.inputs[0]
+    with workspace.document.edit("Denote") as edit:
+        shape = Shape((8, 4), ("DATA_BATCH", "DATA_CHANNEL"))
+        edit.do(SetField(value, "type", TensorType(ElementType.FLOAT, shape, denotation="IMAGE")))
     workspace.selection.set([value])
-    write(qtbot, panel, "denotation", text="IMAGE")
-    write(qtbot, panel, "denotations", text="DATA_BATCH")
-    assert "1 denotations for 2" in panel.tree.fields.error_text
-    qtbot.keyClick(panel.tree.editor, Qt.Key.Key_Escape)
-    write(qtbot, panel, "denotations", text="DATA_BATCH, DATA_CHANNEL")
+    assert row(panel, "denotation").text == "IMAGE · DATA_BATCH, DATA_CHANNEL"
     write(qtbot, panel, "type", text="float16[8, 4]")
-    assert value.type == TensorType(
-        ElementType.FLOAT16, Shape((8, 4), ("DATA_BATCH", "DATA_CHANNEL")), denotation="IMAGE"
-    )
+    assert value.type == TensorType(ElementType.FLOAT16, shape, denotation="IMAGE")
 
 
 def test_an_input_of_a_function_is_reported_as_one(qtbot, panel, workspace):
