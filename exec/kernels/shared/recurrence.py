@@ -19,6 +19,9 @@ from onnx_workbench.exec.values.limits import checkpoint
 
 Activation = Callable[[Array], Array]
 
+#: The product of rows with weights.
+Times = Callable[[Array], Array]
+
 
 _BACKWARDS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
@@ -46,8 +49,10 @@ class Cell:
     peephole: Array | None = None  # (3, H): i, o, f
     input_forget: bool = False
     quick: Cell | None = None  # the same with weights for recurrence_quick, where that applies
-    #: For rows and slices: (h, out), an LSTM's product with its recurrent weights in recurrence_quick, if not of `r`.
-    product: Callable[[int, int], Callable[[Array, Array], Any]] | None = None
+    times_w: Times | None = None  # where the weights are quantized: what multiplies by them instead of `w`
+    times_r: Times | None = None
+    #: For recurrence_quick: of a buffer, and what makes the multiplication by `r` into it, one of the quantized state.
+    quantized: Callable[[Array, Callable[[], Callable[[Array], Any]]], Callable[[Array], Any]] | None = None
     feedback: Activation | None = None  # (N, H) → (N, A): the values that `r`, then (H + A, gates × H), takes beside h
     _packed: dict[tuple[int, int], Array] = field(default_factory=dict)
 
@@ -100,18 +105,19 @@ def make_cell(
         None if peephole is None else peephole.reshape(3, hidden),
         input_forget,
     )
-    return replace(cell, quick=_halved(cell)) if usual and clip is None and peephole is None else cell
+    return replace(cell, quick=_for_quick(cell)) if usual and clip is None and peephole is None else cell
 
 
-def _halved(cell: Cell) -> Cell:
-    """Return the cell with halved weights of its sigmoid gates; an LSTM's gates are reordered from i, o, f, c to o, i,
-    f, c.
+def _for_quick(cell: Cell) -> Cell:
+    """Return the cell with negative weights of a GRU's sigmoid gates, or halved ones of an LSTM's, whose gates are
+    reordered from i, o, f, c to o, i, f, c.
     """
     hidden = cell.hidden
     order = np.arange(cell.w.shape[1])
     factor = np.ones(cell.w.shape[1], cell.w.dtype)
     if cell.kind != "RNN":
-        factor[: {"GRU": 2, "LSTM": 3}[cell.kind] * hidden] = 0.5
+        gates, value = {"GRU": (2, -1), "LSTM": (3, 0.5)}[cell.kind]
+        factor[: gates * hidden] = value
     if cell.kind == "LSTM":
         order[: 2 * hidden] = np.roll(order[: 2 * hidden], hidden)
     w, r = ((weights.T * factor[:, None])[order].T for weights in (cell.w, cell.r))  # whole rows of W and R
@@ -195,9 +201,12 @@ def checked_lengths(sequence_lens: Array | None, steps: int, batch: int) -> Arra
 def _inputs(cell: Cell, x: Array) -> Array:
     """Return the contributions of inputs and biases to the gates of all steps: (T, N, gates × H)."""
     steps, batch, width = x.shape
-    result = empty((steps, batch, cell.w.shape[1]), x.dtype)
-    np.matmul(x.reshape(steps * batch, width), cell.w, out=result.reshape(steps * batch, cell.w.shape[1]))
-    return np.add(result, cell.bias, out=result)
+    rows = x.reshape(steps * batch, width)
+    if cell.times_w is None:
+        result = np.matmul(rows, cell.w, out=empty((len(rows), cell.w.shape[1]), x.dtype))
+    else:
+        result = cell.times_w(rows)
+    return np.add(result, cell.bias, out=result).reshape(steps, batch, len(cell.bias))
 
 
 State = tuple[Array, "Array | None"]
@@ -249,11 +258,12 @@ def _gru_step(cell: Cell) -> Step:
 
 def _lstm_step(cell: Cell) -> Step:
     hidden, weights = cell.hidden, cell.by_rows
+    times = cell.times_r or (lambda h: h @ weights)
     f_act, g_act, h_act = cell.activations
 
     def step(gate: Array, h: Array, c: Array | None) -> State:
         assert c is not None
-        gate = gate + h @ weights
+        gate = gate + times(h)
         i, o, f, g = (gate[:, k * hidden : (k + 1) * hidden] for k in range(4))
         if cell.peephole is not None:
             i = i + cell.peephole[0] * c

@@ -1,9 +1,10 @@
 """Fast steps of RNN, GRU and LSTM with the default activations, in as few and cheap numpy calls as possible.
 
-Three things save time. A sigmoid is (1 + tanh(x/2)) / 2, so one tanh serves all gates; the halves are folded into the
-weights (and the LSTM's state is kept doubled), so that only 1 + tanh remains. All buffers are preallocated. And the
-state's product is split into slices of columns small enough for OpenBLAS to skip packing the weights, which for a
-handful of rows costs several times the arithmetic. The directions of a small layer share all calls.
+Three things save time. A sigmoid of an LSTM is (1 + tanh(x/2)) / 2, so one tanh serves all gates; the halves are folded
+into the weights (and the state is kept doubled), so that only 1 + tanh remains. What one of a GRU would multiply is
+divided by 1 + exp(-x). All buffers are preallocated. And the state's product is split into slices of columns small
+enough for OpenBLAS to skip packing the weights, which for a handful of rows costs several times the arithmetic; one row
+is multiplied by the weights as they are stored. The directions of a small layer share all calls.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def run_quick(
     Writes each h to out (T, D, N, H); returns the last h and c (D, N, H). Small ones run side by side, so that each
     call of numpy serves all.
     """
-    if len(cells) > 1 and (cells[0].product is not None or sum(cell.r.nbytes for cell in cells) > _BESIDE):
+    if len(cells) > 1 and (cells[0].quantized is not None or sum(cell.r.nbytes for cell in cells) > _BESIDE):
         each = [
             run_quick([cell], [inputs[d]], h[d : d + 1], None if c is None else c[d : d + 1], out[:, d : d + 1], [turn])
             for d, (cell, turn) in enumerate(zip(cells, backwards, strict=True))
@@ -143,9 +144,33 @@ def _stack(matrices: Array) -> Array:
     return matrices.reshape(gates * slices, *sides) if directions == 1 else matrices
 
 
-def _product(cells: Sequence[Cell], slices: int) -> Callable[[Array, Array], Any]:
-    r = _stack(_packed(cells, slices, lambda cell: cell.r * cell.r.dtype.type(0.5)))
-    return lambda h, out: np.matmul(h, r, out)
+def _products(
+    cells: Sequence[Cell], parts: Array, weights_of: Callable[[Cell], Array]
+) -> Callable[[slice, Array], Callable[[Array], Any]]:
+    """Return what makes a function of h that writes its product with the weights of some gates to a buffer for them."""
+    _, _, count, slices, batch, width = parts.shape
+    if count == 1 == batch:
+        columns = cells[0].packed((1, 0), lambda: _aligned_columns(weights_of(cells[0])))
+
+        def of_row(gates: slice, out: Array) -> Callable[[Array], Any]:
+            some, row = columns[:, gates.start * width : gates.stop * width], out.reshape(1, -1)
+            return lambda h: np.dot(h, some, row)
+
+        return of_row
+    matrices = _packed(cells, slices, weights_of)
+
+    def of_rows(gates: slice, out: Array) -> Callable[[Array], Any]:
+        some, stack = _stack(matrices[gates]), _stack(out)
+        return lambda h: np.matmul(h, some, stack)
+
+    return of_rows
+
+
+def _aligned_columns(r: Array) -> Array:
+    """Copy (H, gates × H) so that each of its columns is contiguous."""
+    result = aligned(r.T.shape, r.dtype)
+    np.copyto(result, r.T)
+    return result.T
 
 
 def _lstm(cells: Sequence[Cell], parts: Array, c: Array) -> tuple[Step, Array]:
@@ -159,11 +184,15 @@ def _lstm(cells: Sequence[Cell], parts: Array, c: Array) -> tuple[Step, Array]:
     products = aligned((2, count, slices, batch, width), parts.dtype)
     first, second = products
     one, two, half = (np.array(v, parts.dtype) for v in (1, 2, 0.5))  # of no axes: numbers are slower to add
-    flat, own, forgets = _stack(gates), cells[0].product, cells[0].input_forget
-    multiply = _product(cells, slices) if own is None else own(batch, slices)
+    quantized, forgets = cells[0].quantized, cells[0].input_forget
+
+    def plain() -> Callable[[Array], Any]:
+        return _products(cells, parts, lambda cell: cell.r * half)(slice(0, 4), gates)
+
+    multiply = plain() if quantized is None else quantized(_stack(gates), plain)
 
     def step(number: int, h: Array, _before: Array, target: Array) -> None:
-        multiply(h, flat)
+        multiply(h)
         np.add(gates, parts[number], gates)
         np.tanh(gates, gates)
         np.add(sigmoids, one, sigmoids)
@@ -179,63 +208,52 @@ def _lstm(cells: Sequence[Cell], parts: Array, c: Array) -> tuple[Step, Array]:
 
 
 def _gru(cells: Sequence[Cell], parts: Array) -> Step:
-    """Gates z, r, h; what r multiplies is halved in advance."""
+    """Gates z, r, h; the weights of z and r are negative, and 1 + exp of them divides what the gates would multiply."""
     _, _, count, slices, batch, width = parts.shape
-    hidden = slices * width
-    half, one = np.array(0.5, parts.dtype), np.array(1, parts.dtype)
+    hidden, one = slices * width, np.array(1, parts.dtype)
     biases = [cell.recurrent_bias for cell in cells if cell.recurrent_bias is not None]
-
-    def halved_candidate(cell: Cell) -> Array:
-        weights = cell.r.copy(order="K")
-        weights[:, 2 * hidden :] *= half
-        return weights
-
-    r = _packed(cells, slices, halved_candidate)
-    r_all, r_gates, r_candidate = _stack(r), _stack(r[:2]), _stack(r[2:])
     buffer = aligned((3, count, slices, batch, width), parts.dtype)
     gates, z, reset, candidate = buffer[:2], buffer[0], buffer[1], buffer[2]
-    all_flat, gates_flat, candidate_flat = _stack(buffer), _stack(gates), _stack(buffer[2:])
     work = aligned(candidate.shape, parts.dtype)
+    product_of = _products(cells, parts, lambda cell: cell.r)
+    multiply = product_of(slice(0, 3), buffer) if biases else product_of(slice(0, 2), gates)
+    multiply_reset = product_of(slice(2, 3), buffer[2:])
     last = parts[:, 2]
     if biases:  # they are added with the inputs of the gates
         last = last.copy()
         parts = parts.copy()
-        parts[:, 2] = half * np.stack(biases).reshape(count, slices, 1, width)
+        parts[:, 2] = np.stack(biases).reshape(count, slices, 1, width)
     rows = np.empty((count, 1, batch, hidden) if count > 1 else (batch, hidden), parts.dtype)
     rows_view = rows.reshape(count, batch, slices, width).swapaxes(1, 2)
 
     def step(number: int, h: Array, before: Array, target: Array) -> None:
+        multiply(h)
         if biases:
-            np.matmul(h, r_all, all_flat)
             np.add(buffer, parts[number], buffer)
         else:
-            np.matmul(h, r_gates, gates_flat)
             np.add(gates, parts[number, :2], gates)
-        np.tanh(gates, gates)
+        np.exp(gates, gates)
         np.add(gates, one, gates)
         if biases:
-            np.multiply(candidate, reset, candidate)
+            np.divide(candidate, reset, candidate)
         else:
-            np.multiply(reset, before, rows_view)
-            np.matmul(rows, r_candidate, candidate_flat)
+            np.divide(before, reset, rows_view)
+            multiply_reset(rows)
         np.add(candidate, last[number], candidate)
         np.tanh(candidate, candidate)
         np.subtract(before, candidate, work)
-        np.multiply(work, z, work)
-        np.multiply(work, half, work)
+        np.divide(work, z, work)
         np.add(candidate, work, target)
 
     return step
 
 
 def _rnn(cells: Sequence[Cell], parts: Array) -> Step:
-    _, _, count, slices, batch, width = parts.shape
-    r = _stack(_packed(cells, slices, lambda cell: cell.r))
-    gate = aligned((1, count, slices, batch, width), parts.dtype)
-    flat = _stack(gate)
+    gate = aligned((1, *parts.shape[2:]), parts.dtype)
+    multiply = _products(cells, parts, lambda cell: cell.r)(slice(0, 1), gate)
 
     def step(number: int, h: Array, _before: Array, target: Array) -> None:
-        np.matmul(h, r, flat)
+        multiply(h)
         np.add(gate, parts[number], gate)
         np.tanh(gate[0], target)
 

@@ -205,11 +205,11 @@ def test_attention_with_constant_weights() -> None:
 
 @pytest.mark.parametrize("per_column", [False, True])
 @pytest.mark.parametrize("activations", [None, ("Sigmoid", "Tanh", "Relu")])
-@pytest.mark.parametrize(("batch", "hidden"), [(1, 24), (3, 64), (2, 128)])
+@pytest.mark.parametrize(("batch", "hidden"), [(1, 24), (3, 64), (2, 192)])
 def test_recurrent_layers(batch: int, hidden: int, activations: Any, per_column: bool) -> None:
     rng = np.random.default_rng(hidden)
     x = rng.standard_normal((6, batch, 10)).astype(np.float32)
-    w, r = (rng.integers(0, 256, (1, rows, 4 * hidden)).astype(np.uint8) for rows in (10, hidden))
+    w, r = (rng.integers(0, 255, (1, rows, 4 * hidden)).astype(np.uint8) for rows in (10, hidden))
     shape = (1, 4 * hidden) if per_column else (1,)
     scales = [(rng.random(shape) * 0.01).astype(np.float32) for _ in range(2)]
     zeros = [np.full(shape, 127, np.uint8) for _ in range(2)]

@@ -9,8 +9,6 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.microsoft.lstm import _Weights
-from onnx_workbench.exec.kernels.microsoft.quantized import dynamic_quantize_matmul_1
 from onnx_workbench.exec.kernels.registry import find
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.io.reader.read import load
@@ -331,13 +329,13 @@ def test_quantized_lstm_agrees_with_onnxruntime(direction: str, count: int, per_
 @pytest.mark.long
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize(("batch", "hidden", "columns"), [(1, 3, 1), (1, 200, 800), (8, 256, 1), (8, 256, 1024)])
-@pytest.mark.parametrize("input_forget", [0, 1])
+@pytest.mark.parametrize(("input_forget", "zero_point"), [(0, 0), (1, 3)])  # less 3, weights do not fit 8 bits
 def test_quick_steps_of_the_quantized_lstm_are_those_of_the_plain_ones(
-    direction: str, batch: int, hidden: int, columns: int, input_forget: int
+    direction: str, batch: int, hidden: int, columns: int, input_forget: int, zero_point: int
 ) -> None:
     count = 2 if direction == "bidirectional" else 1
     scales = [np.full(count, 0.004, np.float32) if columns == 1 else 0.004 + abs(f(count, columns)) / 999] * 2
-    zero = np.full(scales[0].shape, 3, np.int8)
+    zero = np.full(scales[0].shape, zero_point, np.int8)
     inputs = [
         f(5, batch, 7), i8(count, 7, 4 * hidden), i8(count, hidden, 4 * hidden), f(count, 8 * hidden), None,
         f(count, batch, hidden), f(count, batch, hidden), None, scales[0], zero, scales[1], zero,
@@ -361,16 +359,6 @@ def test_a_quantized_lstm_gives_what_the_plain_steps_do_where_values_are_not_fin
     plain = ours("DynamicQuantizeLSTM", inputs, 3, clip=1e9)
     for result, want in zip(ours("DynamicQuantizeLSTM", inputs, 3), plain, strict=True):
         assert_same(result, want, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("depth", [4, 100, 3000])
-def test_products_of_the_quantized_lstm_are_those_of_dynamic_quantize_matmul(depth: int) -> None:
-    ends = np.resize(np.array([101.5, -153.5, 0], np.float32), (3, depth))  # rounded outwards, 257 codes
-    zeros = np.zeros((3, depth), np.float32)
-    for x in (f(3, depth), f(3, depth) + 5, zeros, ends, f(3, depth) * np.float32(1e30)):
-        codes, scale, zero = i8(depth, 40), abs(f(40)), i8(40)
-        expected = dynamic_quantize_matmul_1(x, codes, scale, zero)
-        np.testing.assert_array_equal(_Weights(codes, scale, zero).times(x), expected)
 
 
 PICTURE = f(1, 3, 6, 6)
