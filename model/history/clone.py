@@ -9,13 +9,21 @@ from typing import Any
 from onnx_workbench.model.history.steps import InsertNode, SetGraphOutputs
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.devices import with_names
-from onnx_workbench.model.ir.graph import Function, Graph, Node, QuantizationAnnotation, Value, Values
+from onnx_workbench.model.ir.graph import Function, Graph, Node, QuantizationAnnotation, TrainingInfo, Value, Values
 from onnx_workbench.model.progress import SILENT, Progress
 
-#: Fields of a function that its copy shares, besides its name and body.
-_OF_FUNCTIONS = (
-    "doc_string", "attributes", "attribute_defaults", "opset_imports", "metadata", "unknown_changes", "_source",
-)  # fmt: skip
+_SHARED: Mapping[type, tuple[str, ...]] = {
+    Function: (
+        "doc_string", "attributes", "attribute_defaults", "opset_imports", "metadata", "unknown_changes", "_source",
+    ),
+    TrainingInfo: ("initialization_binding", "update_binding", "unknown_changes", "_source"),
+}  # fmt: skip
+
+
+def share_fields(copy: Function | TrainingInfo, original: Function | TrainingInfo) -> None:
+    """Give a copy the fields of its original, besides its key and graphs."""
+    for field in _SHARED[type(original)]:
+        setattr(copy, field, getattr(original, field))
 
 
 class Cloner:
@@ -93,8 +101,7 @@ class Cloner:
     def function(self, function: Function) -> Function:
         """Return a copy of a function."""
         copy = Function(function.name, function.domain, function.overload, self.graph(function.body))
-        for slot in _OF_FUNCTIONS:
-            setattr(copy, slot, getattr(function, slot))
+        share_fields(copy, function)
         return copy
 
     def _returned(self, value: Value) -> Value:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, TypeVar, cast
 
-from onnx_workbench.model.history.clone import Cloner
+from onnx_workbench.model.history.clone import Cloner, share_fields
 from onnx_workbench.model.history.steps import Role, Step, references_of
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.graph import Function, Graph, Node, QuantizationAnnotation, TrainingInfo, Value, Values
@@ -115,8 +115,7 @@ class StepCarrier:
     def _function_made(self, function: Function) -> Function:
         if function.id not in self._counterparts:
             moved = Function(function.name, function.domain, function.overload, self._moved_graph(function.body))
-            for slot in ("doc_string", "attributes", "attribute_defaults", "opset_imports", "metadata", "_source"):
-                setattr(moved, slot, getattr(function, slot))
+            share_fields(moved, function)
             self._carried(moved, function)
         return self.original(function)
 
@@ -124,8 +123,7 @@ class StepCarrier:
         if training.id not in self._counterparts:
             graphs = (training.initialization, training.algorithm)
             moved = TrainingInfo(*(graph and self._moved_graph(graph) for graph in graphs))
-            for slot in ("initialization_binding", "update_binding", "_source"):
-                setattr(moved, slot, getattr(training, slot))
+            share_fields(moved, training)
             self._carried(moved, training)
         return self.original(training)
 

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from onnx_workbench.model.analysis.node_subset import part_of
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.history.clone import Cloner
+from onnx_workbench.model.history.clone import Cloner, share_fields
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.step_carrier import StepCarrier, used_in
 from onnx_workbench.model.history.steps import Step
@@ -180,8 +180,7 @@ class WorkingCopy:
 
     def _function(self, function: Function, model: Model) -> Function:
         copy = Function(function.name, function.domain, function.overload, self._graph(function.body))
-        for slot in ("doc_string", "attributes", "attribute_defaults", "opset_imports", "metadata", "_source"):
-            setattr(copy, slot, getattr(function, slot))
+        share_fields(copy, function)
         copy.model = model
         return self._stands_for(copy, function)
 
@@ -190,7 +189,6 @@ class WorkingCopy:
             training.initialization and self._graph(training.initialization),
             training.algorithm and self._graph(training.algorithm),
         )
-        copy.initialization_binding = training.initialization_binding
-        copy.update_binding = training.update_binding
-        copy.model, copy._source = model, training._source
+        share_fields(copy, training)
+        copy.model = model
         return self._stands_for(copy, training)

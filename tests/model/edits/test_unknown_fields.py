@@ -12,6 +12,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.clone import Cloner
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetAttribute, SetField, SetInputs
+from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.io.message_text import MessageText
 from onnx_workbench.model.io.raw_view import RawField, contents_of, object_at, root
 from onnx_workbench.model.io.reader.read import load
@@ -77,6 +78,13 @@ def test_a_copied_node_takes_the_change_along():
     with document.edit("Duplicate") as edit:
         nodes.duplicate(edit, [node])
     assert [report for _, report in unknown(document)] == [b"\1", b"\1"]
+
+
+def test_a_working_copy_has_the_changes_too():
+    document = Document(load(everything()))
+    for path, _ in unknown(document):
+        with_unknown(document, path[:-1], b"")
+    assert unknown(WorkingCopy(document.model).document) == unknown(document)
 
 
 def test_journal_and_script_repeat_it(tmp_path, monkeypatch):
