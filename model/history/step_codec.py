@@ -21,7 +21,6 @@ from onnx_workbench.model.history.steps import (
 )
 from onnx_workbench.model.history.value_decoder import (
     ValueDecoder,
-    device_configuration,
     pairs_of,
     text_of,
     texts_of,
@@ -153,12 +152,7 @@ _FIELDS: Mapping[str, _Codec] = {
     "type": _Codec(ValueEncoder.type, ValueDecoder.type),
     "functions": _each(_Codec(ValueEncoder.function, ValueDecoder.function)),
     "training_info": _each(_Codec(ValueEncoder.training, ValueDecoder.training)),
-    "configurations": _each(
-        _Codec(
-            lambda write, c: [c.name, c.num_devices, list(c.devices), *write.kept(c.source)],
-            lambda _read, entry: device_configuration(entry),
-        )
-    ),
+    "configurations": _each(_Codec(ValueEncoder.device, ValueDecoder.device)),
     "device_configurations": _Codec(ValueEncoder.devices, ValueDecoder.devices),
     "quantization_annotations": _Codec(ValueEncoder.annotations, ValueDecoder.annotations),
     "declared": _Codec(ValueEncoder.values, ValueDecoder.known_values),

@@ -17,22 +17,22 @@ from onnx_workbench.model.io.protobuf import (
     DeviceConfigurationProto,
     FunctionProto,
     GraphProto,
+    NodeDeviceConfigurationProto,
     NodeProto,
     SparseTensorProto,
     TensorAnnotation,
     TrainingInfoProto,
     ValueInfoProto,
 )
-from onnx_workbench.model.io.reader.decode import MessageDecoder
+from onnx_workbench.model.io.reader.decode import (
+    MessageDecoder,
+    read_device_configuration,
+    read_node_device_configuration,
+)
 from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor, read_message
 from onnx_workbench.model.io.unknown_fields import fields_of
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_attribute
-from onnx_workbench.model.ir.devices import (
-    DeviceConfiguration,
-    NodeDeviceConfiguration,
-    ShardedDimension,
-    ShardingSpec,
-)
+from onnx_workbench.model.ir.devices import DeviceConfiguration, NodeDeviceConfiguration
 from onnx_workbench.model.ir.graph import Function, Graph, Node, QuantizationAnnotation, TrainingInfo, Value, Values
 from onnx_workbench.model.ir.lazy_details import Details
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
@@ -206,14 +206,13 @@ class ValueDecoder:
         """Decode the changes of unknown fields."""
         return tuple(_unknown_change(*entry) for entry in entries)
 
-    def devices(self, entries: Sequence[Any]) -> tuple[NodeDeviceConfiguration, ...]:
+    def devices(self, entries: Sequence[str]) -> tuple[NodeDeviceConfiguration, ...]:
         """Decode the device configurations of a node."""
-        return tuple(
-            NodeDeviceConfiguration(
-                text_of(name), tuple(map(_sharding, specs)), None if stage is None else whole(stage)
-            )
-            for name, stage, specs in entries
-        )
+        return tuple(read_node_device_configuration(_message(NodeDeviceConfigurationProto, one)) for one in entries)
+
+    def device(self, entry: str) -> DeviceConfiguration:
+        """Decode a device configuration of the model."""
+        return read_device_configuration(_message(DeviceConfigurationProto, entry))
 
     def graph(self, entry: Any) -> Graph:
         """Return a graph that was removed, or decode a new one."""
@@ -358,35 +357,11 @@ def _unbase64(text: str) -> bytes:
     return base64.b64decode(text)
 
 
-def _sharding(entry: Sequence[Any]) -> ShardingSpec:
-    name, devices, groups, dimensions = entry
-    return ShardingSpec(
-        text_of(name),
-        tuple(map(whole, devices)),
-        tuple((whole(key), tuple(map(whole, members))) for key, members in groups),
-        tuple(
-            ShardedDimension(whole(axis), tuple((_size(size), whole(count)) for size, count in parts))
-            for axis, parts in dimensions
-        ),
-    )
-
-
-def _size(content: Any) -> int | str | None:
-    return content if content is None or isinstance(content, str) else whole(content)
-
-
 def _unknown_change(path: Sequence[Any], old: str, new: str) -> UnknownChange:
     found = bytes.fromhex(new)
     list(fields_of(found))  # raises for invalid bytes, which could not be saved
     steps = tuple((str(name), int(index), str(*key)) for name, index, *key in path)
     return UnknownChange(steps, bytes.fromhex(old), found)
-
-
-def device_configuration(entry: Sequence[Any]) -> DeviceConfiguration:
-    """Decode a device configuration of the model."""
-    name, count, devices, *kept = entry
-    names = tuple(map(text_of, devices))
-    return DeviceConfiguration(text_of(name), whole(count), names, _kept(DeviceConfigurationProto, kept))
 
 
 _DECODE: Mapping[AttributeKind, Any] = {

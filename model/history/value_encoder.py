@@ -15,8 +15,9 @@ from onnx_workbench.model.io.reader.source import BytesSource
 from onnx_workbench.model.io.tensors.packed_source import PackedSource
 from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor, message_pieces
 from onnx_workbench.model.io.unknown_fields import has_unknown, own_unknown
+from onnx_workbench.model.io.writer.encode import device_message, node_device_message
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
-from onnx_workbench.model.ir.devices import NodeDeviceConfiguration
+from onnx_workbench.model.ir.devices import DeviceConfiguration, NodeDeviceConfiguration
 from onnx_workbench.model.ir.graph import Function, Graph, Node, QuantizationAnnotation, TrainingInfo, Value
 from onnx_workbench.model.ir.lazy_details import NO_DETAILS, Details
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
@@ -203,20 +204,13 @@ class ValueEncoder:
         """Encode the changes of unknown fields, as bytes of the wire format."""
         return [[[list(step) for step in c.path], c.old.hex(), c.new.hex()] for c in changes]
 
-    def devices(self, configurations: Sequence[NodeDeviceConfiguration]) -> list[Any]:
-        """Encode the device configurations of a node."""
-        return [
-            [
-                c.configuration_id,
-                c.pipeline_stage,
-                [
-                    [s.tensor_name, list(s.devices), [[k, list(v)] for k, v in s.device_groups],
-                     [[d.axis, [list(p) for p in d.shards]] for d in s.dimensions]]
-                    for s in c.sharding
-                ],
-            ]
-            for c in configurations
-        ]  # fmt: skip
+    def devices(self, configurations: Sequence[NodeDeviceConfiguration]) -> list[str]:
+        """Encode the device configurations of a node as messages."""
+        return [_base64(node_device_message(c).SerializeToString()) for c in configurations]
+
+    def device(self, configuration: DeviceConfiguration) -> str:
+        """Encode a device configuration of the model as a message."""
+        return _base64(device_message(configuration).SerializeToString())
 
     def graph(self, graph: Graph) -> Any:
         """Return the reference to a graph that was removed before; encode a new one."""

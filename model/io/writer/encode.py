@@ -19,7 +19,6 @@ from onnx_workbench.model.io.protobuf import (
     utf8,
 )
 from onnx_workbench.model.io.reader.decode import (
-    read_device_configuration,
     read_entries,
     read_node_device_configuration,
     read_pairs,
@@ -137,15 +136,16 @@ def set_node_devices(message: Any, configurations: Sequence[NodeDeviceConfigurat
         return
     message.ClearField("device_configurations")
     for configuration in configurations:
-        write_node_device(message.device_configurations.add(), configuration)
+        message.device_configurations.append(node_device_message(configuration))
 
 
-def write_node_device(out: NodeDeviceConfigurationProto, configuration: NodeDeviceConfiguration) -> None:
-    """Set a node's part in a device configuration."""
+def node_device_message(configuration: NodeDeviceConfiguration) -> NodeDeviceConfigurationProto:
+    """Return the message of a node's part in a device configuration."""
+    out = NodeDeviceConfigurationProto()
     if configuration.source is not None:
         out.CopyFrom(configuration.source)
         if read_node_device_configuration(out) == configuration:
-            return
+            return out
         out.ClearField("sharding_spec")
     set_text(out, "configuration_id", configuration.configuration_id)
     out.ClearField("pipeline_stage")
@@ -153,6 +153,7 @@ def write_node_device(out: NodeDeviceConfigurationProto, configuration: NodeDevi
         out.pipeline_stage = configuration.pipeline_stage
     for sharding in configuration.sharding:
         _write_sharding(out.sharding_spec.add(), sharding)
+    return out
 
 
 def _write_sharding(out: ShardingSpecProto, sharding: ShardingSpec) -> None:
@@ -174,13 +175,15 @@ def _write_sharding(out: ShardingSpecProto, sharding: ShardingSpec) -> None:
                 set_text(part, "dim_param", size)
 
 
-def write_device_configuration(out: DeviceConfigurationProto, configuration: DeviceConfiguration) -> None:
-    """Set a device configuration of the model if it differs."""
-    if read_device_configuration(out) == configuration:
-        return
+def device_message(configuration: DeviceConfiguration) -> DeviceConfigurationProto:
+    """Return the message of a device configuration of the model."""
+    out = DeviceConfigurationProto()
+    if configuration.source is not None:
+        out.CopyFrom(configuration.source)
     set_text(out, "name", configuration.name)
     set_number(out, "num_devices", configuration.num_devices)
     set_texts(out, "device", configuration.devices)
+    return out
 
 
 def write_type(out: TypeProto, value: Type) -> None:

@@ -29,6 +29,7 @@ from onnx_workbench.model.io.reader.decode import MessageDecoder, MessageOrigin,
 from onnx_workbench.model.io.reader.import_graph import normal_domain
 from onnx_workbench.model.io.unknown_fields import change_unknown
 from onnx_workbench.model.io.writer.encode import (
+    device_message,
     set_details,
     set_entries,
     set_node_devices,
@@ -37,7 +38,6 @@ from onnx_workbench.model.io.writer.encode import (
     set_pairs,
     set_text,
     set_texts,
-    write_device_configuration,
     write_type,
 )
 from onnx_workbench.model.io.writer.storage_plan import StoragePlan
@@ -239,9 +239,8 @@ class _Writer:
         set_number(out, "model_version", model.model_version)
         set_entries(out, "metadata_props", model.metadata)
         set_opsets(out, model.opset_imports)
-        messages = _listed(out, "configuration", model._source, [c.source for c in model.configurations])
-        for configuration, message in zip(model.configurations, messages, strict=True):
-            write_device_configuration(message, configuration)
+        out.ClearField("configuration")
+        out.configuration.extend(map(device_message, model.configurations))
 
     def _part(self, graph: Graph, out: GraphProto, copied: GraphProto | None) -> None:
         """Write a graph into a field that holds a copy of `copied`, which may be another graph's message."""
