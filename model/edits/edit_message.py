@@ -28,8 +28,7 @@ from onnx_workbench.model.io.reader.decode import (
     read_type,
 )
 from onnx_workbench.model.io.reader.import_graph import normal_domain, read_opsets
-from onnx_workbench.model.io.tensors.array_files import is_stored_outside
-from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor, TensorFiles
+from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor, TensorFiles, is_stored_outside
 from onnx_workbench.model.io.unknown_fields import unknown_changes
 from onnx_workbench.model.io.writer.export_graph import PARTS, write_message
 from onnx_workbench.model.io.writer.storage_plan import StoragePlan

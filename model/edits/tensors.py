@@ -309,7 +309,7 @@ def retype(
 
 def store(tensor: Tensor, *, external: bool) -> ArrayTensor:
     """Return the tensor marked to be saved as external data, or inside the model. Reads the values."""
-    from onnx_workbench.model.io.tensors.array_files import storage_mark
+    from onnx_workbench.model.io.tensors.proto_tensor import storage_mark
 
     if external and kind_of(tensor) is ElementType.STRING:
         raise ModelError("Strings cannot be stored in a data file", "The format allows it for numbers only.")

@@ -20,6 +20,7 @@ from onnx_workbench.model.io.protobuf import Message, ModelProto
 from onnx_workbench.model.io.reader.payloads import PayloadTable, total_length
 from onnx_workbench.model.io.unknown_fields import fields_of
 from onnx_workbench.model.io.wire import (
+    BYTES_OF_TEXT,
     DEPTH_LIMIT,
     END_GROUP,
     FIXED32,
@@ -27,10 +28,12 @@ from onnx_workbench.model.io.wire import (
     LENGTH,
     START_GROUP,
     VARINT,
+    WIRE_TYPES,
     WireError,
     WireField,
     encode_tag,
     encode_varint,
+    is_repeated,
     read_field,
 )
 
@@ -38,7 +41,6 @@ _UNCHANGED, _UNKNOWN = 536_870_910, 536_870_911
 _RESERVED = range(19_000, 20_000)
 _LONGEST_BYTES, _LONGEST = 256, 4096  # content in bytes above which a field is named instead of shown
 _TYPES = descriptor_pb2.FieldDescriptorProto
-_TEXTS = frozenset({"s", "strings", "string_data"})  # bytes fields that hold text
 _NAN = {FIXED32: ("<f", b"\0\0\xc0\x7f"), FIXED64: ("<d", b"\0\0\0\0\0\0\xf8\x7f")}  # the one that text can say
 _CONTENTS: Final = {VARINT: "varint", FIXED32: "fixed32", FIXED64: "fixed64", LENGTH: "bytes", START_GROUP: "group"}
 _MARK = re.compile(r"#(\d+)(?!\d)")
@@ -128,7 +130,7 @@ class MessageText:
                 size = total_length(pieces)
                 kept = b"".join(p if isinstance(p, bytes) else self.table.add(p) for p in pieces)
                 return self._keep(known, _delimited(known.number, kept), f"{size:,} bytes")
-        is_bytes = known.type == _TYPES.TYPE_BYTES and known.name not in _TEXTS
+        is_bytes = known.type == _TYPES.TYPE_BYTES and known.name not in BYTES_OF_TEXT
         if len(joined) > (_LONGEST_BYTES if is_bytes else _LONGEST):
             return self._keep(known, data, f"{len(joined):,} bytes")
         wire = FIXED32 if known.type == _TYPES.TYPE_FLOAT else FIXED64 if known.type == _TYPES.TYPE_DOUBLE else None
@@ -197,21 +199,10 @@ def _at(source: str, what: str, reason: str) -> MessageTextError:
 
 def _holds(known: Any, field: WireField) -> bool:
     """Return whether the runtime reads a field of the wire as this one, and text can say it."""
-    wire = _WIRE_TYPES[known.type]
+    wire = WIRE_TYPES[known.type]
     if known.enum_type is not None and field.wire_type == VARINT:
         return field.value in known.enum_type.values_by_number
-    return field.wire_type == wire or (field.wire_type == LENGTH and wire != LENGTH and _is_repeated(known))
-
-
-def _is_repeated(known: Any) -> bool:
-    return bool(known.is_repeated if hasattr(known, "is_repeated") else known.label == 3)
-
-
-_WIRE_TYPES = {
-    _TYPES.TYPE_DOUBLE: FIXED64, _TYPES.TYPE_FLOAT: FIXED32, _TYPES.TYPE_INT64: VARINT, _TYPES.TYPE_UINT64: VARINT,
-    _TYPES.TYPE_INT32: VARINT, _TYPES.TYPE_STRING: LENGTH, _TYPES.TYPE_MESSAGE: LENGTH, _TYPES.TYPE_BYTES: LENGTH,
-    _TYPES.TYPE_ENUM: VARINT,
-}  # fmt: skip
+    return field.wire_type == wire or (field.wire_type == LENGTH and wire != LENGTH and is_repeated(known))
 
 
 def _has_odd_nan(data: bytes, code: str, plain: bytes) -> bool:

@@ -7,15 +7,15 @@ message at a time, and a message nested too deeply is shown as bytes.
 from __future__ import annotations
 
 import struct
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from onnx_workbench.model.io.reader.payloads import Payload, Pieces
+from onnx_workbench.model.io.reader.payloads import JoinedPieces
 from onnx_workbench.model.io.unknown_fields import fields_of, is_known
 from onnx_workbench.model.io.wire import (
+    BYTES_OF_TEXT,
     DEPTH_LIMIT,
     FIXED32,
     FIXED64,
@@ -53,39 +53,9 @@ _HOLDERS = frozenset({"ModelProto", "GraphProto", "FunctionProto", "TrainingInfo
 _HEADER = 20  # upper bound for tag and length
 
 
-class RawContents:
-    """The bytes of a model as one sequence, in memory or in a file."""
-
-    def __init__(self, pieces: Pieces) -> None:
-        self._pieces = list(pieces)
-        self._starts = [0]
-        for piece in self._pieces:
-            self._starts.append(self._starts[-1] + (piece.length if isinstance(piece, Payload) else len(piece)))
-
-    @property
-    def size(self) -> int:
-        """Number of bytes."""
-        return self._starts[-1]
-
-    def read(self, offset: int, length: int) -> bytes:
-        """Return bytes from a position, fewer at the end."""
-        parts = []
-        end = min(offset + length, self.size)
-        index = bisect_right(self._starts, offset) - 1
-        while offset < end:
-            piece, start = self._pieces[index], self._starts[index]
-            stop = min(end, self._starts[index + 1])
-            if isinstance(piece, Payload):
-                parts.append(piece.source.read(piece.offset + offset - start, stop - offset))
-            else:
-                parts.append(bytes(piece[offset - start : stop - start]))
-            offset, index = stop, index + 1
-        return b"".join(parts)
-
-
-def contents_of(model: Model, progress: Progress = SILENT) -> RawContents:
+def contents_of(model: Model, progress: Progress = SILENT) -> JoinedPieces:
     """Return the bytes that saving the model now would write. On the thread that owns the model; reads no weights."""
-    return RawContents(prepare(model, "unsaved.onnx", progress=progress).pieces)
+    return JoinedPieces(prepare(model, "unsaved.onnx", progress=progress).pieces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +100,8 @@ class RawField:
         return self.schema.message
 
 
-#: Bytes fields that hold text.
-_TEXTS = frozenset({"s", "strings", "string_data"})
-
-
 def _is_text(schema: FieldSchema) -> bool:
-    return schema.is_text or (schema.wire_type == LENGTH and schema.name in _TEXTS)
+    return schema.is_text or (schema.wire_type == LENGTH and schema.name in BYTES_OF_TEXT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +131,7 @@ class RawStretch:
         return step[0] == self.first.name and self.first.index <= step[1] <= self.last.index
 
 
-def _numbers(contents: RawContents, field: RawField) -> str:
+def _numbers(contents: JoinedPieces, field: RawField) -> str:
     """Format the first few numbers of a packed field."""
     assert field.schema is not None
     code, width = _FIXED.get(field.schema.wire_type, ("", 0))
@@ -191,13 +157,13 @@ def _integer_text(value: int, schema: FieldSchema) -> str:
     return str(value if schema.name == "uint64_data" else signed(value))
 
 
-def root(contents: RawContents, message: str = "ModelProto") -> RawField:
+def root(contents: JoinedPieces, message: str = "ModelProto") -> RawField:
     """Return the whole file as a root field."""
     schema = FieldSchema(0, message, LENGTH, False, False, schemas()[message])
     return RawField(0, LENGTH, 0, 0, contents.size, contents.size, 0, schema, 0)
 
 
-def fields(contents: RawContents, parent: RawField, within: RawStretch | None = None) -> Iterator[RawField]:
+def fields(contents: JoinedPieces, parent: RawField, within: RawStretch | None = None) -> Iterator[RawField]:
     """Yield the fields of a message, or of a group in it, in file order; the last one reports damage, if any."""
     schema = parent.message
     if schema is None:
@@ -226,7 +192,7 @@ def fields(contents: RawContents, parent: RawField, within: RawStretch | None = 
         position = end
 
 
-def branch(contents: RawContents, parent: RawField) -> Iterator[RawField | RawStretch]:
+def branch(contents: JoinedPieces, parent: RawField) -> Iterator[RawField | RawStretch]:
     """Yield the fields of a message in file order, grouped where very many of one name are adjacent."""
     run: list[RawField] = []  # of one name, not yielded yet
     divided = False  # whether groups of the same run were yielded
@@ -245,7 +211,7 @@ def branch(contents: RawContents, parent: RawField) -> Iterator[RawField | RawSt
 Branches = dict[int, list[RawField | RawStretch]]
 
 
-def long_branches(contents: RawContents, progress: Progress = SILENT) -> Branches:
+def long_branches(contents: JoinedPieces, progress: Progress = SILENT) -> Branches:
     """Return the grouped fields of the model and its graphs, without those of nodes. Iterates over their fields."""
     found: Branches = {}
     pending = [root(contents)]
@@ -269,7 +235,7 @@ def _field_at(buffer: bytes, position: int) -> WireField:
         return error.field
 
 
-def value_text(contents: RawContents, field: RawField) -> str:
+def value_text(contents: JoinedPieces, field: RawField) -> str:
     """Format the content of a field in short; reads at most a few dozen bytes."""
     if field.problem:
         return field.problem
@@ -295,7 +261,7 @@ def signed(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
-def readings(contents: RawContents, field: RawField) -> list[tuple[str, str]]:
+def readings(contents: JoinedPieces, field: RawField) -> list[tuple[str, str]]:
     """Return all possible interpretations of an unknown field: (type, text)."""
     if field.wire_type == VARINT:
         zigzag = (field.value >> 1) ^ -(field.value & 1)

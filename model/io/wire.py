@@ -21,12 +21,16 @@ FIXED32: Final = 5
 #: Maximum nesting of messages and groups, as in the protobuf runtime.
 DEPTH_LIMIT: Final = 100
 
-_WIRE_TYPES = {
+#: The wire type of a field by its type in onnx.proto.
+WIRE_TYPES: Final = {
     1: FIXED64, 2: FIXED32, 3: VARINT, 4: VARINT, 5: VARINT, 6: FIXED64, 7: FIXED32, 8: VARINT,
     9: LENGTH, 10: START_GROUP, 11: LENGTH, 12: LENGTH, 13: VARINT, 14: VARINT, 15: FIXED32,
     16: FIXED64, 17: VARINT, 18: VARINT,
 }  # fmt: skip
-_STRING, _BYTES = 9, 12
+_STRING = 9
+
+#: Fields of bytes that hold text.
+BYTES_OF_TEXT: Final = frozenset({"s", "strings", "string_data"})
 
 
 class WireError(ValueError):
@@ -96,11 +100,16 @@ def _add_schema(descriptor: Any, found: dict[str, MessageSchema]) -> MessageSche
     schema = found[name] = MessageSchema(name)
     for field in descriptor.fields:
         inner = None if field.message_type is None else _add_schema(field.message_type, found)
-        repeated = field.is_repeated if hasattr(field, "is_repeated") else field.label == 3
-        wire_type = _WIRE_TYPES[field.type]
+        repeated = is_repeated(field)
+        wire_type = WIRE_TYPES[field.type]
         is_text = field.type == _STRING
         schema.fields[field.number] = FieldSchema(field.number, field.name, wire_type, repeated, is_text, inner)
     return schema
+
+
+def is_repeated(field: Any) -> bool:
+    """Return whether a field of a descriptor is a list."""
+    return bool(field.is_repeated if hasattr(field, "is_repeated") else field.label == 3)
 
 
 class WireField(NamedTuple):

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from onnx_workbench.model.errors import ModelError
-
-if TYPE_CHECKING:
-    pass
 
 
 def parse_operator(text: str, domains: Collection[str]) -> tuple[str, str]:

@@ -10,12 +10,12 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.raw_view import (
     Branches,
     Path,
-    RawContents,
     contents_of,
     long_branches,
     object_at,
     path_of,
 )
+from onnx_workbench.model.io.reader.payloads import JoinedPieces
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import bytes_text
@@ -103,7 +103,7 @@ class RawMessagesPanel(Panel):
         """Encode the messages incrementally."""
         model = self.workspace.model
 
-        def work(progress: Progress) -> tuple[RawContents, Branches]:
+        def work(progress: Progress) -> tuple[JoinedPieces, Branches]:
             contents = contents_of(model, progress)
             return contents, long_branches(contents, progress)
 
@@ -123,7 +123,7 @@ class RawMessagesPanel(Panel):
         self._muting.stop()
         self.status.setText(str(error))
 
-    def _show_read(self, read: tuple[RawContents, Branches]) -> None:
+    def _show_read(self, read: tuple[JoinedPieces, Branches]) -> None:
         self._muting.stop()
         contents, branches = read
         current = self.tree.currentIndex()

@@ -86,7 +86,7 @@ def without_mnemonic(text: str) -> str:
 
 def storage_text(tensor: Tensor) -> str:
     """Describe where the values of a tensor are stored; for those in memory, where the next save puts them."""
-    from onnx_workbench.model.io.tensors.array_files import is_stored_outside  # imports numpy
+    from onnx_workbench.model.io.tensors.proto_tensor import is_stored_outside
 
     match tensor.storage:
         case "external":

@@ -13,7 +13,6 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.raw_view import (
     Branches,
     Path,
-    RawContents,
     RawField,
     RawStretch,
     branch,
@@ -22,6 +21,7 @@ from onnx_workbench.model.io.raw_view import (
     root,
     value_text,
 )
+from onnx_workbench.model.io.reader.payloads import JoinedPieces
 from onnx_workbench.model.io.wire import LENGTH
 from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.style.theme import monospace, theme
@@ -82,11 +82,11 @@ class RawMessageModel(KeyedTreeModel[RawRow]):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._contents = RawContents([])
+        self._contents = JoinedPieces([])
         self._branches: Branches = {}
         self._is_muted = False
 
-    def set_contents(self, contents: RawContents, branches: Branches) -> None:
+    def set_contents(self, contents: JoinedPieces, branches: Branches) -> None:
         """Show the bytes that saving the model now would write. `branches` need no reading."""
         self.beginResetModel()
         self._contents, self._branches = contents, branches

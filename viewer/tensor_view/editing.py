@@ -16,8 +16,9 @@ from onnx_workbench.model.edits.initializers import RoundingReport
 from onnx_workbench.model.edits.tensors import Region, TensorLocation
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
-from onnx_workbench.model.io.tensors.array_files import is_stored_outside, read_tensor, write_array
+from onnx_workbench.model.io.tensors.array_files import read_tensor, write_array
 from onnx_workbench.model.io.tensors.mapped_arrays import whole_array
+from onnx_workbench.model.io.tensors.proto_tensor import is_stored_outside
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, element_type_text

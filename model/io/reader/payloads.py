@@ -7,7 +7,7 @@ so they are also six ordinary floats, three doubles or 24 varints and pass throu
 from __future__ import annotations
 
 import os
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from typing import Final, NamedTuple
 
 from onnx_workbench.model.io.reader.source import Source
@@ -86,6 +86,36 @@ def _make_nonce() -> bytes:
 def total_length(pieces: Pieces) -> int:
     """Return the total number of bytes of the pieces."""
     return sum(len(piece) if isinstance(piece, bytes) else piece.length for piece in pieces)
+
+
+class JoinedPieces:
+    """Pieces as one sequence of bytes, of which only what is asked for is read."""
+
+    def __init__(self, pieces: Pieces) -> None:
+        self._pieces = list(pieces)
+        self._starts = [0]
+        for piece in self._pieces:
+            self._starts.append(self._starts[-1] + (len(piece) if isinstance(piece, bytes) else piece.length))
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        return self._starts[-1]
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return bytes from a position, fewer at the end."""
+        parts = []
+        end = min(offset + length, self.size)
+        index = bisect_right(self._starts, offset) - 1
+        while offset < end:
+            piece, start = self._pieces[index], self._starts[index]
+            stop = min(end, self._starts[index + 1])
+            if isinstance(piece, bytes):
+                parts.append(piece[offset - start : stop - start])
+            else:
+                parts.append(piece.source.read(piece.offset + offset - start, stop - offset))
+            offset, index = stop, index + 1
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def restore(data: bytes, schema: MessageSchema, tables: list[PayloadTable]) -> Pieces:

@@ -53,18 +53,6 @@ _LONGEST_NAME: Final = 1000  # characters, in an archive
 _BEGINNINGS = {".npy": b"\x93NUMPY", ".npz": b"PK", ".png": b"\x89PNG"}
 
 
-def storage_mark(*, external: bool) -> TensorProto:
-    """Return the marker message that determines where saving stores a new tensor: a data file, or the model itself."""
-    mark = TensorProto()
-    mark.data_location = TensorProto.EXTERNAL if external else TensorProto.DEFAULT
-    return mark
-
-
-def is_stored_outside(tensor: Tensor) -> bool:
-    """Return whether saving will store the values in a data file, because they came from one or are marked for it."""
-    return isinstance(tensor.source, TensorProto) and tensor.source.data_location == TensorProto.EXTERNAL
-
-
 # -- reading -----------------------------------------------------------------------------------------------------
 
 

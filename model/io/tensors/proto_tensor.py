@@ -11,6 +11,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.protobuf import DecodeError, TensorProto, text
 from onnx_workbench.model.io.reader.payloads import (
     PLACEHOLDER_BYTES,
+    JoinedPieces,
     Payload,
     PayloadTable,
     Pieces,
@@ -299,7 +300,7 @@ class ProtoTensor(Tensor):
         elements, size = group(kind)
         first = start // elements
         last = -(-stop // elements)
-        data = _read_pieces(pieces, first * size, min(last * size, self.nbytes))
+        data = JoinedPieces(pieces).read(first * size, (last - first) * size)
         skipped = start - first * elements
         return unpack(data, kind, stop - first * elements)[skipped:]
 
@@ -375,26 +376,23 @@ class ProtoTensor(Tensor):
         from onnx_workbench.model.io.tensors.packing import decode_varint_chunks
 
         name, length = self._field_name(), total_length(pieces)
-        chunks = (_read_pieces(pieces, at, at + _DECODED_AT_ONCE) for at in range(0, length, _DECODED_AT_ONCE))
+        joined = JoinedPieces(pieces)
+        chunks = (joined.read(at, _DECODED_AT_ONCE) for at in range(0, length, _DECODED_AT_ONCE))
         for numbers in decode_varint_chunks(chunks):
             signed = numbers.astype(np.uint32) if name == "int32_data" else numbers
             yield signed.view(_DTYPES[name])
 
 
-def _read_pieces(pieces: Pieces, start: int, stop: int) -> bytes:
-    """Return bytes start to stop of the concatenated pieces; reads only these."""
-    parts = []
-    position = 0
-    for piece in pieces:
-        length = len(piece) if isinstance(piece, bytes) else piece.length
-        first, last = max(start - position, 0), min(stop - position, length)
-        if first < last:
-            if isinstance(piece, bytes):
-                parts.append(piece[first:last])
-            else:
-                parts.append(piece.source.read(piece.offset + first, last - first))
-        position += length
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+def storage_mark(*, external: bool) -> TensorProto:
+    """Return the marker message that determines where saving stores a new tensor: a data file, or the model itself."""
+    mark = TensorProto()
+    mark.data_location = TensorProto.EXTERNAL if external else TensorProto.DEFAULT
+    return mark
+
+
+def is_stored_outside(tensor: Tensor) -> bool:
+    """Return whether saving will store the values in a data file, because they came from one or are marked for it."""
+    return isinstance(tensor.source, TensorProto) and tensor.source.data_location == TensorProto.EXTERNAL
 
 
 def message_pieces(tensor: ProtoTensor) -> Pieces:

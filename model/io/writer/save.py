@@ -17,7 +17,7 @@ from typing import Any, Final
 from google.protobuf.message import EncodeError
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.reader.payloads import Payload, Pieces, restore, total_length
+from onnx_workbench.model.io.reader.payloads import JoinedPieces, Payload, Pieces, restore, total_length
 from onnx_workbench.model.io.reader.read import ModelSource, message_class, message_schema
 from onnx_workbench.model.io.reader.scan import MESSAGE_LIMIT, scan
 from onnx_workbench.model.io.reader.sniff import FileForm, FileFormat
@@ -265,7 +265,7 @@ def _placement(target: Path, source: ModelSource | None, copies: Copies, storage
 def to_bytes(model: Model, storage: Storage = UNMOVED, *, progress: Progress = SILENT) -> bytes:
     """Serialise a model as ModelProto, for child processes. Reads the weights that stay in it."""
     pieces = _pieces(model, storage, progress)
-    return b"".join(piece if isinstance(piece, bytes) else piece.read() for piece in pieces)
+    return JoinedPieces(pieces).read(0, total_length(pieces))
 
 
 def to_file(model: Model, path: Path, storage: Storage = UNMOVED, *, progress: Progress = SILENT) -> None:
@@ -360,7 +360,7 @@ def _as_text(proto: Any, message: str, pieces: Pieces, form: FileForm, progress:
                 f"The model is too large for {form.value}",
                 f"It has {size:,} bytes; at most {TEXT_LIMIT:,} can be saved as text. Save the weights in a data file.",
             )
-        data = b"".join(piece if isinstance(piece, bytes) else piece.read() for piece in pieces)
+        data = JoinedPieces(pieces).read(0, size)
         proto = message_class(message).FromString(data)
     return print_message(proto, form, progress)
 

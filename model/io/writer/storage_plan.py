@@ -16,7 +16,7 @@ from onnx_workbench.model.io.reader.payloads import Payload, PayloadTable, Piece
 from onnx_workbench.model.io.reader.source import BytesSource, Identity, identity_of
 from onnx_workbench.model.io.tensors.external_data import ExternalDataRefused
 from onnx_workbench.model.io.tensors.packed_source import PackedSource
-from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor
+from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor, is_stored_outside
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import ElementType
 
@@ -240,8 +240,7 @@ class StoragePlan:
     def _place_of(self, tensor: Tensor, layout: DataLayout) -> DataLayout | None:
         """Return INLINE, ONE_FILE, FILE_PER_TENSOR or STRIPPED; None to leave the message as it is."""
         read = isinstance(tensor, ProtoTensor)
-        source = tensor.source
-        external = isinstance(source, TensorProto) and source.data_location == _EXTERNAL
+        external = is_stored_outside(tensor)
         if tensor.element_type == ElementType.STRING or tensor.element_type == ElementType.UNDEFINED:
             return None if read else DataLayout.INLINE
         if layout is DataLayout.KEEP:

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from onnx_workbench.model.edits import nodes
 from onnx_workbench.model.io.raw_view import (
-    RawContents,
     RawStretch,
     branch,
     contents_of,
@@ -18,7 +17,7 @@ from onnx_workbench.model.io.raw_view import (
     root,
     value_text,
 )
-from onnx_workbench.model.io.reader.payloads import Payload
+from onnx_workbench.model.io.reader.payloads import JoinedPieces, Payload
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.reader.source import BytesSource
 from onnx_workbench.model.ir.graph import Graph, Node, Value
@@ -27,7 +26,7 @@ from tests.model import builders
 
 def test_every_field_has_its_place():
     data = onnx.parser.parse_model(builders.CHAIN).SerializeToString()
-    contents = RawContents([data])
+    contents = JoinedPieces([data])
     for field in fields(contents, root(contents)):
         assert data[field.start : field.end]
         if field.name == "graph":
@@ -39,7 +38,7 @@ def test_every_field_has_its_place():
 
 def test_pieces_read_as_one():
     data = bytes(range(200))
-    contents = RawContents([data[:50], Payload(BytesSource(b"xx" + data[50:120]), 2, 70), data[120:]])
+    contents = JoinedPieces([data[:50], Payload(BytesSource(b"xx" + data[50:120]), 2, 70), data[120:]])
     assert contents.size == 200
     for start, length in ((0, 200), (45, 10), (119, 2), (190, 50), (50, 70)):
         assert contents.read(start, length) == data[start : start + length]
@@ -55,7 +54,7 @@ def test_an_edited_model_shows_what_would_be_saved():
 
 
 def test_unknown_fields_are_shown_with_their_readings():
-    contents = RawContents([b"\xf8\x07\x03" + b"\xfa\x07\x05hello" + b"\xfd\x07\x00\x00\x80\x3f"])
+    contents = JoinedPieces([b"\xf8\x07\x03" + b"\xfa\x07\x05hello" + b"\xfd\x07\x00\x00\x80\x3f"])
     number, text, real = fields(contents, root(contents))
     assert dict(readings(contents, number)) == {"unsigned": "3", "signed": "3", "zigzag": "-2"}
     assert dict(readings(contents, text))["text"] == "hello"
@@ -64,7 +63,7 @@ def test_unknown_fields_are_shown_with_their_readings():
 
 def test_damage_is_shown_where_it_is():
     data = onnx.parser.parse_model(builders.CHAIN).SerializeToString()
-    contents = RawContents([data[:-3]])
+    contents = JoinedPieces([data[:-3]])
     (damaged,) = [f for f in fields(contents, root(contents)) if f.problem]
     assert "remain" in damaged.problem
     assert damaged.end == len(data) - 3
@@ -72,7 +71,7 @@ def test_damage_is_shown_where_it_is():
 
 @given(st.binary(max_size=200))
 def test_any_bytes_can_be_looked_at(data):
-    contents = RawContents([data])
+    contents = JoinedPieces([data])
     pending = [root(contents)]
     seen = 0
     while pending and seen < 2000:
@@ -128,7 +127,7 @@ RUNS = st.lists(
 @pytest.mark.long
 @given(RUNS)
 def test_stretches_hold_every_field_once_and_in_order(runs):
-    contents = RawContents([b"".join(bytes([number << 3 | 2, 0]) * count for number, count in runs)])
+    contents = JoinedPieces([b"".join(bytes([number << 3 | 2, 0]) * count for number, count in runs)])
     graph = root(contents, "GraphProto")
     report, singly = [], 0
     for entry in branch(contents, graph):
@@ -148,6 +147,6 @@ def test_stretches_hold_every_field_once_and_in_order(runs):
 def test_branches_in_stretches_are_found_in_the_graphs_of_a_model():
     wide = onnx.GraphProto(name="wide", node=[onnx.NodeProto(op_type="Relu")] * 1200)
     model = onnx.ModelProto(graph=wide, functions=[onnx.FunctionProto(name="f")])
-    contents = RawContents([model.SerializeToString()])
+    contents = JoinedPieces([model.SerializeToString()])
     graph = next(field for field in fields(contents, root(contents)) if field.name == "graph")
     assert long_branches(contents) == {graph.content: [*branch(contents, graph)]}

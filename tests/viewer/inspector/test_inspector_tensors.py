@@ -5,7 +5,7 @@ import pytest
 
 from onnx_workbench.model.edits.nodes import add_node
 from onnx_workbench.model.edits.tensors import to_sparse
-from onnx_workbench.model.io.tensors.array_files import storage_mark
+from onnx_workbench.model.io.tensors.proto_tensor import storage_mark
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 from onnx_workbench.model.text.formatting import display

@@ -10,13 +10,12 @@ import pytest
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.tensors.array_files import (
     SUFFIXES,
-    is_stored_outside,
     npz_members,
     read_tensor,
-    storage_mark,
     write_array,
 )
 from onnx_workbench.model.io.tensors.packing import pack
+from onnx_workbench.model.io.tensors.proto_tensor import is_stored_outside, storage_mark
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.text.elements import integer_range
