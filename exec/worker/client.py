@@ -9,7 +9,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from operator import attrgetter
+from functools import cached_property
 from typing import Any, Unpack
 
 from onnx_workbench.exec.engine.planned_run import Request
@@ -26,7 +26,6 @@ from onnx_workbench.exec.values.arrays import RuntimeValue
 from onnx_workbench.exec.values.statistics import Statistics, ValueInfo
 from onnx_workbench.exec.worker.process import Process, WorkerDied, raise_answer
 from onnx_workbench.exec.worker.result_protocol import ResultTables
-from onnx_workbench.exec.worker.snapshot_protocol import same_ends
 from onnx_workbench.model import extensions
 from onnx_workbench.model.budget import OVERHEAD, cache_budget, process_budget
 from onnx_workbench.model.errors import ModelError
@@ -41,12 +40,9 @@ GRACE = 2.0
 ANSWER, HAND_OVER = 2.0, 30.0
 
 _POLL = 0.05
-_PIECE = 500  # nodes processed at once: twice as fast as one by one, and no other thread waits for it
 
 #: Placeholder in a request whose snapshot is sent separately, as a message of the SnapshotSender.
 _NO_SNAPSHOT = ModelSnapshot(0, GraphSnapshot(0, 0, "", (), (), (), (), (), ()), {}, {}, 0, {}, {}, {})
-
-_number_of = attrgetter("node")
 
 
 class WorkerSession(SessionBase):
@@ -184,7 +180,9 @@ class RemoteStepper:
         self._progress = progress
         self._observer = observer
         self._finished: list[NodeTable] = []
-        self._titles = session._titles = _Titles(request.snapshot, session._titles)
+        if session._titles is None or session._titles.snapshot is not request.snapshot:
+            session._titles = _Titles(request.snapshot)
+        self._titles = session._titles
         self._tables: ResultTables | None = None
         self._seen: RunResult | None = None  # the last partial result, with the values fetched for it; cannot fetch
         self._is_running = False
@@ -387,7 +385,6 @@ class RemoteStepper:
         return result
 
     def _result_of(self, tables: ResultTables) -> RunResult:
-        self._titles.load()
         snapshot, head = self._request.snapshot, tables.head
         layout = SlotMap(tables.slots, tables.outputs, snapshot.names, tables.steps)
         nodes = self._titles.of(tables.nodes)
@@ -453,45 +450,22 @@ class RemoteStepper:
 
 
 class _Titles:
-    """Operators and titles of the nodes of a run.
+    """Operators and titles of the nodes of a run, which the worker does not send.
 
     Separate from the stepper: results keep a reference, and the worker drops a run when its stepper is deleted.
     """
 
-    def __init__(self, snapshot: ModelSnapshot, before: _Titles | None) -> None:
-        self._snapshot = snapshot
-        if before is not None and not before._nodes:
-            before = before._before  # the nearest one that has been loaded
-        self._before: _Titles | None = before
-        self._nodes: dict[int, NodeSnapshot] = {}
+    def __init__(self, snapshot: ModelSnapshot) -> None:
+        self.snapshot = snapshot
 
-    @property
+    @cached_property
     def nodes(self) -> dict[int, NodeSnapshot]:
         """The nodes that may be steps of a run, by number."""
-        self.load()
-        return self._nodes
-
-    def load(self) -> None:
-        """Collect the nodes on first use; nodes that no edit has changed are taken over from the previous run."""
-        if self._nodes:
-            return
-        before, self._before = self._before, None
-        found, known = (dict(before._nodes), before._roots) if before is not None and before._nodes else ({}, {})
-        for number, nodes in self._roots.items():
-            start, end = same_ends(known.get(number, ()), nodes)
-            for at in range(start, len(nodes) - end, _PIECE):
-                some = nodes[at : min(at + _PIECE, len(nodes) - end)]
-                found.update(zip(map(_number_of, some), some, strict=True))
-        self._nodes = found  # assigned when complete: several threads read it
-
-    @property
-    def _roots(self) -> dict[int, tuple[NodeSnapshot, ...]]:
-        """The nodes of the main graph and of the bodies of functions, by the number of their graph."""
-        bodies = (function.body for function in self._snapshot.functions.values())
-        return {graph.graph: graph.nodes for graph in (self._snapshot.graph, *bodies)}
+        bodies = (function.body for function in self.snapshot.functions.values())
+        return {node.node: node for graph in (self.snapshot.graph, *bodies) for node in graph.nodes}
 
     def of(self, table: NodeTable) -> NodeTable:
-        """Return the table with operators and titles, which the worker does not send."""
+        """Return the table with operators and titles."""
 
         def label(row: int) -> tuple[str, str]:
             node = self.nodes.get(int(table.keys.numbers[row]))

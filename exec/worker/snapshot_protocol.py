@@ -7,8 +7,9 @@ import itertools
 import os
 import pickle
 from array import array
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields, replace
+from math import prod
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from onnx_workbench.model.io.reader.payloads import Payload
 from onnx_workbench.model.io.reader.source import FileSource, Identity, identity_of
 from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
-from onnx_workbench.model.ir.types import ElementType, Type
+from onnx_workbench.model.ir.types import ElementType
 
 #: Tensors below this size are sent, larger ones in a file are read there by the worker.
 _IN_FILE_BYTES = 1 << 16
@@ -41,8 +42,8 @@ _PIECE = 500
 
 _fields_of_attribute = attrgetter(*(f.name for f in fields(AttributeSnapshot)))
 _fields_of_node = attrgetter(*(f.name for f in fields(NodeSnapshot)))
-#: The fields of a GraphSnapshot but the uid and the nodes, which differ after every edit.
-_frame_of = attrgetter(*(f.name for f in fields(GraphSnapshot) if f.name not in ("uid", "nodes")))
+#: The fields of a GraphSnapshot but the nodes, its last.
+_frame_of = attrgetter(*(f.name for f in fields(GraphSnapshot) if f.name != "nodes"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,70 +56,56 @@ class FileRange:
     element_type: ElementType
     shape: tuple[int, ...]
 
+    def read(self) -> Array:
+        """Read the array from the file; ModelError if the file has changed."""
+        dtype = self.element_type.numpy_dtype
+        try:
+            with open(self.path, "rb") as file:
+                if identity_of(os.fstat(file.fileno())) != self.identity:
+                    raise ModelError("The file changed on disk since it was opened", f"{self.path}. Reload it.")
+                array = np.fromfile(file, dtype.newbyteorder("<"), prod(self.shape), offset=self.offset)
+        except OSError as error:
+            raise ModelError("The file cannot be read", f"{self.path}: {error.strerror or error}") from error
+        return array.reshape(self.shape).astype(dtype, copy=False)
+
 
 @dataclass(frozen=True, slots=True)
 class RefusedRead:
-    """A tensor whose values are not available: title and detail of the ModelError."""
+    """A tensor whose values the program could not read: title and detail of the ModelError."""
 
     title: str
     detail: str
 
+    def read(self) -> Array:
+        """Raise the ModelError."""
+        raise ModelError(self.title, self.detail)
 
-class RangeTensor(Tensor):
-    """A FileRange on the worker's side."""
 
-    __slots__ = ("_range",)
+class SentTensor(Tensor):
+    """A tensor on the worker's side: a range of a file, a value, or the reason why there is none."""
 
-    def __init__(self, found: FileRange) -> None:
-        super().__init__(found.element_type, found.shape)
-        self._range = found
+    __slots__ = ("_content",)
+
+    def __init__(self, content: FileRange | RefusedRead | RuntimeValue) -> None:
+        kind: ElementType | int = ElementType.UNDEFINED
+        shape: tuple[int, ...] = ()
+        if isinstance(content, FileRange):
+            kind, shape = content.element_type, content.shape
+        elif isinstance(content, np.ndarray):
+            kind, shape = ElementType.from_numpy(content.dtype), content.shape
+        super().__init__(kind, shape)
+        self._content = content
 
     @property
     def storage(self) -> str:
-        """The storage kind, ``file``."""
-        return "file"
+        """The storage kind, ``file`` for a range."""
+        return "file" if isinstance(self._content, FileRange) else "memory"
 
     def numpy(self) -> Array:
-        """Read the array from the file; ModelError if the file has changed."""
-        found, dtype = self._range, self._range.element_type.numpy_dtype
-        try:
-            with open(found.path, "rb") as file:
-                if identity_of(os.fstat(file.fileno())) != found.identity:
-                    raise ModelError("The file changed on disk since it was opened", f"{found.path}. Reload it.")
-                array = np.fromfile(file, dtype.newbyteorder("<"), self.size, offset=found.offset)
-        except OSError as error:
-            raise ModelError("The file cannot be read", f"{found.path}: {error.strerror or error}") from error
-        return array.reshape(found.shape).astype(dtype, copy=False)
-
-
-class ValueTensor(Tensor):
-    """A tensor that was sent as a value."""
-
-    __slots__ = ("_value",)
-
-    def __init__(self, value: RuntimeValue) -> None:
-        known = isinstance(value, np.ndarray)
-        super().__init__(ElementType.from_numpy(value.dtype) if known else ElementType.UNDEFINED, ())
-        self._value = value
-
-    def numpy(self) -> Array:
-        """Return the value, which for a sparse tensor is a SparseArray."""
-        value: Array = self._value
-        return value
-
-
-class RefusedTensor(Tensor):
-    """A tensor that the program could not read."""
-
-    __slots__ = ("_refusal",)
-
-    def __init__(self, refusal: RefusedRead) -> None:
-        super().__init__(ElementType.UNDEFINED, ())
-        self._refusal = refusal
-
-    def numpy(self) -> Array:
-        """Raise the ModelError with which reading it failed in the program."""
-        raise ModelError(self._refusal.title, self._refusal.detail)
+        """Return the values, which for a sparse tensor are a SparseArray; ModelError if they cannot be read."""
+        content = self._content
+        found: Array = content.read() if isinstance(content, (FileRange, RefusedRead)) else content
+        return found
 
 
 def tensor_message(tensor: Tensor | SparseTensor, exchange: SharedMemoryExchange) -> Any:
@@ -167,35 +154,15 @@ class ModelMessage:
     content: bytes
     tensors: dict[int, Any]
     names: dict[int, str]
-    input_types: Mapping[int, Type | None] | None  # None: the types that the graph declares
 
 
 @dataclass(frozen=True, slots=True)
 class GraphMessage:
-    """A graph within a snapshot, as the difference to the version that was sent before."""
+    """A graph within a snapshot, without the nodes that were sent before."""
 
-    uid: int
-    graph: int
-    frame: Sequence[Any]  # its fields but the uid and the nodes; empty if unchanged
-    before: int  # the uid of the version sent before; 0: none
-    ends: tuple[int, int]  # numbers of unchanged nodes at the beginning and at the end
-    numbers: bytes  # uids of the nodes between these
+    frame: tuple[Any, ...]  # its fields but the nodes
+    numbers: bytes  # uids of the nodes
     fresh: Sequence[NodeSnapshot]  # the nodes among these that were never sent
-
-
-def same_ends(before: tuple[object, ...], now: tuple[object, ...], piece: int = _PIECE) -> tuple[int, int]:
-    """Return how many elements both share at the beginning and, of the rest, at the end, in multiples of `piece`.
-
-    A hundred times as fast as a loop over the elements, and blocks no other thread for long.
-    """
-    most = min(len(before), len(now))
-    start = end = 0
-    while start + piece <= most and before[start : start + piece] == now[start : start + piece]:
-        start += piece
-    behind, ahead = before[::-1], now[::-1]
-    while start + end + piece <= most and behind[end : end + piece] == ahead[end : end + piece]:
-        end += piece
-    return start, end
 
 
 class SnapshotSender:
@@ -203,7 +170,6 @@ class SnapshotSender:
 
     def __init__(self, exchange: SharedMemoryExchange) -> None:
         self._exchange = exchange
-        self._graphs: dict[int, GraphSnapshot] = {}  # as sent last, by number
         self._nodes: set[int] = set()
         self._tensors: set[int] = set()
         self._ids: list[int] = []  # of all values
@@ -216,16 +182,14 @@ class SnapshotSender:
         """
         ids, texts, names = self._new_names(snapshot)
         buffer = io.BytesIO()
-        pickler = _Pickler(buffer, self._graphs, self._nodes)
-        types = None if snapshot.input_types == _types_in(snapshot.graph) else snapshot.input_types
-        pickler.dump(replace(snapshot, names={}, tensors={}, input_types={}))
+        pickler = _Pickler(buffer, self._nodes)
+        pickler.dump(replace(snapshot, names={}, tensors={}))
         wanted = sorted(pickler.tensors - self._tensors)
         tensors = {n: tensor_message(snapshot.tensors[n], self._exchange) for n in wanted}
         self._ids, self._texts = ids, texts
-        self._graphs.update(pickler.graphs)
         self._nodes.update(pickler.nodes)
         self._tensors.update(tensors)
-        return ModelMessage(buffer.getvalue(), tensors, names, types)
+        return ModelMessage(buffer.getvalue(), tensors, names)
 
     def _new_names(self, snapshot: ModelSnapshot) -> tuple[list[int], list[str], dict[int, str]]:
         """Return the ids and names of all values, and by id the names that are new or changed."""
@@ -242,10 +206,6 @@ class SnapshotSender:
         return ids, texts, found
 
 
-def _types_in(graph: GraphSnapshot) -> dict[int, Type | None]:
-    return dict(zip(graph.inputs, graph.input_types, strict=True))
-
-
 def _references(value: Any) -> list[TensorReference]:
     if isinstance(value, TensorReference):
         return [value]
@@ -255,13 +215,12 @@ def _references(value: Any) -> list[TensorReference]:
 class _Pickler(pickle.Pickler):
     """Writes graphs as GraphMessage and objects of snapshots by their fields, which is faster than as dataclasses.
 
-    Collects the `graphs` that were written, the uids of the new `nodes`, and the numbers of the `tensors` of both.
+    Collects the uids of the new `nodes`, and the numbers of the `tensors` of these and of the graphs.
     """
 
-    def __init__(self, buffer: io.BytesIO, graphs: Mapping[int, GraphSnapshot], nodes: Collection[int]) -> None:
+    def __init__(self, buffer: io.BytesIO, nodes: Collection[int]) -> None:
         super().__init__(buffer, pickle.HIGHEST_PROTOCOL)
-        self._graphs, self._nodes = graphs, nodes
-        self.graphs: dict[int, GraphSnapshot] = {}
+        self._nodes = nodes
         self.nodes: set[int] = set()
         self.tensors: set[int] = set()
 
@@ -279,19 +238,11 @@ class _Pickler(pickle.Pickler):
 
     def _message(self, graph: GraphSnapshot) -> tuple[Any, ...]:
         """Return the fields of a GraphMessage."""
-        before = self._graphs.get(graph.graph)
-        frame, uid, start, end = _frame_of(graph), 0, 0, 0
-        if before is not None:
-            uid, (start, end) = before.uid, same_ends(before.nodes, graph.nodes)
-            if frame == _frame_of(before):
-                frame = ()  # pickling a thousand types takes milliseconds in which no other thread can run
-        between = graph.nodes[start : len(graph.nodes) - end]
-        fresh = [node for node in between if node.uid not in self._nodes]
-        self.graphs[graph.graph] = graph
+        numbers = [node.uid for node in graph.nodes]
+        fresh = [node for node in graph.nodes if node.uid not in self._nodes]
         self.nodes.update(node.uid for node in fresh)
         self.tensors.update(tensor for _, tensor in graph.initializers)
-        numbers = array("q", [node.uid for node in between]).tobytes()
-        return graph.uid, graph.graph, frame, uid, (start, end), numbers, fresh
+        return _frame_of(graph), array("q", numbers).tobytes(), fresh
 
 
 class SnapshotReceiver:
@@ -300,7 +251,6 @@ class SnapshotReceiver:
     def __init__(self, exchange: SharedMemoryExchange) -> None:
         self._exchange = exchange
         self._nodes: dict[int, NodeSnapshot] = {}
-        self._graphs: dict[int, GraphSnapshot] = {}  # as received last, by number
         self._tensors: dict[int, Tensor | SparseTensor] = {}
         self._names: dict[int, str] = {}
 
@@ -309,33 +259,17 @@ class SnapshotReceiver:
         """Return the snapshot that was sent."""
         snapshot: ModelSnapshot = _Unpickler(io.BytesIO(message.content), self._graph).load()
         self._names.update(message.names)
-        types = _types_in(snapshot.graph) if message.input_types is None else message.input_types
         for number, sent in message.tensors.items():
-            self._tensors[number] = self._tensor(sent)
-        return replace(snapshot, names=self._names, tensors=self._tensors, input_types=types)
+            read_there = isinstance(sent, (FileRange, RefusedRead))
+            self._tensors[number] = SentTensor(sent if read_there else self._exchange.decode(sent))
+        return replace(snapshot, names=self._names, tensors=self._tensors)
 
     def _graph(self, *fields_of_message: Any) -> GraphSnapshot:
+        """Return a graph; LookupError if an earlier message, with nodes of it, could not be read."""
         sent = GraphMessage(*fields_of_message)
         self._nodes.update((node.uid, node) for node in sent.fresh)
-        last = self._graphs.get(sent.graph)
-        if sent.before and (last is None or last.uid != sent.before):
-            # A previous message could not be read, for example for lack of memory.
-            msg = f"the graph as it was sent before: {sent.before}"
-            raise LookupError(msg)
-        before, (start, end) = () if last is None else last.nodes, sent.ends
-        frame = sent.frame or _frame_of(last)
-        between = map(self._nodes.__getitem__, array("q", sent.numbers))
-        nodes = *before[:start], *between, *before[len(before) - end :]
-        graph = GraphSnapshot(*(sent.uid, *frame, nodes))
-        self._graphs[graph.graph] = graph
-        return graph
-
-    def _tensor(self, sent: Any) -> Tensor:
-        if isinstance(sent, FileRange):
-            return RangeTensor(sent)
-        if isinstance(sent, RefusedRead):
-            return RefusedTensor(sent)
-        return ValueTensor(self._exchange.decode(sent))
+        nodes = map(self._nodes.__getitem__, array("q", sent.numbers))
+        return GraphSnapshot(*(*sent.frame, tuple(nodes)))
 
 
 class _Unpickler(pickle.Unpickler):

