@@ -12,8 +12,8 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, ValuesView
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from itertools import chain, islice
-from operator import attrgetter, is_
+from itertools import chain
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from onnx_workbench.model.analysis import subgraph_ports
@@ -28,8 +28,8 @@ from onnx_workbench.model.progress import SILENT, Progress
 #: Id of an omitted input or output.
 ABSENT = 0
 
-#: Nodes in a piece: the unit of checks of progress and of reuse. Takes much less than a frame.
-_PIECE = 50
+#: Nodes between two checks of progress. Takes much less than a frame.
+_INTERVAL = 50
 
 
 #: Kinds of attributes whose values are the same in a snapshot, and of those that hold graphs.
@@ -140,10 +140,9 @@ class ModelSnapshot:
 
 
 #: Parts of a node. The model replaces these objects on every change, so comparing them is quick; the id of the
-#: attributes precedes them because 0.0 == -0.0 and True == 1, which do not compute the same.
-_Part = tuple[
-    Node, tuple[Value | None, ...], tuple[Value | None, ...], int, Mapping[str, Attribute], str, str, str, str
-]  # fmt: skip
+#: attributes precedes them because 0.0 == -0.0 and True == 1, which do not compute the same. None for a node with
+#: bodies: changes inside these do not show here.
+_Parts = tuple[tuple[Value | None, ...], tuple[Value | None, ...], int, Mapping[str, Attribute], str, str, str, str]
 
 
 @dataclass(slots=True)
@@ -151,9 +150,7 @@ class _Seen:
     """State of a graph when its snapshot was taken."""
 
     header: list[Any]
-    pieces: list[list[_Part]]  # of _PIECE nodes each, the last one of the rest
-    around: list[list[Node]]  # the nodes of each piece that have bodies
-    bodies: list[tuple[Graph, GraphSnapshot]]
+    nodes: dict[Node, tuple[_Parts | None, NodeSnapshot]]
     shell: GraphSnapshot  # without its nodes
     snapshot: GraphSnapshot
 
@@ -292,67 +289,31 @@ class SnapshotCache:
         return FunctionSnapshot(self._uid(content), function.key, body, function.attributes, defaults, imports)
 
     def _graph(self, graph: Graph) -> GraphSnapshot:
-        """Return the snapshot of a graph; quick if no object in it has been replaced since the last time."""
+        """Return the snapshot of a graph; quick for nodes of which no object has been replaced since the last time."""
         header: list[Any] = [graph.inputs, graph.outputs, *_declared_types(graph)]
         header += [v for value in graph.initializers for v in (value, value.initializer)]
-        seen = self._seen.get(graph)
-        pieces = self._pieces(graph, [] if seen is None else seen.pieces)
-        is_framed = seen is not None and seen.header == header
-        if (
-            seen is not None
-            and is_framed
-            and len(seen.pieces) == len(pieces)
-            and all(map(is_, pieces, seen.pieces))
-            and all(self._graph(body) is old for body, old in seen.bodies)
-        ):
-            return seen.snapshot
-        nodes, around = self._nodes(pieces, seen)
-        _progress.get().check()
-        shell = seen.shell if seen is not None and is_framed else self._shell(graph)
-        snapshot = self._filled(shell, graph.name, tuple(nodes))
-        bodies = [(body, self._graph(body)) for node in chain(*around) for body in node.bodies]
-        self._seen[graph] = _Seen(header, pieces, around, bodies, shell, snapshot)
+        seen, check = self._seen.get(graph), _progress.get().check
+        before = {} if seen is None else seen.nodes
+        nodes: dict[Node, tuple[_Parts | None, NodeSnapshot]] = {}
+        for index, n in enumerate(graph.nodes):
+            if not index % _INTERVAL:
+                check()
+            attributes = n.attributes
+            parts = n.inputs, n.outputs, id(attributes), attributes, n.op_type, n.domain, n.name, n.overload
+            known = before.get(n)
+            if known is None or known[0] != parts:
+                known = None if n.bodies else parts, self._node(n)
+            nodes[n] = known
+        check()
+        shell = seen.shell if seen is not None and seen.header == header else self._shell(graph)
+        taken = tuple([node for _, node in nodes.values()])
+        uid = self._uid(("graph", shell.uid, _digest([node.uid for node in taken])))
+        if seen is not None and (seen.snapshot.uid, seen.snapshot.name) == (uid, graph.name):
+            snapshot = seen.snapshot
+        else:
+            snapshot = replace(shell, uid=uid, name=graph.name, nodes=taken)
+        self._seen[graph] = _Seen(header, nodes, shell, snapshot)
         return snapshot
-
-    def _pieces(self, graph: Graph, before: list[list[_Part]]) -> list[list[_Part]]:
-        """Read the nodes in pieces; unchanged pieces are shared with the previous snapshot (structural sharing)."""
-        found: list[list[_Part]] = []
-        nodes = iter(graph.nodes)
-        while some := list(islice(nodes, _PIECE)):
-            _progress.get().check()
-            fresh: list[_Part] = [
-                (n, n.inputs, n.outputs, id(a := n.attributes), a, n.op_type, n.domain, n.name, n.overload)
-                for n in some
-            ]
-            same = before[len(found)] if len(found) < len(before) else fresh
-            found.append(same if same == fresh else fresh)
-        return found
-
-    def _nodes(self, pieces: list[list[_Part]], seen: _Seen | None) -> tuple[list[NodeSnapshot], list[list[Node]]]:
-        """Return the snapshots of the nodes, and the nodes of each piece that have bodies."""
-        before, known_around = ([], []) if seen is None else (seen.pieces, seen.around)
-        known = () if seen is None else seen.snapshot.nodes
-        kept = {index for index, (new, old) in enumerate(zip(pieces, before, strict=False)) if new is old}
-        old: dict[Node, tuple[_Part, NodeSnapshot]] = {}
-        for index, piece in enumerate(before):
-            if index not in kept:
-                _progress.get().check()
-                old.update((p[0], (p, known[i])) for i, p in enumerate(piece, index * _PIECE))
-        nodes: list[NodeSnapshot] = []
-        around: list[list[Node]] = []
-        for index, piece in enumerate(pieces):
-            _progress.get().check()
-            is_kept = index in kept
-            with_bodies = known_around[index] if is_kept else [part[0] for part in piece if part[0].bodies]
-            apart = set(with_bodies)  # changes inside bodies do not show in the parts of the node
-            if is_kept:
-                same = known[len(nodes) : len(nodes) + len(piece)]
-                pairs = zip(piece, same, strict=True)
-                nodes += [self._new_node(p[0]) if p[0] in apart else n for p, n in pairs] if apart else same
-            else:
-                nodes += [self._node(p, None if p[0] in apart else old.get(p[0])) for p in piece]
-            around.append(with_bodies)
-        return nodes, around
 
     def _shell(self, graph: Graph) -> GraphSnapshot:
         """Return the snapshot of a graph without its nodes, which few edits change."""
@@ -366,19 +327,7 @@ class SnapshotCache:
         uid = self._uid(("shell", graph.id, inputs, outputs, types, _digest(chain(*initializers))))
         return GraphSnapshot(uid, graph.id, graph.name, inputs, outputs, *types, initializers, ())
 
-    def _filled(self, shell: GraphSnapshot, name: str, nodes: tuple[NodeSnapshot, ...]) -> GraphSnapshot:
-        """Return the snapshot of a graph with its nodes."""
-        uids: list[int] = []
-        for start in range(0, len(nodes), _PIECE):
-            _progress.get().check()
-            uids += [n.uid for n in nodes[start : start + _PIECE]]
-        uid = self._uid(("graph", shell.uid, _digest(uids)))
-        return replace(shell, uid=uid, name=name, nodes=nodes)
-
-    def _node(self, part: _Part, old: tuple[_Part, NodeSnapshot] | None) -> NodeSnapshot:
-        return old[1] if old is not None and old[0] == part else self._new_node(part[0])
-
-    def _new_node(self, node: Node) -> NodeSnapshot:
+    def _node(self, node: Node) -> NodeSnapshot:
         inputs, outputs = tuple(map(self._value, node.inputs)), tuple(map(self._value, node.outputs))
         attributes = tuple([self._attribute(a) for a in node.attributes.values()])
         self.nodes[node.id] = node
