@@ -15,7 +15,6 @@ from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.text.attributes import attribute_source, parse_attribute
 from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.dialogs.edit_text import EditTextDialog
-from onnx_workbench.viewer.property_tree.editors import escaped, needs_escapes, unescaped
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.labels import name_of
 
@@ -43,20 +42,14 @@ class _EditedAttribute:
         return f"Set {self.subject}"
 
     @property
-    def _is_escaped(self) -> bool:
-        return isinstance(self.attribute.value, str) and needs_escapes(self.attribute.value)
-
-    @property
     def text(self) -> str:
-        attribute = self.attribute
-        if not isinstance(attribute.value, tuple):
-            source = attribute_source(attribute)
-            return escaped(source) if self._is_escaped else source
-        lines = attribute_source(attribute, separator=",\n")
+        lines = attribute_source(self.attribute, separator=",\n")
+        if not isinstance(self.attribute.value, tuple):
+            return lines
         return _LOST.sub(lambda found: f"\\u{ord(found[0]):04x}", lines)
 
     def _value(self, text: str) -> object:
-        return parse_attribute(unescaped(text) if self._is_escaped else text, self.attribute.kind)
+        return parse_attribute(text, self.attribute.kind)
 
     def check(self, text: str) -> str:
         """Read a text; return how long it is."""

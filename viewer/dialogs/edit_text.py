@@ -6,14 +6,16 @@ from typing import Protocol
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QTextCursor, QTextOption
-from PySide6.QtWidgets import QDialog, QPlainTextEdit, QTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QTextEdit, QVBoxLayout, QWidget
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.io.message_text import MessageTextError
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
+from onnx_workbench.viewer.property_tree.editors import TextField
+from onnx_workbench.viewer.property_tree.rows import PropertyField
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.theme import monospace, theme
+from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.widgets.dialog_buttons import ok_and_cancel
 from onnx_workbench.viewer.widgets.plain_label import plain_label
 
@@ -53,12 +55,15 @@ class EditTextDialog(QDialog):
         self._workspace = workspace
         self._edited = edited
         self.subject = plain_label(edited.subject)
-        self.text = QPlainTextEdit()
+        self.text = TextField(PropertyField("", str, lambda _edit, _text: None, mono=True), self)
         self.text.setAccessibleName("Text")
-        self.text.setFont(monospace())
+        self.text.setTabChangesFocus(False)
+        self.text.commit_requested.connect(self.apply)
+        self.text.cancel_requested.connect(self.reject)
         self.text.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)  # finding words in a long line takes minutes
         self.text.setTabStopDistance(self.text.fontMetrics().horizontalAdvance("  "))
-        self.text.setPlainText(edited.text)
+        self.text.set_text(edited.text)
+        self.text.moveCursor(QTextCursor.MoveOperation.Start)
         self.note = plain_label()
         self.error = ErrorLabel()
         self.buttons, self.ok = ok_and_cancel("Apply", self.apply, self.reject)
@@ -78,7 +83,7 @@ class EditTextDialog(QDialog):
         error: ModelError | None = None
         note = ""
         try:
-            note = self._edited.check(self.text.toPlainText())
+            note = self._edited.check(self.text.text_now())
         except ModelError as found:
             error = found
         self.error.show_error(error)
@@ -107,7 +112,7 @@ class EditTextDialog(QDialog):
             return
         try:
             with self._workspace.document.edit(self._edited.title) as edit:
-                self._edited.apply(edit, self.text.toPlainText())
+                self._edited.apply(edit, self.text.text_now())
         except ModelError as error:
             self.error.show_error(error)
             return

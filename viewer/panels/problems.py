@@ -30,7 +30,6 @@ from onnx_workbench.viewer.style.tooltips import plain_tip, wrapped
 from onnx_workbench.viewer.tables.row_model import Column, Index, RowModel
 from onnx_workbench.viewer.tables.row_table import RowTable
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
-from onnx_workbench.viewer.workflows.edit_many import MANY
 
 if TYPE_CHECKING:
     from onnx_workbench.model.history.working_copy import WorkingCopy
@@ -154,20 +153,13 @@ class ProblemsPanel(Panel):
         """Fix the selected problem, as one edit."""
         problem = self._current()
         if problem is not None and problem.fix is not None:
-            self._apply(problem.fix.title, [problem])
+            failed = _apply_fixes(self.workspace.document, problem.fix.title, [problem])
+            if failed is not None:
+                self.workspace.messages.report(failed)
 
     def fix_all(self) -> None:
         """Fix everything fixable, as one edit; a fix that no longer applies is skipped."""
-        fixable = [p for p in self.model.rows if p.fix is not None]
-        if len(fixable) <= MANY:
-            self._apply(_FIX_ALL, fixable)
-        else:
-            _mend_all_in_copy(self.workspace)
-
-    def _apply(self, title: str, problems: list[Problem]) -> None:
-        failed = _apply_fixes(self.workspace.document, title, problems)
-        if failed is not None:
-            self.workspace.messages.report(failed)
+        _fix_all_in_copy(self.workspace)
 
 
 def _is_there(place: object) -> bool:
@@ -198,7 +190,7 @@ def _apply_fixes(
     return failed
 
 
-def _mend_all_in_copy(workspace: Workspace) -> None:
+def _fix_all_in_copy(workspace: Workspace) -> None:
     """Find and fix the problems of a working copy: a fix refers to the model it was found in."""
     from onnx_workbench.viewer.workflows.background_edit import EditOutcome, edit_in_background, known_of
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from PySide6.QtWidgets import QWidget
 
-from onnx_workbench.model.analysis.scoping import enclosing, nodes_downstream, seen_by, visible_values
+from onnx_workbench.model.analysis.scoping import nodes_downstream, seen_by, visible_values
 from onnx_workbench.model.analysis.signatures import signature_of
 from onnx_workbench.model.edits.constants import add_constant, parse_literal, reads_as_constant, reads_as_literal
 from onnx_workbench.model.edits.initializers import add_initializer
@@ -27,7 +27,7 @@ from onnx_workbench.model.text.formatting import display, type_text
 from onnx_workbench.viewer.document.context import DocumentContext
 from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
 
-_MOST_LISTED: Final = 2000  # nodes of a graph whose values are all listed
+_MOST_LISTED: Final = 2000  # nodes of a graph whose values are listed without a name
 _MOST_NAMED: Final = 60
 _LITERAL_TYPES: Final = (
     ElementType.INT64, ElementType.FLOAT, ElementType.INT32, ElementType.FLOAT16, ElementType.DOUBLE,
@@ -233,7 +233,7 @@ def find_value(graph: Graph, name: str) -> Value:
 
 
 class _Choices:
-    """Choices for an input: in a large graph those nearby, others by name."""
+    """Choices for an input: those nearby, others by name."""
 
     def __init__(self, workspace: DocumentContext, node: Node, index: int) -> None:
         assert node.graph is not None
@@ -241,9 +241,7 @@ class _Choices:
         self._node = node
         self._index = index
         self._source = InputSource(workspace, node, index)
-        self._is_all = sum(len(level.nodes) for level in enclosing(node.graph)) <= _MOST_LISTED
-        found = self._source.visible.by_name.values() if self._is_all else _near(node)
-        self._listed = [value for value in dict.fromkeys(found) if value is not self._source.present]
+        self._listed = [value for value in dict.fromkeys(_near(node)) if value is not self._source.present]
 
     def listed(self) -> list[Choice]:
         """Return the choices that are always listed."""
@@ -258,7 +256,7 @@ class _Choices:
     def typed(self, text: str) -> list[Choice]:
         """Return unlisted choices: values of that name, and a constant parsed from the text."""
         found: list[Choice] = []
-        if text and not self._is_all:
+        if text:
             listed = set(self._listed)
             values = self._source.visible.containing(text, _MOST_NAMED + len(listed))
             found = [self._value(value) for value in values if value not in listed][:_MOST_NAMED]
@@ -291,18 +289,21 @@ class _Choices:
 
 
 def _near(node: Node) -> Iterator[Value]:
-    """Return values produced shortly before a node, then outer inputs, then later values."""
-    before, after = node.previous, node.next
-    for _ in range(_MOST_LISTED // 4):
-        if before is not None:
-            yield from (value for value in before.outputs if value is not None)
-            before = before.previous
-    for graph in enclosing(node.graph) if node.graph is not None else ():
-        yield from islice(chain(graph.inputs, graph.initializers), _MOST_LISTED // 4)
-    for _ in range(_MOST_LISTED // 16):
-        if after is not None:
-            yield from (value for value in after.outputs if value is not None)
-            after = after.next
+    """Return values produced shortly before a node, those before the nodes around it, then later ones."""
+    place: object = node
+    while isinstance(place, Node) and place.graph is not None:
+        yield from _made_along(place.previous, lambda one: one.previous, _MOST_LISTED // 4)
+        yield from islice(chain(place.graph.inputs, place.graph.initializers), _MOST_LISTED // 4)
+        place = place.graph.owner
+    yield from _made_along(node.next, lambda one: one.next, _MOST_LISTED // 16)
+
+
+def _made_along(node: Node | None, further: Callable[[Node], Node | None], most: int) -> Iterator[Value]:
+    for _ in range(most):
+        if node is None:
+            return
+        yield from (value for value in node.outputs if value is not None)
+        node = further(node)
 
 
 def _origin(value: Value) -> str:

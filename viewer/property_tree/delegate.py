@@ -22,12 +22,9 @@ from onnx_workbench.viewer.property_tree.editors import (
     Editor,
     LineField,
     TextField,
-    escaped,
     is_own_shortcut,
     make_editor,
-    needs_escapes,
     saves_or_closes,
-    unescaped,
 )
 from onnx_workbench.viewer.property_tree.model import RowRole
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
@@ -61,7 +58,6 @@ class PropertyDelegate(WholeTextDelegate):
         self._key: tuple[str, ...] = ()
         self._begun = ""
         self._first = ""
-        self._escaped = False
         self._error: QLabel | None = None
 
     # -- painting --------------------------------------------------------------------------------------------
@@ -202,9 +198,7 @@ class PropertyDelegate(WholeTextDelegate):
         if editor is not self.editor or field is None or editor.property("begun"):
             return
         editor.setProperty("begun", True)
-        text = field.source()
-        self._escaped = needs_escapes(text)
-        self.editor.set_text(escaped(text) if self._escaped else text)
+        self.editor.set_text(field.source())
         self._begun = self._first = self.editor.text_now()
 
     def setModelData(self, _editor: QWidget, _model: QAbstractItemModel, _index: Index) -> None:
@@ -245,7 +239,7 @@ class PropertyDelegate(WholeTextDelegate):
         try:
             merge = "/".join(("field", *self._key, str(self._index.column())))
             with document.edit(field.title, merge=merge if gesture or self._first != begun else "") as edit:
-                field.apply(edit, unescaped(text) if self._escaped else text)
+                field.apply(edit, text)
         except ModelError as error:
             self._begun = begun
             self._show_error(error)
@@ -268,7 +262,7 @@ class PropertyDelegate(WholeTextDelegate):
         editor = self.editor
         if editor is not None and self._begun != self._first:
             if isinstance(editor, LineField):
-                editor.setText(self._first)
+                editor.set_text(self._first)
             self.commit(gesture=True)
         self._close()
 

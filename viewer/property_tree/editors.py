@@ -54,6 +54,7 @@ class LineField(QLineEdit):
     def __init__(self, field: PropertyField, parent: QWidget) -> None:
         super().__init__(parent)
         self.field = field
+        self._is_escaped = False
         self.setMaxLength(1 << 24)
         if field.mono:
             self.setFont(monospace())
@@ -83,11 +84,12 @@ class LineField(QLineEdit):
 
     def text_now(self) -> str:
         """Return the current text."""
-        return self.text()
+        return _unescaped(self.text()) if self._is_escaped else self.text()
 
     def set_text(self, text: str) -> None:
         """Set the initial text, all of it selected."""
-        self.setText(text)
+        self._is_escaped = _needs_escapes(text)
+        self.setText(_escaped(text) if self._is_escaped else text)
         self.selectAll()
         self._fill("")
 
@@ -161,6 +163,7 @@ class TextField(QPlainTextEdit):
     def __init__(self, field: PropertyField, parent: QWidget) -> None:
         super().__init__(parent)
         self.field = field
+        self._is_escaped = False
         self.setTabChangesFocus(True)
         self.setPlaceholderText(field.hint or "Ctrl+Enter accepts, Esc cancels")
         if field.mono:
@@ -168,13 +171,14 @@ class TextField(QPlainTextEdit):
 
     def text_now(self) -> str:
         """Return the current text."""
-        return self.toPlainText()
+        return _unescaped(self.toPlainText()) if self._is_escaped else self.toPlainText()
 
     def set_text(self, text: str) -> None:
         """Set the initial text, all of it selected."""
         if len(text) > LONGEST_TEXT:  # searching word boundaries in a long line takes minutes
             self.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)
-        self.setPlainText(text)
+        self._is_escaped = _needs_escapes(text)
+        self.setPlainText(_escaped(text) if self._is_escaped else text)
         self.selectAll()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -198,19 +202,19 @@ def make_editor(field: PropertyField, parent: QWidget) -> Editor:
     return TextField(field, parent) if field.lines else LineField(field, parent)
 
 
-def needs_escapes(text: str) -> bool:
+def _needs_escapes(text: str) -> bool:
     """Return whether a text has bytes that are not UTF-8 (as surrogates), which Qt's editors would drop."""
     return any(0xDC80 <= ord(character) <= 0xDCFF for character in text) if not text.isascii() else False
 
 
-def escaped(text: str) -> str:
+def _escaped(text: str) -> str:
     """Escape bytes that are not UTF-8 as ``\\\\x80``, and double backslashes."""
     doubled = text.replace("\\", "\\\\")
     return "".join(f"\\x{ord(c) - 0xDC00:02x}" if 0xDC80 <= ord(c) <= 0xDCFF else c for c in doubled)
 
 
-def unescaped(text: str) -> str:
-    """Reverse `escaped`."""
+def _unescaped(text: str) -> str:
+    """Reverse `_escaped`."""
     return _ESCAPE.sub(lambda m: "\\" if m[0] == "\\\\" else chr(0xDC00 + int(m[1], 16)), text)
 
 

@@ -13,11 +13,8 @@ from onnx_workbench.viewer.property_tree.editors import (
     Editor,
     LineField,
     TextField,
-    escaped,
     is_own_shortcut,
-    needs_escapes,
     saves_or_closes,
-    unescaped,
 )
 from onnx_workbench.viewer.property_tree.rows import PropertyField, Suggestion
 from onnx_workbench.viewer.style.theme import theme
@@ -55,7 +52,6 @@ class ValidatingDelegate(WholeTextDelegate):
         self._choices = choices
         self._held: tuple[QPersistentModelIndex, str] | None = None  # refused text and its cell
         self._begun = ""
-        self._escaped = False
         self.editor: Editor | None = None
 
     def createEditor(self, parent: QWidget, _option: QStyleOptionViewItem, index: Index) -> QWidget:
@@ -82,10 +78,8 @@ class ValidatingDelegate(WholeTextDelegate):
         if not isinstance(editor, (LineField, TextField)) or editor.property("begun"):
             return
         editor.setProperty("begun", True)
-        text = _model(index).source(index)
-        self._escaped = needs_escapes(text)
-        self._begun = escaped(text) if self._escaped else text
-        editor.set_text(self._begun)
+        editor.set_text(_model(index).source(index))
+        self._begun = editor.text_now()
         held = self._held
         if held is not None and held[0] == index:
             self._held = None
@@ -99,7 +93,7 @@ class ValidatingDelegate(WholeTextDelegate):
         """Set the typed text; open the field again if it is refused."""
         if not isinstance(editor, (LineField, TextField)) or (typed := editor.text_now()) == self._begun:
             return
-        if not model.setData(index, unescaped(typed) if self._escaped else typed):
+        if not model.setData(index, typed):
             self._held = (QPersistentModelIndex(index), typed)
             QTimer.singleShot(0, self, self._again)
 

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication, QCompleter, QToolTip, QWidget
 
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Graph, Model
-from onnx_workbench.viewer.property_tree.editors import LineField, escaped, needs_escapes, unescaped
+from onnx_workbench.viewer.property_tree.editors import LineField, make_editor
 from onnx_workbench.viewer.property_tree.model import PropertyModel
 from onnx_workbench.viewer.property_tree.rows import LazyRows, PropertyField, PropertyRow, Suggestion
 from onnx_workbench.viewer.property_tree.tree import PropertyTree
@@ -131,10 +131,11 @@ def test_rows_under_one_of_many_follow_it(qapp):
 
 
 @given(st.text(alphabet="a\\x8é\udc80\udcff", max_size=8))
-def test_escapes_read_back(text):
-    shown = escaped(text)
-    assert unescaped(shown) == text
-    assert not needs_escapes(shown)
+def test_a_field_keeps_every_character(qapp, text):
+    for lines in (False, True):
+        editor = make_editor(PropertyField("", str, lambda *_: None, lines=lines), None)
+        editor.set_text(text)
+        assert editor.text_now() == text
 
 
 def test_the_shortest_text_is_seen_beside_a_long_note(qtbot):
