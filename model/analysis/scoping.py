@@ -271,20 +271,17 @@ def run_order(graph: Graph, progress: Progress = SILENT) -> list[Node]:
     Nodes on a cycle come last, in file order. Linear in nodes and edges, captured values included.
     """
     nodes = list(progress.paced(graph.nodes))
-    waiting: dict[Node, int] = {}
-    followers: dict[Node, list[Node]] = {}
-    for node in progress.paced(nodes):
-        producers = {v.producer for v in dependencies(node) if v.producer is not None and v.graph is graph}
-        waiting[node] = len(producers)
-        for producer in producers:
-            if producer.graph is graph:
-                followers.setdefault(producer, []).append(node)
-            else:
-                waiting[node] -= 1
-    if _is_sorted(nodes, followers, progress):
+    if _is_sorted(nodes, graph, progress):
         return nodes
     import heapq
 
+    waiting: dict[Node, int] = {}
+    followers: dict[Node, list[Node]] = {}
+    for node in progress.paced(nodes):
+        producers = _producers(node, graph)
+        waiting[node] = len(producers)
+        for producer in producers:
+            followers.setdefault(producer, []).append(node)
     position = {node: i for i, node in enumerate(nodes)}
     ready = [i for node, i in position.items() if not waiting[node]]
     order: list[Node] = []
@@ -323,6 +320,12 @@ def _producers(node: Node, graph: Graph) -> set[Node]:
     return {v.producer for v in dependencies(node) if v.producer is not None and v.producer.graph is graph}
 
 
-def _is_sorted(nodes: list[Node], followers: dict[Node, list[Node]], progress: Progress) -> bool:
-    position = {node: i for i, node in enumerate(nodes)}
-    return all(position[f] > position[node] for node, fs in progress.paced(followers.items()) for f in fs)
+def _is_sorted(nodes: list[Node], graph: Graph, progress: Progress) -> bool:
+    before: set[Node] = set()
+    for node in progress.paced(nodes):
+        for value in dependencies(node):
+            producer = value.producer
+            if producer is not None and producer not in before and producer.graph is graph:
+                return False
+        before.add(node)
+    return True

@@ -100,7 +100,7 @@ class Facts:
         if len(dims) > MOST_DIMENSIONS:
             return
         found = tuple(self.unknown_size() if d is None or _is_no_size(d) else d for d in dims)
-        self.differences.update(size for size in found if not is_never_negative(size))
+        self.differences.update(size for size in found if not isinstance(size, int) and not is_never_negative(size))
         known = self._dims.get(value)
         if known is None:
             self._dims[value] = found

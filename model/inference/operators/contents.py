@@ -172,10 +172,11 @@ def _reshape_content(call: NodeCall) -> NDArray[Any] | None:
 
 def _elementwise(operation: Callable[..., Any]) -> Contents:
     def rule(call: NodeCall) -> NDArray[Any] | None:
-        parts = [call.content(i) for i in range(len(call.node.inputs))]
-        if not parts or any(p is None for p in parts):
+        contents = call.facts.contents
+        parts = [contents[value] for value in call.node.inputs if value in contents]
+        if not parts or len(parts) < len(call.node.inputs):
             return None
-        arrays = _broadcast([p for p in parts if p is not None])
+        arrays = _broadcast(parts)
         columns = zip(*(a.reshape(-1) for a in arrays), strict=True)
         results = [operation(*column) if len(column) < 3 else reduce(operation, column) for column in columns]
         return None if any(r is None for r in results) else _shaped(results, arrays[0].shape)

@@ -34,7 +34,7 @@ class Sized:
 Found = Sequence[AnySize | None] | Sized | Type | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class NodeCall:
     """A node and the facts about its inputs. Attributes have the defaults of the operator's version."""
 
