@@ -173,31 +173,6 @@ def nodes_upstream(nodes: Iterable[Node], graph: Graph | None = None, *, start: 
     return found
 
 
-def nodes_downstream(nodes: Iterable[Node]) -> set[Node]:
-    """Return the nodes and everything that depends on them, nodes with dependent subgraphs included. Linear in the
-    result.
-    """
-    found = set(nodes)
-    pending = list(found)
-
-    def reach(node: Node) -> None:
-        if node not in found:
-            found.add(node)
-            pending.append(node)
-
-    while pending:
-        node = pending.pop()
-        for value in node.outputs:
-            for user, _ in value.uses if value is not None else ():
-                if isinstance(user, Node):
-                    reach(user)
-                elif isinstance(user.owner, Node):
-                    reach(user.owner)
-        if node.graph is not None and isinstance(node.graph.owner, Node):
-            reach(node.graph.owner)
-    return found
-
-
 def users_in(value: Value | None, graph: Graph | None) -> Iterator[Node]:
     """Yield the nodes of a graph that use a value, themselves or in a subgraph."""
     for user, _ in () if value is None else value.uses:
@@ -224,23 +199,6 @@ def followers_before(last: Node, nodes: Collection[Node]) -> set[Node]:
                     found.add(user)
                     pending.append(user)
     return found
-
-
-def detour(nodes: Collection[Node]) -> Node | None:
-    """Return the first node of a path that leaves nodes of a graph and comes back, so that they cannot become one.
-
-    The cost is that of the nodes between the first and the last one; of the whole graph if it is not sorted.
-    """
-    inside = set(nodes)
-    graph = next(iter(inside)).graph
-    assert graph is not None
-    place = graph.nodes.place
-    if NameIndex.of(graph).is_sorted:
-        after = followers_before(max(inside, key=place), inside)
-        between = {n for n in after if any(user in inside for v in n.outputs for user in users_in(v, graph))}
-    else:
-        between = {n for n in nodes_upstream(inside) & nodes_downstream(inside) if n.graph is graph} - inside
-    return min(between, key=place, default=None)
 
 
 def makes_cycle(node: Node, value: Value) -> bool:

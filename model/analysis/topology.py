@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from onnx_workbench.model.analysis.scoping import captured
+from onnx_workbench.model.analysis.scoping import captured, followers_before, nodes_upstream, users_in
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.model.ir.name_index import NameIndex
 from onnx_workbench.model.progress import SILENT, Progress
 
 Thing = Node | Value
@@ -85,6 +86,24 @@ def between(things: Iterable[object]) -> list[Node]:
     graph = next(iter(graphs))
     above, below = upstream(chosen), downstream(chosen)
     return [thing for thing in above if isinstance(thing, Node) and thing in below and thing.graph is graph]
+
+
+def detour(nodes: Collection[Node]) -> Node | None:
+    """Return the first node of a path that leaves nodes of a graph and comes back, so that they cannot become one.
+
+    The cost is that of the nodes between the first and the last one; of the whole graph if it is not sorted.
+    """
+    inside = set(nodes)
+    graph = next(iter(inside)).graph
+    assert graph is not None
+    place = graph.nodes.place
+    if NameIndex.of(graph).is_sorted:
+        after = followers_before(max(inside, key=place), inside)
+        between = {n for n in after if any(user in inside for v in n.outputs for user in users_in(v, graph))}
+    else:
+        below = downstream(inside)
+        between = {n for n in nodes_upstream(inside) if n in below and n.graph is graph} - inside
+    return min(between, key=place, default=None)
 
 
 def _user(user: Node | Graph) -> Node | None:

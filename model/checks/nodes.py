@@ -16,7 +16,7 @@ from onnx_workbench.model.checks.texts import check_texts
 from onnx_workbench.model.checks.types import check_type
 from onnx_workbench.model.edits.constants import zeros_of
 from onnx_workbench.model.edits.initializers import add_initializer
-from onnx_workbench.model.edits.nodes import set_output_count
+from onnx_workbench.model.edits.nodes import import_domains, set_output_count
 from onnx_workbench.model.edits.subgraph_interface import (
     carried_input,
     lacks_inputs_alone,
@@ -26,7 +26,6 @@ from onnx_workbench.model.edits.subgraph_interface import (
 )
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import (
-    SetField,
     SetGraphInputs,
     SetGraphOutputs,
     SetInput,
@@ -112,8 +111,7 @@ def _missing_import(node: Node) -> Problem:
     version = schemas.newest_opset(domain)
 
     def apply(edit: Transaction) -> None:
-        target = (node.graph.importer if node.graph is not None else None) or edit.model
-        edit.do(SetField(target, "opset_imports", {**target.opset_imports, domain: version}))
+        import_domains(edit, node.graph.importer if node.graph is not None else None, {domain: version})
 
     return error(
         "opset-import",

@@ -13,6 +13,7 @@ from typing import Any
 
 from onnx_workbench.model.analysis.topology import Connection
 from onnx_workbench.model.diff.compare import Comparison
+from onnx_workbench.model.history.clone import share_fields
 from onnx_workbench.model.history.steps import InsertNode, SetGraphOutputs
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value, Values
@@ -103,8 +104,7 @@ class _Work:
         assert shown is not None
         body = self._graph(_part(old, "body"), _part(new, "body"))
         made = Function(shown.name, shown.domain, shown.overload, body)
-        for slot in ("doc_string", "attributes", "attribute_defaults", "opset_imports", "metadata"):
-            setattr(made, slot, getattr(shown, slot))
+        share_fields(made, shown)
         self.result.note(made, old, new)
         return made
 

@@ -14,7 +14,7 @@ from onnx_workbench.model.diff import do_the_same
 from onnx_workbench.model.edits.fresh_names import FreshNames
 from onnx_workbench.model.edits.functions import boundary, constants_taken, in_graph_order
 from onnx_workbench.model.edits.initializers import define_constant
-from onnx_workbench.model.edits.nodes import refuse_recursion, replace_uses
+from onnx_workbench.model.edits.nodes import import_domains, refuse_recursion, replace_uses
 from onnx_workbench.model.edits.values import ensure_order, rename_value, why_not_connect
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.clone import Cloner
@@ -214,10 +214,8 @@ def _copy_functions(
         _call_instead(copy.body.nodes, calls)
     if copies:
         edit.do(SetField(model, "functions", (*model.functions, *copies)))
-    domains = {copy.domain: imports.get(copy.domain, 1) for copy in copies}
-    unknown = {domain: version for domain, version in domains.items() if domain not in model.opset_imports}
-    if unknown:  # into a function's body, which has its own imports: the model must import the domains of its functions
-        edit.do(SetField(model, "opset_imports", {**model.opset_imports, **unknown}))
+    # pasted into a function's body too, which has its own imports: the model imports the domains of its functions
+    import_domains(edit, model, {copy.domain: imports.get(copy.domain, 1) for copy in copies})
 
 
 def _call_instead(copies: Iterable[Node], calls: Mapping[Operator, Operator]) -> None:
@@ -229,15 +227,8 @@ def _call_instead(copies: Iterable[Node], calls: Mapping[Operator, Operator]) ->
 
 
 def _copy_imports(edit: Transaction, graph: Graph, imports: Mapping[str, int], part: Graph) -> None:
-    target = graph.importer or edit.model
-    missing = {
-        node.domain: imports.get(node.domain, schemas.newest_opset(node.domain))
-        for level in part.walk()
-        for node in level.nodes
-        if node.domain not in target.opset_imports
-    }
-    if missing:
-        edit.do(SetField(target, "opset_imports", {**target.opset_imports, **missing}))
+    used = {node.domain: None for level in part.walk() for node in level.nodes}
+    import_domains(edit, graph.importer, {domain: imports.get(domain, schemas.newest_opset(domain)) for domain in used})
 
 
 def merge(

@@ -9,15 +9,13 @@ from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.call_graph import Operator, callers_of, expanded_sizes
 from onnx_workbench.model.analysis.scoping import (
     dependencies,
-    detour,
-    names_taken,
     node_names,
     unique_name,
 )
-from onnx_workbench.model.analysis.topology import outer_values
+from onnx_workbench.model.analysis.topology import detour, outer_values
 from onnx_workbench.model.edits.fresh_names import FreshNames
 from onnx_workbench.model.edits.inlining import insert_body, take_out
-from onnx_workbench.model.edits.nodes import drop_unused_constants, is_constant
+from onnx_workbench.model.edits.nodes import drop_unused_constants, fresh_outputs, import_domains, is_constant
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.clone import Cloner
 from onnx_workbench.model.history.document import Transaction
@@ -200,9 +198,8 @@ def _formal_inputs(nodes: list[Node], inputs: Sequence[Value], cloner: Cloner) -
 
 def _import(edit: Transaction, importer: Model | Function | None, domain: str) -> None:
     """Import a function's domain in the caller and in the model, which imports the domains of all its functions."""
-    for target in dict.fromkeys((edit.model, importer or edit.model)):
-        if domain not in target.opset_imports:
-            edit.do(SetField(target, "opset_imports", {**target.opset_imports, domain: 1}))
+    for target in (edit.model, importer):
+        import_domains(edit, target, {domain: 1})
 
 
 def add_function(edit: Transaction, name: str, domain: str = "local", overload: str = "") -> Function:
@@ -308,16 +305,9 @@ def _set_outputs(edit: Transaction, function: Function, outputs: tuple[Value, ..
     edit.do(SetGraphOutputs(function.body, outputs))
     for call in calls:
         assert call.graph is not None
-        taken = names_taken(call.graph)
-        given: list[Value | None] = []
-        for index, position in enumerate(places):
-            if position is not None and position < len(call.outputs):
-                given.append(call.outputs[position])
-            else:
-                value = Value(unique_name(f"{call.title}_output_{index}", taken))
-                taken.add(value.name)
-                given.append(value)
-        edit.do(SetOutputs(call, tuple(given)))
+        kept = [p if p is not None and p < len(call.outputs) else None for p in places]
+        made = iter(fresh_outputs(call.graph, call.title, [index for index, p in enumerate(kept) if p is None]))
+        edit.do(SetOutputs(call, tuple(next(made) if p is None else call.outputs[p] for p in kept)))
 
 
 def _refuse_used(function: Function, leaving: Collection[int], calls: Iterable[Node]) -> None:
@@ -361,10 +351,7 @@ def _reconcile_opsets(edit: Transaction, graph: Graph, function: Function, call:
     target = graph.importer or edit.model
     used = {(n.domain, n.op_type) for g in function.body.walk() for n in g.nodes}
     for domain, version in function.opset_imports.items():
-        here = target.opset_imports.get(domain)
-        if here is None:
-            edit.do(SetField(target, "opset_imports", {**target.opset_imports, domain: version}))
-            continue
+        here = target.opset_imports.get(domain, version)
         for op_domain, op_type in used if here != version else ():
             if op_domain == domain and schemas.has_changed(op_type, domain, version, here):
                 raise ModelError(
@@ -372,6 +359,7 @@ def _reconcile_opsets(edit: Transaction, graph: Graph, function: Function, call:
                     f"It uses {op_type} of opset {version}, the graph imports {here}; convert the model first.",
                     call,
                 )
+    import_domains(edit, target, function.opset_imports)
 
 
 def inline_calls(edit: Transaction, calls: Iterable[Node], progress: Progress = SILENT) -> int:

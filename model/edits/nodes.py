@@ -63,7 +63,7 @@ def add_node(
     node = Node(
         op_type,
         padded,
-        _fresh_outputs(graph, node_name, range(count)),
+        fresh_outputs(graph, node_name, range(count)),
         name=node_name,
         domain=domain,
         overload=overload,
@@ -77,7 +77,7 @@ def add_node(
     return node
 
 
-def _fresh_outputs(graph: Graph, title: str, indices: Iterable[int]) -> tuple[Value, ...]:
+def fresh_outputs(graph: Graph, title: str, indices: Iterable[int]) -> tuple[Value, ...]:
     """Return new values for outputs of a node, under free names."""
     taken = names_taken(graph)
     values = []
@@ -89,8 +89,7 @@ def _fresh_outputs(graph: Graph, title: str, indices: Iterable[int]) -> tuple[Va
 
 def _signature(edit: Transaction, graph: Graph, op_type: str, domain: str) -> schemas.Schema | None:
     """Return the operator's schema at the graph's opset, importing its domain first if needed."""
-    if domain not in graph.opset_imports:
-        _import(edit, graph, domain, schemas.newest_opset(domain))
+    import_operators(edit, graph, domain, schemas.newest_opset(domain))
     return schemas.find(op_type, graph.opset_imports.get(domain, 1), domain)
 
 
@@ -99,13 +98,15 @@ def import_operators(edit: Transaction, graph: Graph, domain: str = "", version:
 
     A version that the graph has already stays.
     """
-    if domain not in graph.opset_imports:
-        _import(edit, graph, domain, version)
+    import_domains(edit, graph.importer, {domain: version})
 
 
-def _import(edit: Transaction, graph: Graph, domain: str, version: int) -> None:
-    imports = {**graph.opset_imports, domain: version}
-    edit.do(SetField(graph.importer or edit.model, "opset_imports", imports))
+def import_domains(edit: Transaction, importer: Model | Function | None, imports: Mapping[str, int]) -> None:
+    """Import domains at these versions in a function or the model (None), as far as it does not import them yet."""
+    target = importer or edit.model
+    missing = {domain: version for domain, version in imports.items() if domain not in target.opset_imports}
+    if missing:
+        edit.do(SetField(target, "opset_imports", {**target.opset_imports, **missing}))
 
 
 def delete(edit: Transaction, nodes: Collection[Node], *, with_constants: bool = True) -> None:
@@ -278,7 +279,7 @@ def _fit_outputs(edit: Transaction, node: Node, schema: schemas.Schema) -> None:
     if len(outputs) < schema.min_outputs:
         assert node.graph is not None
         missing = range(len(outputs), schema.min_outputs)
-        outputs = (*outputs, *_fresh_outputs(node.graph, node.title, missing))
+        outputs = (*outputs, *fresh_outputs(node.graph, node.title, missing))
     if outputs != node.outputs:
         edit.do(SetOutputs(node, outputs))
 
@@ -296,13 +297,16 @@ def output_limits(model: Model, node: Node) -> tuple[int, int]:
 def set_output_count(edit: Transaction, node: Node, count: int) -> None:
     """Set the number of outputs of a node (Split, optional outputs); ModelError if a dropped one is used."""
     assert node.graph is not None
-    for value in node.outputs[count:]:
-        if value is not None and value.uses:
-            raise ModelError(
-                f"Output {value.name} is used", f"{node.title} cannot lose an output that is in use.", value
-            )
+    _refuse_used(node, node.outputs[count:])
     kept = node.outputs[:count]
-    edit.do(SetOutputs(node, (*kept, *_fresh_outputs(node.graph, node.title, range(len(kept), count)))))
+    edit.do(SetOutputs(node, (*kept, *fresh_outputs(node.graph, node.title, range(len(kept), count)))))
+
+
+def _refuse_used(node: Node, leaving: Iterable[Value | None]) -> None:
+    for value in leaving:
+        if value is not None and value.uses:
+            detail = f"{node.title} cannot lose an output that is in use."
+            raise ModelError(f"Output {value.name} is used", detail, value)
 
 
 def produce_output(edit: Transaction, node: Node, index: int) -> Value:
@@ -312,7 +316,7 @@ def produce_output(edit: Transaction, node: Node, index: int) -> Value:
     present = outputs[index]
     if present is not None:
         return present
-    value = Value(unique_name(f"{node.title}_output_{index}", names_taken(node.graph)))
+    (value,) = fresh_outputs(node.graph, node.title, [index])
     outputs[index] = value
     edit.do(SetOutputs(node, tuple(outputs)))
     return value
@@ -320,9 +324,7 @@ def produce_output(edit: Transaction, node: Node, index: int) -> Value:
 
 def drop_output(edit: Transaction, node: Node, index: int) -> None:
     """Leave out an output; ModelError while it is used. A trailing one is removed from the list."""
-    value = node.outputs[index]
-    if value is not None and value.uses:
-        raise ModelError(f"Output {value.name} is used", f"{node.title} cannot lose an output that is in use.", value)
+    _refuse_used(node, node.outputs[index : index + 1])
     outputs = [*node.outputs[:index], None, *node.outputs[index + 1 :]]
     while outputs and outputs[-1] is None:
         outputs.pop()

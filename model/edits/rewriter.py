@@ -14,10 +14,10 @@ from onnx_workbench.model.edits.nodes import import_operators
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import (
     InsertNode,
+    MoveUses,
     RemoveNode,
     SetAttribute,
     SetField,
-    SetGraphOutputs,
     SetInitializer,
     SetInputs,
     SetOutputs,
@@ -273,14 +273,8 @@ class GraphRewriter:
 
     def redirect(self, old: Value, new: Value, *, graph_outputs: bool = True) -> None:
         """Replace the uses of `old` by `new`, and nothing else."""
-        by_node: dict[Node, None] = {}
-        for user, _ in list(old.uses):
-            if isinstance(user, Node):
-                by_node[user] = None
-            elif graph_outputs:
-                self.edit.do(SetGraphOutputs(user, tuple(new if v is old else v for v in user.outputs)))
-        for node in by_node:
-            self.edit.do(SetInputs(node, tuple(new if v is old else v for v in node.inputs)))
+        uses = tuple(use for use in old.uses if graph_outputs or isinstance(use[0], Node))
+        self.edit.do(MoveUses(old, new, uses))
 
     def release_output(self, value: Value, name: str) -> Value:
         """Detach a value from its producer, for another one; the producer gets a new output, which is returned."""

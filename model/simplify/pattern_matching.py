@@ -15,7 +15,8 @@ import numpy as np
 
 from onnx_workbench.model.analysis.constants import Constants
 from onnx_workbench.model.analysis.node_labels import exact_label, short_content
-from onnx_workbench.model.analysis.scoping import detour, users_in
+from onnx_workbench.model.analysis.scoping import users_in
+from onnx_workbench.model.analysis.topology import detour
 from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.edits.functions import is_used_outside
 from onnx_workbench.model.garbage import no_collection

@@ -12,8 +12,9 @@ from typing import Final
 
 from PySide6.QtWidgets import QWidget
 
-from onnx_workbench.model.analysis.scoping import nodes_downstream, seen_by, visible_values
+from onnx_workbench.model.analysis.scoping import seen_by, visible_values
 from onnx_workbench.model.analysis.signatures import signature_of
+from onnx_workbench.model.analysis.topology import Thing, downstream
 from onnx_workbench.model.edits.constants import add_constant, parse_literal, reads_as_constant, reads_as_literal
 from onnx_workbench.model.edits.initializers import add_initializer
 from onnx_workbench.model.edits.values import connect, disconnect, why_not_connect
@@ -160,8 +161,8 @@ class InputSource:
         return self._node.inputs[self._index] if self._index < len(self._node.inputs) else None
 
     @cached_property
-    def _after(self) -> set[Node]:
-        return nodes_downstream([self._node])
+    def _after(self) -> dict[Thing, None]:
+        return downstream([self._node])
 
     def makes_cycle(self, value: Value) -> bool:
         """Return whether a value depends on the node; cheap in the common case."""

@@ -305,6 +305,7 @@ ELSEWHERE = {
     "inlining.take_out": "by extract_function and inline_call, and by rewriting",
     "nodes.bridge": "by delete_and_bridge",
     "nodes.import_operators": "by initializer_to_constant and inline_call, in models of other domains",
+    "nodes.import_domains": "by import_operators, inline_call, rename_function and paste",
     "nodes.drop_unused_constants": "by delete, delete_and_bridge and extract_function",
     "initializers.define_constant": "by add_constant and paste",
     "values.ensure_order": "by connect and replace_uses",
