@@ -83,24 +83,17 @@ def parts(
 # -- kind -----------------------------------------------------------------------------------------------------
 
 
-def kind_field(
-    title: str, attribute: Attribute, change: Callable[[Transaction, AttributeKind], object]
-) -> PropertyField:
-    """Return a field for the kind of an attribute."""
-    return PropertyField(
-        title,
-        lambda: kind_text(attribute.kind),
-        lambda edit, text: change(edit, parse_kind(text)),
-        choices=lambda: [Suggestion(kind_text(k)) for k in KINDS],
-    )
-
-
 def _kind_row(node: Node, attribute: Attribute) -> PropertyRow:
+    def change(edit: Transaction, text: str) -> None:
+        kind = parse_kind(text)
+        edits.set_attribute(edit, node, attribute.name, convert_value(attribute, kind), kind)
+
     row = PropertyRow("kind", "Kind", kind_text(attribute.kind))
-    row.field = kind_field(
+    row.field = PropertyField(
         f"Change kind of {of_node(node, attribute.name)}",
-        attribute,
-        lambda edit, kind: edits.set_attribute(edit, node, attribute.name, convert_value(attribute, kind), kind),
+        lambda: kind_text(attribute.kind),
+        change,
+        choices=lambda: [Suggestion(kind_text(k)) for k in KINDS],
     )
     return row
 

@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from onnx_workbench.model.history.steps import SetField, SetInitializer
-from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_attribute
+from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.graph import QuantizationAnnotation
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
@@ -205,11 +205,10 @@ def test_a_functions_attribute_goes_between_required_and_default(qtbot, panel, w
     write(qtbot, panel, "attributes", "+", text="beta")
     write(qtbot, panel, "attributes", "attribute beta", text="0.5")
     assert (function.attributes, function.attribute_defaults) == ((), (make_attribute("beta", 0.5),))
-    write(qtbot, panel, "attributes", "attribute beta", "kind", text="int")
-    write(qtbot, panel, "attributes", "attribute beta", "doc_string", text="how much")
-    assert function.attribute_defaults == (Attribute("beta", AttributeKind.INT, 0, "how much"),)
+    write(qtbot, panel, "attributes", "attribute beta", text="2")
+    assert function.attribute_defaults == (make_attribute("beta", 2.0),)
     workspace.selection.set([call])
-    write(qtbot, panel, "attributes", "beta", text="3")
+    write(qtbot, panel, "attributes", "beta", text="3.0")
     workspace.selection.set([function])
     write(qtbot, panel, "attributes", "attribute beta", text="gain", column=0)
     assert call.attributes["gain"].value == 3
