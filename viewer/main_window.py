@@ -152,7 +152,7 @@ class MainWindow(QMainWindow):
         refresh = self.actions_binding.refresh_soon
         for signal in (
             workspace.selection.changed, workspace.changes.state_changed, workspace.navigation.graph_shown,
-            workspace.navigation.history.changed, workspace.run_state_changed, workspace.runs_changed,
+            workspace.navigation.history.changed, workspace.runs_changed,
         ):  # fmt: skip
             signal.connect(refresh)
         for signal in (workspace.tasks.started, workspace.tasks.ended):

@@ -1,4 +1,4 @@
-"""Facts about all values of a run: changes since another run, measures for colours, wrong declarations.
+"""Facts about values of a run: changes since another run, wrong declarations.
 
 The functions are module-level, so that `RunResult.apply` can run them in the worker process.
 """
@@ -15,8 +15,8 @@ from onnx_workbench.exec.inspect.compare import ValueDifference, compare_values
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.exec.results.values import MISSING, same_value
-from onnx_workbench.exec.values.arrays import Array, RuntimeValue
-from onnx_workbench.exec.values.statistics import Statistics, ValueInfo, describe, statistics
+from onnx_workbench.exec.values.arrays import RuntimeValue
+from onnx_workbench.exec.values.statistics import Statistics, ValueInfo, describe
 from onnx_workbench.model.ir.types import (
     Dimension,
     ElementType,
@@ -60,42 +60,6 @@ def changed_values(result: RunResult, before: RunResult) -> list[int]:
 def _available_value(result: RunResult, key: ValueKey) -> RuntimeValue:
     """Return a value from this process or a worker; MISSING if it would have to be computed in this process."""
     return result.find(key) if result.remote is None else result.value(key)
-
-
-@dataclass(frozen=True, slots=True)
-class ValueMeasure:
-    """Measures of one tensor. `saturated` is the share of elements at the extremes of the tensor."""
-
-    info: ValueInfo
-    statistics: Statistics
-    saturated: float
-
-
-def measure_values(result: RunResult) -> dict[ValueKey, ValueMeasure]:
-    """Compute statistics of every kept tensor, in subgraphs too. Reads every element once or twice."""
-    found: dict[ValueKey, ValueMeasure] = {}
-    known: dict[int, ValueMeasure] = {}
-    kept = ((key, result.slots[slot]) for key, slot in result.layout.slots.items())
-    inside = (((path, number), value) for path, values in result.bodies.items() for number, value in values.items())
-    for key, value in chain(kept, inside):
-        if not isinstance(value, np.ndarray) or value.dtype.kind == "O":
-            continue
-        if id(value) not in known:
-            facts = statistics(value)
-            known[id(value)] = ValueMeasure(describe(value), facts, _saturated(value, facts))
-        found[key] = known[id(value)]
-    return found
-
-
-def _saturated(value: Array, facts: Statistics) -> float:
-    """Return the share of elements equal to the maximum or minimum, except zeros: a sign of clipping."""
-    if facts.minimum is None or facts.maximum is None or facts.minimum == facts.maximum or value.size < 2:
-        return 0.0
-    if value.dtype.kind == "b":
-        return 0.0
-    extremes = [x for x in (facts.minimum, facts.maximum) if x != 0]
-    count = sum(int(np.count_nonzero(value == value.dtype.type(x))) for x in extremes)
-    return max(0.0, (count - len(extremes)) / value.size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,10 +91,6 @@ class RemoteRun(Protocol):
         """Return `function(result, *arguments)`, computed in the worker; see RunResult.apply."""
         ...
 
-    def measure(self, key: ValueKey) -> Statistics | None:
-        """Return statistics of a value, computed in the worker; None if it cannot."""
-        ...
-
 
 @dataclass(eq=False, repr=False)
 class RunResult:
@@ -346,8 +342,10 @@ class RunResult:
         summary = self._summary(value, path)
         if summary is None or summary.statistics is not None or self.remote is None:
             return summary.statistics if summary is not None else None
-        key = self.key(value, path)
-        return None if key is None else self.remote.measure(key)
+        try:
+            return self.apply(RunResult.statistics, self.key(value, path))
+        except (LookupError, ModelError):
+            return None  # the worker cannot
 
     def apply(self, function: Callable[..., T], *arguments: Any, progress: Progress = SILENT) -> T:
         """Return `function(self, *arguments)`, computed in the worker if the values are there.

@@ -23,7 +23,7 @@ from onnx_workbench.exec.results.slot_map import LoopKey, Path, SlotMap, Steps, 
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.exec.session import RunArguments, SessionBase
 from onnx_workbench.exec.values.arrays import RuntimeValue
-from onnx_workbench.exec.values.statistics import Statistics, ValueInfo
+from onnx_workbench.exec.values.statistics import ValueInfo
 from onnx_workbench.exec.worker.process import Process, WorkerDied, raise_answer
 from onnx_workbench.exec.worker.result_protocol import ResultTables
 from onnx_workbench.model import extensions
@@ -519,15 +519,6 @@ class _WorkerRun:
             msg = "the runs belong to different processes"
             raise LookupError(msg)
         return RunNumber(other._run)
-
-    def measure(self, key: ValueKey) -> Statistics | None:
-        """Return statistics computed in the worker; None if it cannot."""
-        stepper = self._stepper
-        try:
-            found: Statistics | None = stepper._process.request("measure", (self._run, key))
-        except (WorkerDied, ModelError, LookupError):
-            return None
-        return found
 
 
 def _missing(keys: Iterable[ValueKey]) -> dict[Path, dict[int, RuntimeValue]]:

@@ -124,7 +124,7 @@ class Worker:
                 pass
             case "so far":
                 self._partial_requests.put((number, kind, content))
-            case "fetch" | "measure" | "apply" if self._is_running(content[0]):
+            case "fetch" | "apply" if self._is_running(content[0]):
                 self._partial_requests.put((number, kind, content))
             case "run":
                 job = self._jobs[number] = _Job(number)
@@ -176,7 +176,7 @@ class Worker:
                 self._run(number, *content)
             case "resume" | "step" | "step into" | "step out":
                 self._advance(kind, *content, number=number)
-            case "fetch" | "measure" | "apply" | "iterations":
+            case "fetch" | "apply" | "iterations":
                 self._look_up(number, kind, content)
             case "inputs":
                 self._make_inputs(number, content)
@@ -215,8 +215,6 @@ class Worker:
         match kind:
             case "fetch":
                 return self._exchange.encode(result.value(asked))
-            case "measure":
-                return result.statistics(asked)
             case "iterations":  # a separate result, kept until the program drops it
                 found = result.in_iterations(asked)
                 self._jobs[number] = _Job(number, result=found)
@@ -247,8 +245,6 @@ class Worker:
         match kind:
             case "fetch":
                 self._send(number, "value", self._exchange.encode(job.so_far.value(content[1])))
-            case "measure":
-                self._send(number, "value", job.so_far.statistics(content[1]))
             case "apply":
                 _, function, arguments = content
                 given = [_without_fetch(self._result(a.number)) if isinstance(a, RunNumber) else a for a in arguments]

@@ -31,14 +31,14 @@ class RunBoth(QObject):
 
     def _run(self, workspace: Workspace) -> None:
         self._running = workspace
-        workspace.runs.state_changed.connect(self._on_state)
+        workspace.runs_changed.connect(self._on_state)
         workspace.runs.run()
 
     def _on_state(self) -> None:
         workspace = self._running
         if workspace is None or workspace.runs.is_running or workspace.runs.is_paused:
             return
-        workspace.runs.state_changed.disconnect(self._on_state)
+        workspace.runs_changed.disconnect(self._on_state)
         self._running = None
         record = workspace.results.current
         if record is None or not workspace.results.is_current or self._comparing.result is None:

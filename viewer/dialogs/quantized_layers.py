@@ -175,7 +175,7 @@ class QuantizedLayers(QWidget):
     def uncolour(self) -> None:
         """Remove the colours."""
         overlays = self._workspace.runs.overlays
-        if overlays.kind == "own" and overlays.title == _TITLE:
+        if overlays.has(_TITLE):
             overlays.choose("")
 
 

@@ -38,8 +38,7 @@ class DocumentContext(QObject):
     signals of the context itself are requests to the window and the state of runs.
     """
 
-    run_state_changed = Signal()
-    runs_changed = Signal()  # running, paused, live or breakpoints
+    runs_changed = Signal()  # running, paused, live, breakpoints or `run_state`
     action_requested = Signal(str)  # the id of an Action
     panel_offered = Signal(str)  # the id of a panel, see `offer`
     comparison_changed = Signal()  # a comparison with another document has begun or ended
@@ -109,7 +108,7 @@ class DocumentContext(QObject):
         """Set the state of the last run for the status line; empty before the first."""
         if text != self.run_state:
             self.run_state = text
-            self.run_state_changed.emit()
+            self.runs_changed.emit()
 
     # -- actions and menus -----------------------------------------------------------------------------------
 

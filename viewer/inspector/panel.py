@@ -87,7 +87,7 @@ class InspectorPanel(Panel):
         workspace.navigation.graph_shown.connect(self._on_selection)
         workspace.changes.changed.connect(self._on_change)
         workspace.types.changed.connect(self.refresh_soon)
-        workspace.run_state_changed.connect(self._connect_runs)
+        workspace.runs_changed.connect(self._connect_runs)
         self._connect_runs()
         workspace.problems.changed.connect(self._on_problems)
         themes().themeChanged.connect(self._color)
@@ -97,7 +97,7 @@ class InspectorPanel(Panel):
         if self.workspace.has_runs and not self._is_connected_to_runs:
             self._is_connected_to_runs = True
             self.workspace.results.changed.connect(self._on_values)
-            self.workspace.runs.edge_notes.statistics_read.connect(self._on_values)
+            self.workspace.results.summaries.read.connect(self._on_values)
 
     def _on_values(self, values: set[Value] | None) -> None:
         """Handle new values; None: any."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.property_tree.rows import PropertyRow, RowAction
+from onnx_workbench.viewer.run.views.edge_notes import summary_line
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.type_texts import edge_text
 
@@ -36,4 +37,5 @@ def _text(workspace: Workspace, value: Value) -> str:
     if info.kind != "tensor" or not isinstance(info.element_type, ElementType):
         return str(info)
     text = edge_text(TensorType(info.element_type, Shape(info.shape)))
-    return "  ".join(filter(None, (text, workspace.runs.edge_notes.range_of(value))))
+    summary = results.summaries.of(value)
+    return text if summary is None else "  ".join(filter(None, (text, summary_line(summary, info.element_type))))

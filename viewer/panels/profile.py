@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 from onnx_workbench.exec.results.node_table import NodeResult, State
 from onnx_workbench.exec.results.run_result import Moment
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.ir.graph import Function, Node, Value
+from onnx_workbench.model.ir.graph import Function, Node
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import bytes_text, count_text, display, duration_text, plural, shape_text
 from onnx_workbench.viewer.panel import Panel
@@ -280,7 +280,7 @@ class ProfilePanel(Panel):
         results = self.workspace.results
         output = next((v for v in node.outputs if v is not None), None)
         info = None if output is None else results.info_of(output)
-        macs = multiply_adds(node, self._shape)
+        macs = multiply_adds(results, node)
         spent = result.state is not State.CONSTANT
         seconds = self._seconds((node, result))
         measured = self._measured
@@ -312,14 +312,6 @@ class ProfilePanel(Panel):
         if node.graph is not None and isinstance(function := node.graph.root.owner, Function):
             around.insert(0, function)
         return " › ".join(name_of(n) for n in (*around, node) if n is not None)
-
-    def _shape(self, value: Value | None) -> tuple[int, ...] | None:
-        if value is None:
-            return None
-        if value.initializer is not None:
-            return tuple(value.initializer.shape)
-        info = self.workspace.results.info_of(value)
-        return info.shape if info is not None and info.kind == "tensor" else None
 
     def _select_operator(self, operator: str) -> None:
         nodes = [n for n, r in self.workspace.results.nodes().items() if r.operator == operator]

@@ -257,25 +257,25 @@ class RunComparisonPanel(Panel):
         relative, absolute = self.relative.number(), self.absolute.number()
         return None if relative is None and absolute is None else Tolerance(relative or 0.0, absolute or 0.0)
 
-    def _judged(self, row: Compared) -> Compared:
+    @property
+    def _judged(self) -> list[Compared]:
+        """Return the rows with the tolerances that apply to them."""
         tolerance = self._tolerance
-        return row if tolerance is None else replace(row, tolerance=tolerance)
+        return self.rows if tolerance is None else [replace(row, tolerance=tolerance) for row in self.rows]
 
     @property
     def first(self) -> Compared | None:
         """Return the first value in run order outside the tolerances."""
-        return next((row for row in self.rows if not self._judged(row).is_close), None)
+        return next((row for row in self._judged if not row.is_close), None)
 
     def _show(self) -> None:
-        rows, tolerance = self.rows, self._tolerance
-        judged = rows if tolerance is None else [replace(row, tolerance=tolerance) for row in rows]
+        rows = self._judged
         self._judging.start(
-            lambda progress: [i for i, row in enumerate(progress.paced(judged)) if not row.is_close],
-            self._show_judged,
+            lambda progress: [i for i, row in enumerate(progress.paced(rows)) if not row.is_close],
+            partial(self._show_judged, rows),
         )
 
-    def _show_judged(self, differing: list[int]) -> None:
-        rows = self.rows
+    def _show_judged(self, rows: Sequence[Compared], differing: list[int]) -> None:
         first = rows[differing[0]] if differing else None
         self.divergence.setEnabled(first is not None)
         self.save_button.setEnabled(bool(rows))
@@ -324,8 +324,7 @@ class RunComparisonPanel(Panel):
     @property
     def _is_colouring(self) -> bool:
         """Return whether the graph is coloured by the comparison."""
-        overlays = self.workspace.runs.overlays
-        return overlays.kind == "own" and overlays.title in (_ERROR, _OLD_ERROR)
+        return self.workspace.runs.overlays.has(_ERROR, _OLD_ERROR)
 
     @property
     def _title(self) -> str:
@@ -339,9 +338,8 @@ class RunComparisonPanel(Panel):
         row, position = rows[index], index + 1
         value = self.workspace.results.value_by_number(row.key[1])
         node = value.producer if value is not None else None
-        judged = self._judged(row)
-        found, allowed, layer = row.difference, judged.tolerance, self._outcome.local.get(row.key)
-        role = "" if judged.is_close else "error"
+        found, allowed, layer = row.difference, row.tolerance, self._outcome.local.get(row.key)
+        role = "" if row.is_close else "error"
         name = self._named(row)
         tip = name if row.other == row.name else f"{name}\nmatched with {display(row.other, 80)}"
         head = (
@@ -351,7 +349,7 @@ class RunComparisonPanel(Panel):
         )
         if found.problem:
             cells = (
-                NumberCell("differs", _error(found), role),
+                NumberCell("differs", inf, role),
                 *[NumberCell("")] * 6,
                 NumberCell(display(found.problem, 80), role="muted", tip=display(found.problem, 500)),
             )
@@ -378,8 +376,7 @@ class RunComparisonPanel(Panel):
             if self._is_colouring:
                 overlays.choose("")
             return
-        rows, tolerance = self.rows, self._tolerance
-        rows = rows if tolerance is None else [replace(row, tolerance=tolerance) for row in rows]
+        rows = self._judged
         self._heating.start(
             lambda progress: self._heats(rows, progress),
             lambda numbers: overlays.show(numbers, self._title),
@@ -435,11 +432,7 @@ class RunComparisonPanel(Panel):
 
 def _keys(rows: Sequence[Compared]) -> dict[int, Callable[[int], Key]]:
     """Return sort keys of positions and errors."""
-    return {0: float, _ERROR_COLUMN: lambda index: _error(rows[index].difference)}
-
-
-def _error(found: ValueDifference) -> float:
-    return float("inf") if found.problem else found.tolerance
+    return {0: float, _ERROR_COLUMN: lambda index: compare.error_of(rows[index])}
 
 
 def _number(number: float, role: str = "") -> NumberCell:

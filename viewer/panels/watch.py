@@ -49,12 +49,12 @@ class WatchPanel(Panel):
         self.unpin_button.setToolTip("Remove the selected rows")
         self.lay_out(self.table, self.hint, self.pin_button, self.unpin_button)
         self._behind = True
+        self._pinned: tuple[Value, ...] = ()  # as shown
         self._known: dict[Value, WatchedValue] = {}
         self.pin_button.clicked.connect(lambda: workspace.trigger("run.pin"))
         self.unpin_button.clicked.connect(lambda: workspace.results.unpin(self.table.selected()))
         self.table.chosen.connect(workspace.navigation.reveal)
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._show_buttons())
-        workspace.results.pins_changed.connect(self._refresh)
         workspace.results.changed.connect(self._on_results)
         workspace.selection.changed.connect(self._show_buttons)
         workspace.changes.values_changed.connect(self._show)
@@ -66,12 +66,12 @@ class WatchPanel(Panel):
             self._refresh()
 
     def _on_results(self, values: object) -> None:
-        if values is None:
+        if values is None or self._pinned != self.workspace.results.pinned:
             self._refresh()
 
     def _refresh(self) -> None:
         results = self.workspace.results
-        self._behind = not self.isVisible()
+        self._behind, self._pinned = not self.isVisible(), results.pinned
         record, before = results.current, results.previous
         if record is None or self._behind or not results.pinned:
             self._known = {}

@@ -61,7 +61,7 @@ def export_picture(tab: DocumentTab, part: Part) -> None:
         tab.workspace.messages.show("info", f"{path.name} is written, {size}.", written.loss)
 
     if tab.canvas is tab.view and tab.workspace.has_runs:
-        tab.workspace.runs.edge_notes.read_all(scene.drawing.values, write)
+        tab.workspace.runs.presenter.notes.read_all(scene.drawing.values, write)
     else:
         write(no_note)
 
@@ -91,9 +91,7 @@ def export_page(tab: DocumentTab) -> None:
         if note_of is not no_note:
             # Read here, on the thread of the model; the task uses only these tables.
             known = {value: note for value in values if (note := note_of(value)) is not None}
-            found = {
-                value: one for value in values if (one := workspace.runs.edge_notes.thumbnail_of(value)) is not None
-            }
+            found = {value: one for value in values if (one := workspace.results.summaries.of(value)) is not None}
             notes.note_of, notes.summaries = known.get, found
 
         def make(progress: Progress) -> WebPage:
@@ -118,7 +116,7 @@ def export_page(tab: DocumentTab) -> None:
 
     values = [value for inner in graph.walk() for value in inner.values()]
     if workspace.has_runs and workspace.results.current is not None:
-        workspace.runs.edge_notes.read_all(values, write)
+        workspace.runs.presenter.notes.read_all(values, write)
     else:
         write(no_note)
 

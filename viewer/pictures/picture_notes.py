@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from onnx_workbench.exec.inspect.thumbnails import Thumbnail, thumbnail
+from onnx_workbench.exec.inspect.value_summary import ValueSummary, summary_of
 from onnx_workbench.exec.results.run_file import load_run
 from onnx_workbench.exec.results.value_paths import ValuePaths
 from onnx_workbench.exec.values.arrays import RuntimeValue
@@ -66,12 +66,12 @@ def notes_of_arrays(
 
 def notes_of_values(arrays: Mapping[Value, RuntimeValue], progress: Progress = SILENT) -> PageNotes:
     """Return notes on values with given arrays. Reads every element."""
-    summaries: dict[Value, Thumbnail] = {}
+    summaries: dict[Value, ValueSummary] = {}
     notes: dict[Value, EdgeNote] = {}
     for value, array in progress.paced(arrays.items(), 1):
         if not isinstance(array, np.ndarray):
             continue
-        found, info = thumbnail(array), describe(array)
+        found, info = summary_of(array), describe(array)
         summaries[value] = found
         note = edge_note(found, info.element_type, info.shape)
         if note is not None:
@@ -79,7 +79,7 @@ def notes_of_values(arrays: Mapping[Value, RuntimeValue], progress: Progress = S
     return PageNotes(note_of=notes.get, summaries=summaries)
 
 
-def edge_note(found: Thumbnail, element_type: ElementType | None, shape: tuple[int, ...]) -> EdgeNote | None:
+def edge_note(found: ValueSummary, element_type: ElementType | None, shape: tuple[int, ...]) -> EdgeNote | None:
     """Return the note beside an edge with the range of a value and its type."""
     computed = "" if element_type is None else edge_text(TensorType(element_type, Shape(shape)))
     return note_text(EDGE_NOTES.default, found, element_type, type_text=computed)

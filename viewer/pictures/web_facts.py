@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from onnx_workbench.exec.inspect.node_data import Matched
-from onnx_workbench.exec.inspect.thumbnails import Thumbnail
+from onnx_workbench.exec.inspect.value_summary import ValueSummary
 from onnx_workbench.exec.values.statistics import Statistics, statistics
 from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.analysis.value_types import TypeOf
@@ -53,7 +53,7 @@ class PageNotes:
     """
 
     note_of: NoteOf = no_note
-    summaries: Mapping[Value, Thumbnail] = field(default_factory=dict)
+    summaries: Mapping[Value, ValueSummary] = field(default_factory=dict)
     kinds: Mapping[Node, str] = field(default_factory=dict)
     differences: Mapping[object, Sequence[str]] = field(default_factory=dict)
     edges: Mapping[tuple[Value, object], str] = field(default_factory=dict)

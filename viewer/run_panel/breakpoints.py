@@ -72,7 +72,7 @@ class BreakpointSection(Section):
         for box, condition in self._boxes:
             box.setAccessibleName(f"Stop when {box.text()}")
             box.toggled.connect(lambda on, chosen=condition: self._switch(chosen, on=on))
-        workspace.runs.state_changed.connect(self._refresh)
+        workspace.runs_changed.connect(self._refresh)
         workspace.changes.changed.connect(lambda _: self._refresh())  # names
         themes().themeChanged.connect(self._color)
         self._shown: tuple[object, object, object] | None = None

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHeaderView, QPushButton, QSizePolicy, QTreeWidget, QTreeWidgetItem
-from shiboken6 import isValid
 
 from onnx_workbench.exec.inspect.expected_outputs import OutputCheck
 from onnx_workbench.exec.inspect.overview import Contradiction, actual_type, contradictions, tensor_type
-from onnx_workbench.exec.inspect.thumbnails import Thumbnail
 from onnx_workbench.exec.values.statistics import ValueInfo
 from onnx_workbench.model.analysis.node_constants import constant_tensor
 from onnx_workbench.model.edits.values import set_type
@@ -26,8 +25,8 @@ from onnx_workbench.model.ir.types import TensorType, Type, element_type_text
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import bytes_text, display, plural, shape_text, type_text
 from onnx_workbench.viewer.document.model_signals import is_in_model
-from onnx_workbench.viewer.run.results.results import RunRecord, info_of
-from onnx_workbench.viewer.run.views.edge_notes import note_text, thumbnails_of
+from onnx_workbench.viewer.run.results.results import RunRecord
+from onnx_workbench.viewer.run.views.edge_notes import note_text
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.run_panel.controls import Section, muted
 from onnx_workbench.viewer.style.labels import name_of
@@ -61,9 +60,11 @@ class OutcomeSection(Section):
         self._wrong: list[tuple[Value, Contradiction]] = []
         self._seeking = ModelReader(self)  # values that contradict their declaration
         self._counting = ModelReader(self)  # the constants of the model
+        self._outputs: dict[Value, QTreeWidgetItem] = {}
         self._tested: QTreeWidgetItem | None = None  # the heading of the test data results
         self._above = 0  # tree rows before those
         workspace.results.changed.connect(self._on_results)
+        workspace.results.summaries.read.connect(self._on_summaries)
         workspace.changes.changed.connect(self._on_change)
         workspace.runs.test_data.changed.connect(self._refresh)
         themes().themeChanged.connect(self._refresh)
@@ -98,6 +99,7 @@ class OutcomeSection(Section):
         self._seeking.stop()
         self._counting.stop()
         self.tree.clear()
+        self._outputs = {}
         self._tested = None
         record = results.current
         verdicts = self._workspace.runs.test_data.verdicts
@@ -143,37 +145,27 @@ class OutcomeSection(Section):
     def _add_record(self, record: RunRecord) -> None:
         results = self._workspace.results
         outputs = self._branch("Outputs", None)
-        items = {v: self._add(outputs, v, self._about(v)) for v in self._workspace.model.graph.outputs[:_MOST_ROWS]}
-        self._fetch_ranges(record, items)
+        for value in self._workspace.model.graph.outputs[:_MOST_ROWS]:
+            self._outputs[value] = self._add(outputs, value, self._about(value))
         failed = results.failed()
         if failed:
             failures = self._branch(f"Failed ({len(failed)})", theme().error)
             for node in failed[:_MOST_ROWS]:
-                failure = results.error_of(node)
-                self._add(failures, node, str(failure and failure.reason))
+                found = results.node_of(node)
+                self._add(failures, node, found.failure.reason if found is not None and found.failure else "")
         for note in record.result.notes[:_MOST_ROWS]:
             QTreeWidgetItem(self.tree, [display(note, 200)]).setFirstColumnSpanned(True)
 
-    def _fetch_ranges(self, record: RunRecord, items: Mapping[Value, QTreeWidgetItem]) -> None:
-        """Show the ranges of outputs, as soon as they are computed."""
-        keys = {key: value for value in items if (key := record.key(value)) is not None}
-        result, asked = record.result, list(keys)
+    def _on_summaries(self, values: AbstractSet[Value]) -> None:
+        """Show the ranges of outputs when they are known."""
+        if not values.isdisjoint(self._outputs):
+            self._show_ranges()
 
-        def done(found: list[Thumbnail | None]) -> None:
-            if record is not self._workspace.results.current or not isValid(self.tree):
-                return
-            for key, thumbnail in zip(asked, found, strict=True):
-                item, info = items[keys[key]], result.info(key)
-                kind = info.element_type if info is not None else None
-                note = note_text("range", thumbnail, kind) if thumbnail is not None else None
-                if note is not None and isValid(item):
-                    item.setText(1, f"{self._about(keys[key])}   {note.warning or note.text}")
-                    item.setToolTip(1, plain_tip(item.text(1)))
-            self.tree.share()
-
-        self._workspace.tasks.start(
-            "Reading outputs", lambda _: thumbnails_of(result, asked), done=done, supersede="outcome"
-        )
+    def _show_ranges(self) -> None:
+        for value, item in self._outputs.items():
+            item.setText(1, display(self._about(value), 200))
+            item.setToolTip(1, plain_tip(item.text(1)))
+        self.tree.share()
 
     def _count_parameters(self) -> None:
         graph = self._workspace.model.graph
@@ -265,10 +257,12 @@ class OutcomeSection(Section):
                     set_type(edit, value, type_)
 
     def _about(self, value: Value) -> str:
-        found = self._workspace.results.value_of(value)
-        if found is None:  # also the result of an empty optional
-            return "nothing" if self._workspace.results.has(value) else "not computed"
-        return _type_of(info_of(found))
+        results = self._workspace.results
+        info, summary = results.info_of(value), results.summaries.of(value)
+        if info is None or info.kind == "none":  # an empty optional
+            return "not computed" if info is None else "nothing"
+        note = None if summary is None else note_text("range", summary, info.element_type)
+        return _type_of(info) if note is None else f"{_type_of(info)}   {note.warning or note.text}"
 
     def _branch(self, text: str, color: Any, at: int | None = None) -> QTreeWidgetItem:
         """Insert a heading in the tree: last, or at an index."""

@@ -40,8 +40,7 @@ class TensorPanel(Panel):
         workspace.changes.changed.connect(self._refresh)
         self._soon = Debounce(self._catch_up, self)  # a run emits several signals at once
         workspace.results.changed.connect(self._soon.request)
-        workspace.results.reference_changed.connect(self._soon.request)
-        workspace.run_state_changed.connect(self._soon.request)
+        workspace.runs_changed.connect(self._soon.request)
         self._show_selection()
 
     def activate(self) -> None:

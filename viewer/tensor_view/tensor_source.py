@@ -250,12 +250,12 @@ def _of_run(workspace: Workspace, target: TensorCandidate, value: Value) -> Tens
     reference = results.reference
     if reference is not None:
         other = results.other(value)
-        awaits_other = other is MISSING and results.fetch_other(value)
+        awaits_other = other is MISSING and results.fetch(value, reference)
         other = None if other is MISSING else other
         storage = display(reference.title, 60)
     else:
         other, storage = results.before(value), "of the previous run"
-        awaits_other = isinstance(other, Summary) and results.fetch(value, before=True)
+        awaits_other = isinstance(other, Summary) and results.fetch(value, results.previous)
         other = None if isinstance(other, Summary) else other
     info = describe(held)
     mismatch = "" if value.type is None or is_compatible(info, value.type) else f"declared {type_text(value.type)}"

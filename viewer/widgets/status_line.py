@@ -69,7 +69,7 @@ class StatusLine(QStatusBar):
             (workspace.navigation.graph_shown, self._show_size),
             (workspace.changes.changed, self._refresh),
             (workspace.types.changed, self._show_selection),
-            (workspace.run_state_changed, self._show_run_state),
+            (workspace.runs_changed, self._show_run_state),
             (workspace.problems.changed, self._show_problems),
         )
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from onnx_workbench.exec.engine.breakpoints import Breakpoint
-from onnx_workbench.exec.inspect.overview import actual_type, contradictions, measure_values
+from onnx_workbench.exec.inspect.overview import actual_type, contradictions
+from onnx_workbench.exec.inspect.value_summary import summarize
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetField
@@ -52,8 +53,9 @@ def test_what_clipping_leaves_is_seen_in_every_type_and_in_bodies(kind: ElementT
         }}"""
     )
     result = Session(model).run({"x": np.array([-1, -1, -1, 0, 1, 2, 2, 2], np.float32), "c": np.array(True)})
-    found = {result.layout.name(key[1]): one for key, one in measure_values(result).items()}
-    assert {name: found[name].saturated for name in ("y", "o")} == {"y": 0.5, "o": 0.5}
+    output, inside = result.key("y"), next((path, number) for path, held in result.bodies.items() for number in held)
+    assert output is not None
+    assert [one.saturated for one in summarize(result, [output, inside]) if one is not None] == [0.5, 0.5]
 
 
 @pytest.mark.parametrize(

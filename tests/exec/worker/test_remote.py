@@ -20,7 +20,7 @@ import pytest
 
 from onnx_workbench.exec.engine.breakpoints import Breakpoint
 from onnx_workbench.exec.errors import WorkerUnavailable
-from onnx_workbench.exec.inspect.overview import measure_values
+from onnx_workbench.exec.inspect.value_summary import summarize
 from onnx_workbench.exec.results.node_table import State
 from onnx_workbench.exec.session import Session
 from onnx_workbench.exec.worker.client import WorkerSession
@@ -365,7 +365,9 @@ def test_values_are_seen_while_the_run_goes_on_and_after_it_crashed(sessions: An
         try:
             assert began.wait(60)
             now = session.so_far()
-            seen.append((now.values["z"], now.statistics("z").maximum, now.apply(measure_values), now.info("z")))
+            seen.append(
+                (now.values["z"], now.statistics("z").maximum, now.apply(summarize, [now.key("z")]), now.info("z"))
+            )
             with pytest.raises(LookupError):
                 now.value("y")
             seen.append(session.so_far().find("z"))  # it was fetched before
@@ -381,11 +383,11 @@ def test_values_are_seen_while_the_run_goes_on_and_after_it_crashed(sessions: An
     looking.start()
     result = session.run({"x": X}, observer=received)
     looking.join()
-    (value, largest, measures, info), again = seen
+    (value, largest, summaries, info), again = seen
     np.testing.assert_array_equal(value, -X)
     np.testing.assert_array_equal(again, -X)
     assert largest == -X.min()
-    assert result.key("z") in measures
+    assert [one.statistics.maximum for one in summaries] == [largest]
     assert info.shape == X.shape
     assert result.stopped.startswith("crash")
     np.testing.assert_array_equal(result.values["z"], -X)
@@ -488,7 +490,7 @@ def test_the_folder_goes_when_the_session_goes() -> None:
 _ENDS_WHILE_STARTING = """
 import sys, threading, time
 from multiprocessing import util
-from onnx_workbench.exec.inspect.overview import measure_values
+from onnx_workbench.exec.inspect.value_summary import summarize
 from onnx_workbench.exec.worker.process import Process
 
 def main():

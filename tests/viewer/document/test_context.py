@@ -119,7 +119,7 @@ def test_errors_and_task_errors_become_messages(workspace, received, qtbot):
 
 
 def test_run_state_is_reported_when_it_changes(workspace, received):
-    reported = received(workspace.run_state_changed)
+    reported = received(workspace.runs_changed)
     workspace.set_run_state("ran in 3 ms")
     workspace.set_run_state("ran in 3 ms")
     assert len(reported) == 1

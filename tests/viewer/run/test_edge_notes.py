@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onnx_workbench.exec.inputs.sources import Constant
-from onnx_workbench.exec.inspect.thumbnails import Thumbnail
+from onnx_workbench.exec.inspect.value_summary import ValueSummary, summarize
+from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.values.statistics import statistics
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.program.settings import EDGE_NOTES, RUN_IN_PROCESS
-from onnx_workbench.viewer.run.views.edge_notes import note_text, outline, thumbnails_of
+from onnx_workbench.viewer.run.views.edge_notes import note_text, outline
 from tests.viewer.background_work import wait_for_readers
 from tests.viewer.canvas.painting import finish_painting
 from tests.viewer.run.run_actions import edit, idle, make_bad, make_finite, opened, run, value
@@ -108,32 +109,23 @@ def test_an_edit_makes_notes_stale_and_a_run_brings_new_ones(qtbot, workspace):
 
 
 @pytest.mark.long
-def test_news_of_a_note_reach_the_edge_though_it_was_asked_for_before_they_are_reported(qtbot, workspace):
-    run(qtbot, workspace)
-    before = shown(qtbot, workspace, "r")
-    edit(workspace, "relu", "alpha", 0.25)
-    assert workspace.highlights.note_of(value(workspace, "r")) == before, (
-        "as where it was painted, until all is painted anew"
-    )
-    qtbot.waitUntil(lambda: shown(qtbot, workspace, "r").stale)
-
-
-@pytest.mark.long
 def test_undo_brings_the_old_notes_back_without_looking_again(qtbot, workspace, monkeypatch):
     run(qtbot, workspace)
     before = shown(qtbot, workspace, "r")
     wait_for_readers(qtbot)  # every note of the first run is there
     first, asked = workspace.results.current.result, []
+    apply = RunResult.apply
 
-    def look(result, keys):
-        asked.append(result)
-        return thumbnails_of(result, keys)
+    def look(result, function, *arguments, **options):
+        if function is summarize:
+            asked.append(result)
+        return apply(result, function, *arguments, **options)
 
     workspace.runs.set_live(True)
     edit(workspace, "conv", "pads", [2, 2, 2, 2])
     qtbot.waitUntil(lambda: len(workspace.results.records) > 1)
     qtbot.waitUntil(lambda: shown(qtbot, workspace, "r") != before)
-    monkeypatch.setattr("onnx_workbench.viewer.run.views.edge_notes.thumbnails_of", look)
+    monkeypatch.setattr(RunResult, "apply", look)
     workspace.document.undo()
     qtbot.waitUntil(lambda: shown(qtbot, workspace, "r") == before)
     assert workspace.results.current.result is first
@@ -155,7 +147,7 @@ def test_a_graph_that_is_painted_before_it_is_reported_to_be_shown_has_its_notes
 
 def summary(numbers, dtype=np.float32):
     array = np.array(numbers, dtype)
-    return Thumbnail(statistics(array), tuple(np.histogram(array, 24)[0].tolist()) if array.size else ())
+    return ValueSummary(statistics(array), tuple(np.histogram(array, 24)[0].tolist()) if array.size else ())
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_another_source_is_run_though_an_edit_of_a_name_follows_at_once(qtbot, w
 
 @pytest.mark.long
 def test_a_source_that_is_chosen_back_while_the_other_is_run_keeps_its_values(qtbot, work):
-    with qtbot.waitSignal(work.results.run_started):
+    with qtbot.waitSignal(work.runs_changed, check_params_cb=lambda: work.results.is_running):
         work.runs.inputs.set_source("x", Constant(2.0))
     work.runs.inputs.set_source("x", Constant(0.5))
     settled(qtbot, work)

@@ -7,7 +7,7 @@ import pytest
 from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.exec.worker.process import Process
 from onnx_workbench.viewer.program.settings import CLOSED_PANELS, RUN_IN_PROCESS
-from onnx_workbench.viewer.run.views import run_marks
+from onnx_workbench.viewer.run.session import run_progress
 from tests.viewer.run.run_actions import edit, idle, node, opened, run, value
 
 #: Two quick nodes, a loop of a fraction of a second, a node after it, and a loop whose turns the input `n` counts.
@@ -75,7 +75,7 @@ def select(workspace, name):
 @pytest.mark.long
 def test_what_was_quickly_computed_is_lit_while_a_long_node_goes_on(window, qtbot, workspace, monkeypatch):
     """Nothing else finishes that could bring it to light."""
-    monkeypatch.setattr(run_marks, "_AT_ONCE", 1)
+    monkeypatch.setattr(run_progress, "_MOST", 1)
     view = window.tabs()[-1].view
     quick, slow = (
         {box for name in names for box in view.scene.drawing.boxes_of(node(workspace, name))}
@@ -205,7 +205,7 @@ def test_a_run_that_waits_shows_the_rest_while_it_goes_on(window, qtbot, workspa
     assert workspace.runs.is_paused
     select(workspace, "m")
     finished = []
-    workspace.runs.node_progress.finished.connect(finished.extend)
+    workspace.runs.progress.finished.connect(finished.extend)
     workspace.trigger("run.continue")
     qtbot.waitUntil(lambda: shown(window) == [0.5, -2.0, 1.5, -4.0])
     assert workspace.runs.is_running

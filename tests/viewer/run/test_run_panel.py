@@ -13,7 +13,7 @@ from onnx_workbench.exec.inputs.sources import Constant, File, Random
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.model.edits.values import rename_value
 from onnx_workbench.viewer.run.results import compare
-from onnx_workbench.viewer.run.session import node_progress
+from onnx_workbench.viewer.run.session import run_progress
 from onnx_workbench.viewer.run.session.inputs import RunInputs
 from onnx_workbench.viewer.run_panel.input_row import InputRow
 from onnx_workbench.viewer.tensor_view.tensor_source import TensorCandidate, resolve
@@ -82,7 +82,7 @@ def test_a_run_keeps_outputs_only(window, qtbot, workspace):
 
 @pytest.mark.long
 def test_a_run_that_keeps_much_offers_to_keep_less(window, qtbot, workspace, monkeypatch):
-    monkeypatch.setattr(node_progress, "MUCH", 1000)
+    monkeypatch.setattr(run_progress, "MUCH", 1000)
     messages = []
     workspace.messages.shown.connect(messages.append)
     run(qtbot, workspace)

@@ -20,7 +20,6 @@ from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.types import Shape, TensorType
 from onnx_workbench.viewer.program.settings import MEMORY_LIMIT, RUN_IN_PROCESS
-from onnx_workbench.viewer.run.results.results import info_of
 from onnx_workbench.viewer.run.results.saved_runs import restore_run, write_run
 from onnx_workbench.viewer.run.session.inputs import as_json, from_json
 from tests.viewer.background_work import wait_for_readers
@@ -51,7 +50,7 @@ def test_every_value_of_a_real_model_is_that_of_the_executor(window, qtbot, real
         np.testing.assert_allclose(
             ours, reference, rtol=1e-4, atol=1e-5 * (np.abs(reference).max() if reference.size else 0)
         )
-        assert info_of(results.value_of(one)) == expected.info(one.name)
+        assert results.info_of(one) == expected.info(one.name)
 
 
 @pytest.mark.long
@@ -140,13 +139,13 @@ def test_an_edit_makes_what_depends_on_it_stale_and_an_undo_brings_the_values_ba
     np.testing.assert_array_equal(workspace.results.before(value(workspace, "y")), before)
     assert not workspace.results.stale
     runs = []
-    workspace.results.run_started.connect(lambda: runs.append(1))
+    workspace.runs_changed.connect(lambda: runs.append(workspace.runs.is_running))
     workspace.document.undo()
     np.testing.assert_array_equal(workspace.results.value_of(value(workspace, "y")), before)
     workspace.document.redo()
     np.testing.assert_array_equal(workspace.results.value_of(value(workspace, "y")), after)
     assert not workspace.results.stale
-    assert not runs
+    assert not any(runs)
 
 
 @pytest.mark.long
@@ -169,7 +168,7 @@ def test_live_runs_what_an_edit_affects_and_marks_what_changed(window, qtbot, ne
     idle(qtbot, workspace)
     states = {n.name: r.state.name for n, r in workspace.results.nodes().items() if n.name}
     assert states == {"conv": "KEPT", "log": "KEPT", "relu": "DONE", "mean": "DONE", "fc": "DONE"}
-    changed = {v.name for v in workspace.runs.marks.differing}
+    changed = {v.name for v in workspace.runs.presenter.differing}
     assert changed == {"r", "m", "y"}
 
 
@@ -288,7 +287,7 @@ def test_a_failing_node_is_reported_with_its_place_and_the_rest_is_kept(window, 
     run(qtbot, workspace)
     assert [m.place for m in messages] == [node(workspace, "odd")]
     assert "mystery" in messages[0].detail
-    assert "mystery" in str(workspace.results.error_of(node(workspace, "odd")))
+    assert "mystery" in str(workspace.results.failure_of(node(workspace, "odd")))
     assert workspace.results.value_of(value(workspace, "z")) is not None
     assert workspace.results.value_of(value(workspace, "y")) is None
 

@@ -191,7 +191,7 @@ def test_what_a_run_after_a_loaded_one_changed_is_marked_though_a_worker_has_it(
     with workspace.document.edit("Scale") as transaction:
         transaction.do(SetInput(node(workspace, "loop"), 2, value(workspace, "a")))
     run(qtbot, workspace)
-    assert {v.name for v in workspace.runs.marks.differing} == {"y", "z", "p"}
+    assert {v.name for v in workspace.runs.presenter.differing} == {"y", "z", "p"}
 
 
 @pytest.mark.long

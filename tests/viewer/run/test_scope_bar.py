@@ -129,7 +129,7 @@ def test_values_in_a_body_are_of_the_iteration_chosen(qtbot, shown):
 @pytest.mark.long
 def test_edges_show_the_iteration_chosen(qtbot, shown):
     workspace = shown(LOOPS)
-    notes, i = workspace.runs.edge_notes, found(workspace, "i")
+    notes, i = workspace.runs.presenter.notes, found(workspace, "i")
 
     def shows(text):
         qtbot.waitUntil(lambda: (note := notes.note_of(i)) is not None and note.text == text)

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
@@ -24,12 +23,13 @@ from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import LoopKey, ValueKey
 from onnx_workbench.exec.results.slot_map import Path as CallPath
 from onnx_workbench.exec.results.values import MISSING
-from onnx_workbench.exec.values.statistics import Summary, ValueInfo, describe
+from onnx_workbench.exec.values.statistics import Summary, ValueInfo
 from onnx_workbench.model.analysis.topology import Thing
-from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.viewer.run.results.fetcher import ValueFetcher, allow_refetch, reason_of
 from onnx_workbench.viewer.run.results.staleness import StaleValues, concerns_inputs, rewires, sources, stale_after
+from onnx_workbench.viewer.run.results.summaries import ValueSummaries
 from onnx_workbench.viewer.tasks.readers import ModelReader
 
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ _MOST_BYTES = 2 << 30
 
 _MOST_READ = 8  # limit for cached values of a reference
 
-_STOPPED = "Stopped. Select the value again to compute it."
-
 #: In graphs of more nodes stale values are searched in the background: 8 ms at this size, 260 ms at 100,000 nodes. For
 #: smaller ones that would refresh every view twice.
 _AT_ONCE = 5000
@@ -53,14 +51,31 @@ _AT_ONCE = 5000
 
 @dataclass(eq=False)
 class ReferenceRun:
-    """Reference values of a run, with their title; `read`: cached ones, by our keys."""
+    """Reference values of a run, with their title; `read`: those in memory, by our keys."""
 
     record: RunRecord
     title: str
     values: OtherValues
     read: dict[ValueKey, Any] = field(default_factory=dict)
-    problems: dict[ValueKey, str] = field(default_factory=dict)  # why values could not be read
-    reading: set[ValueKey] = field(default_factory=set)
+    problems: dict[ValueKey, str] = field(default_factory=dict)  # why values could not be fetched
+
+    def key(self, value: Value) -> ValueKey | None:
+        """Return the key of a value in our run."""
+        return self.record.key(value)
+
+    def has(self, key: ValueKey) -> bool:
+        """Return whether there is a reference for a value."""
+        return self.values.has(key)
+
+    def find(self, key: ValueKey) -> Any:
+        """Return a reference that is in memory, or MISSING."""
+        return self.read.get(key, MISSING)
+
+    def fetch(self, key: ValueKey, progress: Progress) -> None:
+        """Read a reference into memory, where the newest ones stay; LookupError if it is unavailable. Any thread."""
+        self.read[key] = self.values.read(key, progress)
+        for old in list(self.read)[:-_MOST_READ]:
+            self.read.pop(old, None)
 
 
 @dataclass(eq=False)
@@ -103,10 +118,26 @@ class RunRecord:
         paths = self.result.calls_of.get(value.id)
         return (nearest_call(paths, self.call), value.id) if paths else None
 
+    def has(self, key: ValueKey) -> bool:
+        """Return whether it has computed a value, in any process."""
+        return self.result.info(key) is not None
+
+    def find(self, key: ValueKey) -> Any:
+        """Return a value that is in memory, or MISSING."""
+        return self.result.find(key)
+
+    def fetch(self, key: ValueKey, progress: Progress) -> None:
+        """Fetch a value, which the result then holds; LookupError if it is unavailable. Any thread."""
+        self.result.value(key, progress=progress)
+
     def is_of_iteration(self, value: Value) -> bool:
         """Return whether a value is shown for a chosen iteration."""
         key = self.key(value) if self.iterations else None
         return key is not None and key not in self.result.layout.slots
+
+
+#: What has values that may be elsewhere.
+ValueSource = RunRecord | ReferenceRun
 
 
 class Results(QObject):
@@ -115,11 +146,8 @@ class Results(QObject):
     `current` is the shown record, `previous` the one before it, for differences; `is_running`: more values will follow.
     """
 
-    changed = Signal(object)  # set[Value] to read again; None: all of them
-    run_started = Signal()
-    run_finished = Signal()  # `current` is that run's record, unless it gave none
-    pins_changed = Signal()
-    reference_changed = Signal()
+    changed = Signal(object)  # set[Value] to read again, empty if pins or the reference changed; None: all of them
+    run_finished = Signal()  # after `changed`; `current` is that run's record, unless it gave none
     element_chosen = Signal(object, tuple)  # Value and index: show where this element comes from
 
     def __init__(self, workspace: Workspace) -> None:
@@ -139,7 +167,8 @@ class Results(QObject):
         self._search_seeds: frozenset[Thing] = frozenset()  # changed objects from which the search started
         self._inputs: object = None
         self._iterating: tuple[Mapping[LoopKey, int], Task[RunResult]] | None = None
-        self._fetching: dict[tuple[RunRecord, ValueKey], tuple[Value, Task[None]]] = {}
+        self._fetcher = ValueFetcher(workspace.tasks, self._on_fetched)
+        self.summaries = ValueSummaries(self, workspace.tasks)
         self._before_run: tuple[RunRecord | None, RunRecord | None] = (None, None)  # previous, current
         self._was_begun = False
         self.is_running = False
@@ -184,42 +213,15 @@ class Results(QObject):
     def set_reference(self, record: RunRecord | None, title: str = "", values: OtherValues | None = None) -> None:
         """Set the reference values to show beside those of a run; None: the comparison was closed."""
         self._reference = None if record is None or values is None else ReferenceRun(record, title, values)
-        self.reference_changed.emit()
+        self.changed.emit(set())
 
     def other(self, value: Value) -> Any:
-        """Return the reference of a value; MISSING while it is read or if it cannot be read; None: there is none."""
-        reference, key = self.reference, None if self.current is None else self.current.key(value)
-        if reference is None or key is None or not reference.values.has(key) or self._is_of_iteration(value):
+        """Return the reference of a value; MISSING if it is not in memory; None: there is none."""
+        reference = self.reference
+        key = None if reference is None else reference.key(value)
+        if reference is None or key is None or not reference.has(key) or self._is_of_iteration(value):
             return None
-        return reference.read.get(key, MISSING)
-
-    def fetch_other(self, value: Value) -> bool:
-        """Read the reference of a value in the background; `changed` follows. Return False if nothing is to be read."""
-        reference, key = self.reference, None if self.current is None else self.current.key(value)
-        if reference is None or key is None or not reference.values.has(key):
-            return False
-        if key in reference.read or key in reference.problems:
-            return False
-        if key not in reference.reading:
-            reference.reading.add(key)
-            self._workspace.tasks.start(
-                "Loading a value",
-                lambda progress: reference.values.read(key, progress),
-                done=lambda found: reference.read.__setitem__(key, found),
-                failed=lambda error: reference.problems.__setitem__(key, _reason(error)),
-                finished=lambda: self._other_read(reference, key, value),
-                lane="fetch",
-            )
-        return True
-
-    def _other_read(self, reference: ReferenceRun, key: ValueKey, value: Value) -> None:
-        reference.reading.discard(key)
-        if key not in reference.read:
-            reference.problems.setdefault(key, _STOPPED)
-        while len(reference.read) > _MOST_READ:
-            del reference.read[next(iter(reference.read))]
-        if reference is self.reference:
-            self.changed.emit({value})
+        return reference.find(key)
 
     def _find(self, record: RunRecord | None, value: Value) -> Any:
         key = None if record is None else record.key(value)
@@ -243,41 +245,21 @@ class Results(QObject):
         key = None if record is None else record.key(value)
         return None if record is None or key is None else record.result.info(key)
 
-    def fetch(self, value: Value, *, before: bool = False) -> bool:
-        """Fetch a value that is in the worker or was not kept, in the background; `changed` follows.
+    def fetch(self, value: Value, source: ValueSource | None = None) -> bool:
+        """Fetch a value of a run or reference, by default the shown run, in the background; `changed` follows.
 
         Return False if nothing follows: it is in memory, was not computed, or is unavailable (`problem_of`).
         """
-        record = self.previous if before else self.current
-        key = None if record is None else record.key(value)
-        if record is None or key is None or record.result.find(key) is not MISSING or record.result.info(key) is None:
-            return False
-        if key in record.problems:
-            return False
-        if (record, key) not in self._fetching:
-            task = self._workspace.tasks.start(
-                "Loading a value",
-                partial(_fetch, record.result, key),
-                failed=lambda error: record.problems.__setitem__(key, _reason(error)),
-                finished=lambda: self._fetched(record, key, task),
-                lane="fetch",
-            )
-            self._fetching[record, key] = value, task
-        return True
+        source = source or self.current
+        return source is not None and self._fetcher.fetch(source, value)
 
-    def _fetched(self, record: RunRecord, key: ValueKey, task: Task[None]) -> None:
-        value, awaited = self._fetching.get((record, key), (None, None))
-        if awaited is not task:
-            return  # the fetch was cancelled
-        del self._fetching[record, key]
-        if record.result.find(key) is MISSING:
-            record.problems.setdefault(key, _STOPPED)
-        if record in (self.current, self.previous):
+    def _on_fetched(self, source: ValueSource, value: Value) -> None:
+        if source in (self.current, self.previous, self.reference):
             self.changed.emit({value})
 
     def cancel_fetch(self, values: AbstractSet[Value]) -> None:
         """Stop fetching values that are no longer shown."""
-        self._cancel(lambda _record, value: value in values)
+        self._fetcher.cancel(lambda _source, value: value in values)
 
     def _cancel_old(self) -> None:
         """Cancel fetching values of runs that are no longer shown.
@@ -285,19 +267,13 @@ class Results(QObject):
         Not values of a running run: they arrive soon, and the next partial result contains them.
         """
         shown = self.current, self.previous
-        self._cancel(lambda record, _value: record not in shown and not record.unfinished)
-
-    def _cancel(self, is_unwanted: Callable[[RunRecord, Value], bool]) -> None:
-        unwanted = [key for key, (value, _) in self._fetching.items() if is_unwanted(key[0], value)]
-        for key in unwanted:
-            _, task = self._fetching.pop(key)
-            task.cancel()
+        self._fetcher.cancel(lambda a, _value: isinstance(a, RunRecord) and a not in shown and not a.unfinished)
 
     def allow_refetch(self) -> None:
-        """Allow values whose fetch was cancelled to be fetched again."""
-        for record in (self.current, self.previous, self._reference):
-            if record is not None:
-                record.problems = {key: text for key, text in record.problems.items() if text != _STOPPED}
+        """Allow values whose fetch was stopped to be fetched again."""
+        for source in (self.current, self.previous, self._reference):
+            if source is not None:
+                allow_refetch(source)
 
     def problem_of(self, value: Value) -> str:
         """Return why a value cannot be shown although it was computed; empty if it can."""
@@ -365,11 +341,6 @@ class Results(QObject):
             others = (body for owner in owners for body in owner.bodies if body not in ran)
             self._skipped_branches = record, frozenset(graph for body in others for graph in body.walk())
         return self._skipped_branches[1]
-
-    def error_of(self, node: Node) -> Failure | None:
-        """Return why a node failed or was skipped in the last run; None if it was computed or not reached."""
-        found = self.node_of(node)
-        return None if found is None else found.failure
 
     # -- stale values ----------------------------------------------------------------------------------------
 
@@ -449,8 +420,8 @@ class Results(QObject):
     def mark_started(self) -> None:
         """Record that a run starts; called by the controller."""
         self.is_running = self._was_begun = True
-        self.run_started.emit()
-        self._notify_if_empty()
+        if self.current is None:  # the prompts for values that are missing depend on whether a run is in progress
+            self.changed.emit(None)
 
     def show_partial(self, record: RunRecord, fresh: set[Value]) -> None:
         """Show the values computed by a running run; `fresh`: the new ones. Called by the controller."""
@@ -461,32 +432,26 @@ class Results(QObject):
     def set_result(self, record: RunRecord | None) -> None:
         """Store the results of a run that has ended; None if it has none. Called by the controller."""
         self.is_running = False
+        chosen: Mapping[LoopKey, int] = {}
         if record is not None:
             self._was_begun = True
             self._inputs = self.inputs_now()  # they may have been changed during the run
             self.keep(record)
             if self._may_show(record):
                 chosen = self.iterations
-                self._show(record)
-                if chosen and record.result.iterate is not None:  # keep showing the chosen iterations
-                    self.show_iterations(chosen)
+                self._set_current(record)
         elif self.current is not None and self.current.unfinished:
             before = self._before_run[1]
             if before is None:
                 self.current = self._nodes = None
                 self._search.stop()
                 self._stale = StaleValues()
-                self.changed.emit(None)
             else:
-                self._show(before)
-        else:
-            self._notify_if_empty()
+                self._set_current(before)
+        self.changed.emit(None)
+        if chosen and record is not None and record.result.iterate is not None:  # keep showing the chosen iterations
+            self.show_iterations(chosen)
         self.run_finished.emit()
-
-    def _notify_if_empty(self) -> None:
-        """Notify listeners if there are no values, as their prompt depends on whether a run is in progress."""
-        if self.current is None:
-            self.changed.emit(None)
 
     def keep(self, record: RunRecord) -> None:
         """Store the results of a run without showing them, as the model has changed. Called by the controller."""
@@ -626,7 +591,7 @@ class Results(QObject):
             self.changed.emit(None)
 
     def _refuse_iteration(self, error: BaseException) -> None:
-        self._workspace.messages.show("warning", "The iteration cannot be shown", _reason(error), topic="iteration")
+        self._workspace.messages.show("warning", "The iteration cannot be shown", reason_of(error), topic="iteration")
 
     def _iterated(self, task: Task[RunResult]) -> None:
         if self._iterating is not None and self._iterating[1] is task:  # it failed or was cancelled
@@ -655,7 +620,7 @@ class Results(QObject):
         pinned = tuple(values)
         if pinned != self.pinned:
             self.pinned = pinned
-            self.pins_changed.emit()
+            self.changed.emit(set())
 
 
 def nearest_call(paths: Sequence[CallPath], call: CallPath) -> CallPath:
@@ -665,20 +630,3 @@ def nearest_call(paths: Sequence[CallPath], call: CallPath) -> CallPath:
     around = (path for path in paths if call[: len(path)] == path)
     inside = (path for path in paths if path[: len(call)] == call)
     return max(around, key=len, default=None) or next(inside, paths[0])
-
-
-def info_of(found: Any) -> ValueInfo:
-    """Return type and shape of a result of `Results.value_of`."""
-    return found.info if isinstance(found, Summary) else describe(found)
-
-
-def _fetch(result: RunResult, key: ValueKey, progress: Progress) -> None:
-    """Fetch a value, which the result then holds. Off the GUI thread."""
-    try:
-        result.value(key, progress=progress)
-    except LookupError as error:
-        raise ModelError("The value is not available", str(error.args[0] if error.args else error)) from error
-
-
-def _reason(error: BaseException) -> str:
-    return f"{error.title}: {error.detail}" if isinstance(error, ModelError) else str(error)

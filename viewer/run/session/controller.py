@@ -11,11 +11,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer
 
 from onnx_workbench.exec.engine.breakpoints import AFTER
 from onnx_workbench.exec.engine.planned_run import Request
 from onnx_workbench.exec.errors import WorkerUnavailable
+from onnx_workbench.exec.inputs.recipe import Recipe
 from onnx_workbench.exec.results.node_table import State
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import Path as CallPath
@@ -27,20 +28,15 @@ from onnx_workbench.model.text.formatting import bytes_text, plural
 from onnx_workbench.viewer.run.results.results import RunRecord
 from onnx_workbench.viewer.run.session.breakpoints import BreakpointList
 from onnx_workbench.viewer.run.session.inputs import RunInputs, make_inputs
-from onnx_workbench.viewer.run.session.live_runs import LiveRuns
 from onnx_workbench.viewer.run.session.nan_search import NonFiniteNavigator
-from onnx_workbench.viewer.run.session.node_progress import NodeProgress
-from onnx_workbench.viewer.run.session.partial_results import PartialResults
+from onnx_workbench.viewer.run.session.run_progress import RunProgress
 from onnx_workbench.viewer.run.session.run_request import make_request, position_of
 from onnx_workbench.viewer.run.session.run_session import Resumption, RunSession
 from onnx_workbench.viewer.run.session.run_task import RunRequest, RunTask
-from onnx_workbench.viewer.run.session.size_search import SizeSearch
+from onnx_workbench.viewer.run.session.size_search import forget_sizes, search_sizes
 from onnx_workbench.viewer.run.session.test_data import TestDataRun
-from onnx_workbench.viewer.run.views.edge_notes import EdgeNotes
-from onnx_workbench.viewer.run.views.nonfinite_warning import NonFiniteWarning
-from onnx_workbench.viewer.run.views.overlays import Overlays
+from onnx_workbench.viewer.run.views.presenter import RunPresenter
 from onnx_workbench.viewer.run.views.report import RunReporter
-from onnx_workbench.viewer.run.views.run_marks import RunMarks
 from onnx_workbench.viewer.tasks.readers import read_model
 from onnx_workbench.viewer.tasks.threads import post
 
@@ -52,12 +48,12 @@ if TYPE_CHECKING:
 #: Topic of the message that a run keeps much memory.
 _KEPT = "keeps"
 
+#: Milliseconds between an edit in Live and its run, unless another edit follows.
+_LIVE_DELAY = 120
+
 
 class RunController(QObject):
     """Controller that runs the main graph of one document. GUI thread only."""
-
-    state_changed = Signal()  # running, paused, live or breakpoints
-    search_stopped = Signal()  # a run started by `search_non_finite` has paused or ended
 
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace)
@@ -69,28 +65,24 @@ class RunController(QObject):
         self._ran_to: Node | None = None  # target of the newest run if it was started by `run_to`
         self._feeds: tuple[object, dict[str, Any]] | None = None  # signature of the last recipe, and its values
         self._reporter = RunReporter(workspace)
-        self.node_progress = NodeProgress(self.run_session.node, self)
-        self._partial_results = PartialResults(workspace.tasks, self.run_session, self.node_progress, self)
-        self._partial_results.read.connect(self._show_partial)
-        self._live = LiveRuns(workspace.results, self)
-        self._live.due.connect(self.run)
+        self.progress = RunProgress(workspace.tasks, self.run_session, self)
+        self.live = False  # every edit runs the affected nodes
+        self._live_run = QTimer(self, singleShot=True)  # the run after an edit in Live
+        self._live_run.timeout.connect(self.run)
         workspace.results.node_by_number = self.run_session.node
         workspace.results.value_by_number = self.run_session.value
         workspace.results.inputs_now = lambda: self.inputs.recipe().signature
         workspace.changes.changed.connect(self._on_change)
         self.inputs.changed.connect(self._on_inputs)
-        self.marks = RunMarks(workspace)
-        self.non_finite_warning = NonFiniteWarning(workspace)
+        self.presenter = RunPresenter(workspace)
+        self.overlays = self.presenter.overlays
         self.non_finite_navigator = NonFiniteNavigator(workspace, self)
-        self.overlays = Overlays(workspace)
-        self.edge_notes = EdgeNotes(workspace)
         self.test_data = TestDataRun(workspace)
-        self._size_search = SizeSearch(workspace)
-        self.node_progress.finished.connect(self.marks.finished)
-        self.node_progress.kept_much.connect(self._show_kept)
-        self.breakpoints.changed.connect(self.state_changed)
-        self.state_changed.connect(lambda: self.marks.show_breakpoints(self.breakpoints.enabled, self.paused_at))
-        self.state_changed.connect(workspace.runs_changed)
+        self.progress.finished.connect(self.presenter.finished)
+        self.progress.kept_much.connect(self._show_kept)
+        self.progress.read.connect(self._show_partial)
+        self.breakpoints.changed.connect(workspace.runs_changed)
+        workspace.runs_changed.connect(self._mark_breakpoints)
 
     # -- state -----------------------------------------------------------------------------------------------
 
@@ -126,14 +118,9 @@ class RunController(QObject):
         return self.is_paused and self._run is not None and bool(self._run.options.search_mode)
 
     @property
-    def live(self) -> bool:
-        """Whether Live is on: every edit runs the affected nodes."""
-        return self._live.is_on
-
-    @property
     def is_waiting_to_run(self) -> bool:
         """Whether a run is about to start after a change in Live, unless another change follows."""
-        return self._live.is_waiting
+        return self._live_run.isActive()
 
     # -- commands --------------------------------------------------------------------------------------------
 
@@ -154,7 +141,7 @@ class RunController(QObject):
     def search_non_finite(self, search_mode: Literal["origins", "nan"]) -> None:
         """Run to the first origin of NaN (or infinities), also inside bodies, and pause after it; else to the end.
 
-        `search_stopped` follows; `resume` continues to the next such node.
+        `NonFiniteNavigator.run_stopped` follows; `resume` continues to the next such node.
         """
         self._start(RunRequest(fresh=True, search_mode=search_mode))
 
@@ -188,32 +175,48 @@ class RunController(QObject):
             return
         self._run = None
         self._workspace.set_run_state("Stopped")
-        self.state_changed.emit()
+        self._workspace.runs_changed.emit()
 
     def set_live(self, live: bool) -> None:
         """Set whether every edit runs the affected nodes."""
-        if live != self.live:
-            self._live.set_on(live)
-            self.state_changed.emit()
+        if live == self.live:
+            return
+        self.live = live
+        if not live:
+            self._live_run.stop()
+        elif not self._workspace.results.is_up_to_date:
+            self._live_run.start(0)
+        self._workspace.runs_changed.emit()
 
     def perform(self, request: Request, *, progress: Progress) -> RunResult:
         """Perform a run without showing it, after the runs in progress. Not on the GUI thread."""
         return self.run_session.perform(request, progress=progress)
 
+    def perform_recipe(
+        self, recipe: Recipe, session: Session | WorkerSession, *, time_limit: float | None = None, progress: Progress
+    ) -> RunResult:
+        """Make inputs and compute the outputs without showing the run. Not on the GUI thread."""
+        feeds = make_inputs(session, recipe, progress)
+
+        def request(progress: Progress) -> Request:
+            session.prepare(progress)
+            return session.request(feeds, values="outputs", time_limit=time_limit)
+
+        return self.perform(read_model(request, progress), progress=progress)
+
     def show(self, record: RunRecord, text: str) -> None:
         """Show the results of another run, such as a loaded one, and cancel a run in progress; `text`: its state."""
         self._drop_run()
-        self._live.cancel()  # its inputs requested a run, which would replace it
+        self._live_run.stop()  # its inputs requested a run, which would replace it
         self._workspace.results.set_result(record)
         self._reporter.show_loaded(record, text)
-        self.state_changed.emit()
+        self._workspace.runs_changed.emit()
         self._workspace.suggest_panel("tensor")
 
     def close(self) -> None:
         """End all runs and the worker; the document is being closed."""
-        self._live.cancel()
-        self.node_progress.stop()
-        self._partial_results.stop()
+        self._live_run.stop()
+        self.progress.stop()
         self._run = None
         self.run_session.close()
 
@@ -222,7 +225,7 @@ class RunController(QObject):
     def _start(self, options: RunRequest) -> None:
         """Start a run, replacing a running or paused one."""
         self._ran_to = None
-        self._size_search.forget()
+        forget_sizes(self._workspace)
         self._workspace.messages.withdraw(_KEPT)
         self.breakpoints.drop_deleted()
         recipe = self.inputs.recipe()
@@ -247,7 +250,7 @@ class RunController(QObject):
             finished=partial(self._finish, run),
             supersede="run",
         )
-        self.state_changed.emit()
+        self._workspace.runs_changed.emit()
 
     def _run_model(self, run: RunTask, progress: Progress) -> None:
         """Make the inputs, take a snapshot of the model, plan and compute. Runs on the thread of the task."""
@@ -256,7 +259,7 @@ class RunController(QObject):
         post(partial(self._show_inputs, run, run.recipe.contradictions(feeds)))
         request = read_model(partial(make_request, run, self._workspace.document), progress)
         post(partial(self._show_begin, run))
-        run.result = self.run_session.execute(run, request, self.node_progress.observe)
+        run.result = self.run_session.execute(run, request, self.progress.observe)
 
     def _show_inputs(self, run: RunTask, contradictions: list[str]) -> None:
         if run.feeds is not None and run is self._run:
@@ -266,14 +269,11 @@ class RunController(QObject):
 
     def _show_begin(self, run: RunTask) -> None:
         if run is self._run:
+            self.presenter.start()
             self._workspace.results.mark_started()
             self._workspace.set_run_state("Running…")
-            self._show_progress(run)
-            self.state_changed.emit()
-
-    def _show_progress(self, run: RunTask) -> None:
-        self.node_progress.start(run)
-        self._partial_results.start(run)
+            self.progress.start(run)
+            self._workspace.runs_changed.emit()
 
     def _show_kept(self, size: int, nodes: int) -> None:
         """Tell that a run has kept much memory, and offer to keep less."""
@@ -305,9 +305,8 @@ class RunController(QObject):
             if result is not None and result.counts[State.DONE] and not run.frees_values:
                 results.keep(run.record(result))  # an undo may show them
             return
-        self.node_progress.report()
-        self.node_progress.stop()
-        self._partial_results.stop()
+        self.progress.check_kept()
+        self.progress.stop()
         if not run.is_waiting:
             self._run = None
         if result is not None:
@@ -317,15 +316,15 @@ class RunController(QObject):
             else:
                 self._reporter.ended(result, live=self.live)
                 if result.failures and not self.live:
-                    self._size_search.start(run, result.failures[0])
+                    search_sizes(self._workspace, run, result.failures[0])
             if run.options.search_mode:
-                self.search_stopped.emit()
+                self.non_finite_navigator.run_stopped()
             self._workspace.suggest_panel("tensor")
         else:
             if results.is_running:
                 results.set_result(None)
             self._workspace.set_run_state("Stopped")
-        self.state_changed.emit()
+        self._workspace.runs_changed.emit()
 
     def _show_pause(self, run: RunTask, result: RunResult) -> None:
         reason = "" if run.stepper is None else run.stepper.reason
@@ -348,7 +347,7 @@ class RunController(QObject):
             self._start(run.options)
         else:
             self._reporter.refused(error, live=self.live)
-            self.state_changed.emit()
+            self._workspace.runs_changed.emit()
 
     def _run_in_process(self, error: WorkerUnavailable) -> None:
         self.run_session.run_in_process()
@@ -363,8 +362,7 @@ class RunController(QObject):
         run, self._run = self._run, None
         if run is not None and run.task is not None:
             run.task.cancel()
-        self.node_progress.stop()
-        self._partial_results.stop()
+        self.progress.stop()
         if self._workspace.results.is_running:
             self._workspace.results.set_result(None)
 
@@ -378,7 +376,7 @@ class RunController(QObject):
         run.was_resumed = True
         self._workspace.results.is_running = True
         self._start_task(run, work)
-        self._show_progress(run)
+        self.progress.start(run)
 
     # -- edits -----------------------------------------------------------------------------------------------
 
@@ -386,12 +384,27 @@ class RunController(QObject):
         self._ran_to = None
         if self.is_paused:
             self._run = None  # it belongs to the model before the edit
-            self.state_changed.emit()
-        if not self._live.on_edit():  # a new run reports its state itself
+            self._workspace.runs_changed.emit()
+        if not self._run_later():  # a new run reports its state itself
             self._reporter.refresh()
 
     def _on_inputs(self) -> None:
         self._ran_to = None
         is_known = self._workspace.results.recall(self.inputs.recipe().signature)
-        if not self._live.on_edit(is_known=is_known):
+        if not self._run_later(is_known=is_known):
             self._reporter.refresh(inputs_changed=not is_known)
+
+    def _mark_breakpoints(self) -> None:
+        self.presenter.show_breakpoints(self.breakpoints.enabled, self.paused_at)
+
+    def _run_later(self, *, is_known: bool = True) -> bool:
+        """Run soon after an edit in Live; return whether it will: not if it would only repeat the shown results.
+
+        `is_known`: the results for the new inputs are known from an earlier run.
+        """
+        results = self._workspace.results
+        lacks_values = results.shows_part or not results.is_up_to_date
+        self._live_run.stop()
+        if self.live and (lacks_values or not is_known):
+            self._live_run.start(_LIVE_DELAY)
+        return self._live_run.isActive()

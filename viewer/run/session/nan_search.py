@@ -47,7 +47,6 @@ class NonFiniteNavigator(QObject):
         self._found: Found = lambda _value, _index: None
         self._shown: ValueKey | None = None  # the finding shown last; None: start with the first
         self._run_mode: Literal["origins", "nan"] = "origins"  # of the run that was started for it
-        runs.search_stopped.connect(self._on_run_stopped)
 
     def first(self, found: Found) -> None:
         """Select the first value; show a message if there is none."""
@@ -114,8 +113,11 @@ class NonFiniteNavigator(QObject):
         self._run_mode = "nan" if search_mode(self._workspace) == "nan" else "origins"
         self._runs.search_non_finite(self._run_mode)
 
-    def _on_run_stopped(self) -> None:
-        """Show the origin at which the run has paused; if it has ended, search its values, or report the end."""
+    def run_stopped(self) -> None:
+        """Go on after a run of `search_non_finite` has paused, at an origin, which is shown, or ended.
+
+        Then search its values, or report the end.
+        """
         record, mode = self._workspace.results.current, self._run_mode
         last = self._runs.last_node if self._runs.is_searching else None
         if record is None:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from onnx_workbench.exec.engine.planned_run import Request
 from onnx_workbench.exec.inputs.recipe import Recipe, interface_of
 from onnx_workbench.exec.inspect.expected_outputs import OutputCheck, check_folder
 from onnx_workbench.model.budget import input_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.run.session.inputs import make_inputs
-from onnx_workbench.viewer.tasks.readers import read_model
 from onnx_workbench.viewer.tasks.threads import post
 
 if TYPE_CHECKING:
-    from onnx_workbench.exec.session import Session
-    from onnx_workbench.exec.worker.client import WorkerSession
     from onnx_workbench.viewer.run.workspace import Workspace
 
 
@@ -54,9 +49,7 @@ class TestDataRun(QObject):
                 progress.report(number, len(folders), folder.name)
                 recipe = Recipe(graph, {}, {}, 0, folder, {}, str(folder), limit)
                 try:
-                    feeds = make_inputs(session, recipe, progress)
-                    request = read_model(partial(_make_request, session, feeds), progress)
-                    result = runs.perform(request, progress=progress)
+                    result = runs.perform_recipe(recipe, session, progress=progress)
                     checks = result.apply(check_folder, folder, graph, progress=progress)
                 except (ModelError, LookupError) as error:
                     text = f"{error.title}: {error.detail}" if isinstance(error, ModelError) else str(error)
@@ -87,8 +80,3 @@ class TestDataRun(QObject):
         """Run with the inputs of a set, to show the values that led to wrong outputs."""
         self._workspace.runs.inputs.set_data_set(self._folders[data_set])
         self._workspace.trigger("run.run")
-
-
-def _make_request(session: Session | WorkerSession, feeds: Mapping[str, Any], progress: Progress) -> Request:
-    session.prepare(progress)
-    return session.request(feeds, values="outputs")

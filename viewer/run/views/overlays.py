@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +14,8 @@ from PySide6.QtCore import QObject, Signal
 
 from onnx_workbench.exec.inspect.node_data import Matched, NodeData, NodeValues, difference, listed, matched
 from onnx_workbench.exec.inspect.node_data_files import read_node_data
-from onnx_workbench.exec.inspect.overview import ValueMeasure, measure_values
+from onnx_workbench.exec.inspect.value_summary import ValueSummary
 from onnx_workbench.exec.results.node_table import State
-from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.model.analysis import macs
 from onnx_workbench.model.errors import ModelError
@@ -72,9 +73,7 @@ class Overlays(QObject):
         self.numbers: NodeValues = {}
         self.data: Matched | None = None  # node data shown last
         self._opened: list[OpenedData] = []  # the last two files
-        self._measured: tuple[RunRecord, dict[ValueKey, ValueMeasure]] | None = None
         self._working = ModelReader(self)
-        workspace.results.changed.connect(self._on_results)
         workspace.closed.connect(self._working.stop)
 
     def choose(self, kind: str) -> None:
@@ -133,6 +132,10 @@ class Overlays(QObject):
 
         self._workspace.messages.withdraw(_FILE)
         self._working.start(find, show, failed=failed)
+
+    def has(self, *titles: str) -> bool:
+        """Return whether the graph is coloured by given numbers with one of some titles."""
+        return self.kind == "own" and self.title in titles
 
     @property
     def can_subtract(self) -> bool:
@@ -197,8 +200,9 @@ class Overlays(QObject):
             choices.append((f"Subtract {display(self._opened[0].path.name, 40)}", self.subtract))
         self._workspace.messages.show("info", "; ".join(titles), "; ".join(details), None, tuple(choices), _FILE)
 
-    def _on_results(self, values: object) -> None:
-        if values is None and self.kind in TITLES:
+    def refresh_run(self) -> None:
+        """Colour by another run if the numbers are of one."""
+        if self.kind in TITLES:
             self._refresh()
 
     def _refresh(self) -> None:
@@ -211,44 +215,29 @@ class Overlays(QObject):
             plain = PLAIN_NUMBERS[kind]
             self._working.start(lambda progress: plain(results, progress), lambda found: self._show(found, PLAIN[kind]))
         elif kind in MEASURED and record is not None:
-            self.measure(lambda found: self._show_measured(record, found))
+            measure = partial(self._measure, kind, record)
+            self._working.start(lambda progress: _output_keys(results, record, progress), measure)
         else:
             self._show(None, "")
 
-    def measure(self, then: Callable[[dict[ValueKey, ValueMeasure]], object]) -> None:
-        """Call `then` with the statistics of every value of the last run, computed in the background once per run."""
-        record = self._workspace.results.current
-        if record is None:
-            return
-        if self._measured is not None and self._measured[0] is record:
-            then(self._measured[1])
-            return
-        result = record.result
-
-        def done(found: dict[ValueKey, ValueMeasure]) -> None:
-            self._measured = record, found
-            then(found)
-
-        self._workspace.tasks.start(
-            "Measuring values", lambda _progress: measured(result), done=done, lane="count", supersede="measure"
-        )
-
-    def _show_measured(self, record: RunRecord, found: Mapping[ValueKey, ValueMeasure]) -> None:
-        results, kind = self._workspace.results, self.kind
-        if kind not in MEASURED or record is not results.current:
-            return
+    def _measure(self, kind: str, record: RunRecord, keys: Mapping[Node, Sequence[ValueKey]]) -> None:
+        """Colour by the summaries of outputs, given by node."""
+        summaries = self._workspace.results.summaries
 
         def work(progress: Progress) -> dict[Node, float]:
             numbers: dict[Node, float] = {}
-            for node in progress.paced(results.nodes(progress)):
-                keys = [record.key(v) for v in node.outputs if v is not None]
-                facts = [found[k] for k in keys if k is not None and k in found]
-                known = [x for x in (number_of(kind, fact) for fact in facts) if x is not None]
+            for node, outputs in progress.paced(keys.items()):
+                found = (number_of(kind, one) for one in summaries.known(record, outputs))
+                known = [number for number in found if number is not None]
                 if known:
                     numbers[node] = max(known)
             return numbers
 
-        self._working.start(work, lambda numbers: self._show(numbers, MEASURED[kind]))
+        def show() -> None:
+            if kind == self.kind and record is self._workspace.results.current:
+                self._working.start(work, lambda numbers: self._show(numbers, MEASURED[kind]))
+
+        summaries.collect(record, chain.from_iterable(keys.values()), show, supersede="measure")
 
     def _show(self, numbers: NodeValues | None, title: str, data: Matched | None = None) -> None:
         self.numbers = numbers or {}
@@ -263,17 +252,17 @@ def _listing(title: str, names: Sequence[str]) -> str:
     return "\n".join((f"{title}: {len(names):,}", *shown, *left))
 
 
-def measured(result: RunResult) -> dict[ValueKey, ValueMeasure]:
-    """Return the statistics of every value; none if they were lost with the worker. Any thread."""
-    try:
-        return result.apply(measure_values)
-    except LookupError:
-        return {}
+def _output_keys(results: Results, record: RunRecord, progress: Progress) -> dict[Node, list[ValueKey]]:
+    """Return the keys of the outputs of each node of a run."""
+    return {
+        node: [key for v in node.outputs if v is not None and (key := record.key(v)) is not None]
+        for node in progress.paced(results.nodes(progress))
+    }
 
 
-def number_of(kind: str, fact: ValueMeasure) -> float | None:
+def number_of(kind: str, found: ValueSummary) -> float | None:
     """Return the number of a kind in MEASURED."""
-    facts = fact.statistics
+    facts = found.statistics
     low, high = facts.minimum, facts.maximum
     match kind:
         case "non_finite":
@@ -281,7 +270,7 @@ def number_of(kind: str, fact: ValueMeasure) -> float | None:
         case "sparsity":
             return facts.zeros / facts.size if facts.size else None
         case "saturation":
-            return fact.saturated
+            return found.saturated
         case "deviation":
             return facts.deviation
         case "range" if low is not None and high is not None:
@@ -313,23 +302,23 @@ def _sizes(results: Results, progress: Progress) -> dict[Node, float]:
 def _macs(results: Results, progress: Progress) -> dict[Node, float]:
     found = {}
     for node in progress.paced(results.nodes(progress)):
-        count = multiply_adds(node, lambda v: _shape(results, v))
+        count = multiply_adds(results, node)
         if count:
             found[node] = count / 1e6
     return found
 
 
-def _shape(results: Results, value: Value | None) -> tuple[int, ...] | None:
-    if value is None:
-        return None
-    if value.initializer is not None:
-        return tuple(value.initializer.shape)
-    info = results.info_of(value)
-    return info.shape if info is not None and info.kind == "tensor" else None
+def multiply_adds(results: Results, node: Node) -> int:
+    """Return the multiplications of a node in the last run; 0 if unknown."""
 
+    def shape_of(value: Value | None) -> tuple[int, ...] | None:
+        if value is None:
+            return None
+        if value.initializer is not None:
+            return tuple(value.initializer.shape)
+        info = results.info_of(value)
+        return info.shape if info is not None and info.kind == "tensor" else None
 
-def multiply_adds(node: Node, shape_of: Callable[[Value | None], tuple[int, ...] | None]) -> int:
-    """Return the multiplications of a node, from the shapes of its values; 0 if unknown."""
     count = macs.multiply_adds(node, shape_of)
     return count if isinstance(count, int) else 0
 

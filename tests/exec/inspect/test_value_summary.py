@@ -5,8 +5,8 @@ import gc
 import numpy as np
 import pytest
 
-from onnx_workbench.exec.inspect import thumbnails
-from onnx_workbench.exec.inspect.thumbnails import BARS, make_thumbnails
+from onnx_workbench.exec.inspect import value_summary
+from onnx_workbench.exec.inspect.value_summary import BARS, summarize
 from onnx_workbench.exec.session import Session
 from onnx_workbench.exec.values.statistics import statistics
 from tests.exec.texts import parse
@@ -26,14 +26,14 @@ def result():
 
 
 def test_a_summary_is_the_statistics_and_a_histogram(result):
-    y, nothing = make_thumbnails(result, [result.key("y"), ((), 987_654)])
+    y, nothing = summarize(result, [result.key("y"), ((), 987_654)])
     assert nothing is None
     assert y.statistics == statistics(result.values["y"])
     assert y.counts == tuple(np.histogram(result.values["y"].astype(np.float64), BARS)[0])
 
 
 def test_texts_have_no_outline(result):
-    (same,) = make_thumbnails(result, [result.key("same")])
+    (same,) = summarize(result, [result.key("same")])
     assert same.counts == ()
     assert same.statistics.size == 2
 
@@ -51,18 +51,18 @@ def test_texts_have_no_outline(result):
 def test_borders_of_outlines(numbers, bars):
     text = f"""net (float[{len(numbers)}] x) => (float[{len(numbers)}] y) {{ y = Identity (x) }}"""
     result = run(text, {"x": np.array(numbers, np.float32)})
-    (found,) = make_thumbnails(result, [result.key("y")])
+    (found,) = summarize(result, [result.key("y")])
     assert {bar: count for bar, count in enumerate(found.counts) if count} == bars
 
 
 @pytest.mark.long
 def test_an_array_is_looked_at_once_and_forgotten_with_it(result, monkeypatch):
     key = result.key("y")
-    first = make_thumbnails(result, [key])
-    monkeypatch.setattr(thumbnails, "statistics", lambda _array: pytest.fail("looked at again"))
-    assert make_thumbnails(result, [key]) == first
-    known = len(thumbnails._known)
+    first = summarize(result, [key])
+    monkeypatch.setattr(value_summary, "statistics", lambda _array: pytest.fail("looked at again"))
+    assert summarize(result, [key]) == first
+    known = len(value_summary._known)
     result.slots.clear()
     del result
     gc.collect()
-    assert len(thumbnails._known) <= known
+    assert len(value_summary._known) <= known

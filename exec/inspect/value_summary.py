@@ -1,6 +1,6 @@
-"""Compact summaries of values: statistics and a small histogram, for narrow displays.
+"""Summaries of values: statistics, a small histogram, a sign of clipping; for notes, tables and colours.
 
-`make_thumbnails` is module-level, so that `RunResult.apply` can run it in the worker process.
+`summarize` is module-level, so that `RunResult.apply` can run it in the worker process.
 """
 
 from __future__ import annotations
@@ -23,46 +23,49 @@ _SAMPLE = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
-class Thumbnail:
-    """Compact summary of a tensor. `counts` has `BARS` entries from the smallest to the largest element, or none.
+class ValueSummary:
+    """Summary of a tensor. `counts` has `BARS` entries from the smallest to the largest element, or none.
 
-    The statistics are exact; the counts are of a sample. Both are empty for strings and complex numbers.
+    The statistics are exact; the counts are of a sample. Both are empty for strings and complex numbers. `saturated` is
+    the share of elements at the extremes of the tensor.
     """
 
     statistics: Statistics
     counts: tuple[int, ...] = ()
+    saturated: float = 0.0
 
 
-def make_thumbnails(result: RunResult, keys: Sequence[ValueKey]) -> list[Thumbnail | None]:
-    """Return thumbnails of some values, in their order; None for a value that was not computed or is not a tensor.
+def summarize(result: RunResult, keys: Sequence[ValueKey]) -> list[ValueSummary | None]:
+    """Return summaries of some values, in their order; None for a value that was not computed or is not a tensor.
 
-    Reads every element once or twice, except of arrays summarized before. Values that were not kept have no histogram.
+    Reads every element once or twice, except of arrays summarized before. Values that were not kept have statistics
+    alone.
     """
-    return [_thumbnail_of(result, key) for key in keys]
+    return [_summary_at(result, key) for key in keys]
 
 
-def _thumbnail_of(result: RunResult, key: ValueKey) -> Thumbnail | None:
+def _summary_at(result: RunResult, key: ValueKey) -> ValueSummary | None:
     value = result.find(key)
     if not isinstance(value, np.ndarray):
         facts = result.statistics(key)
-        return None if facts is None else Thumbnail(facts)
+        return None if facts is None else ValueSummary(facts)
     known = _known.get(id(value))
     if known is not None and known[0]() is value:
         return known[1]
-    found = thumbnail(value)
+    found = summary_of(value)
     number = id(value)
     _known[number] = weakref.ref(value, lambda _gone: _known.pop(number, None)), found
     return found
 
 
-def thumbnail(array: Array) -> Thumbnail:
+def summary_of(array: Array) -> ValueSummary:
     """Return the summary of one array. Reads every element once or twice."""
     facts = statistics(array)
-    return Thumbnail(facts, _outline(array, facts))
+    return ValueSummary(facts, _outline(array, facts), _saturated(array, facts))
 
 
 #: Cache by id of the array: values that a run reuses are the same arrays in the next.
-_known: dict[int, tuple[weakref.ref[Array], Thumbnail]] = {}
+_known: dict[int, tuple[weakref.ref[Array], ValueSummary]] = {}
 
 
 def _outline(value: Array, facts: Statistics) -> tuple[int, ...]:
@@ -87,3 +90,14 @@ def _sample(value: Array) -> Array:
     if value.flags.c_contiguous:
         return value.reshape(-1)[::step].astype(np.float64)
     return value.flat[::step].astype(np.float64)
+
+
+def _saturated(value: Array, facts: Statistics) -> float:
+    """Return the share of elements equal to the maximum or minimum, except zeros: a sign of clipping."""
+    if facts.minimum is None or facts.maximum is None or facts.minimum == facts.maximum or value.size < 2:
+        return 0.0
+    if value.dtype.kind == "b":
+        return 0.0
+    extremes = [x for x in (facts.minimum, facts.maximum) if x != 0]
+    count = sum(int(np.count_nonzero(value == value.dtype.type(x))) for x in extremes)
+    return max(0.0, (count - len(extremes)) / value.size)
