@@ -62,7 +62,6 @@ class ValueCache:
     budget: int
     entries: dict[int, CacheEntry] = field(default_factory=dict)
     outlines: dict[int, CacheOutline] = field(default_factory=dict)
-    costs: dict[int, float] = field(default_factory=dict)  # seconds by Step.key
     run: int = 0
     insides: dict[int, SubgraphRecord] = field(default_factory=dict)  # of bodies that depend on constants only
 
@@ -72,7 +71,7 @@ class ValueCache:
         return {*self.entries, *self.outlines}
 
     def clear(self) -> None:
-        """Evict all values; the measured costs of steps are kept."""
+        """Evict all values."""
         self.entries.clear()
         self.outlines.clear()
 

@@ -102,8 +102,7 @@ class Engine:
             tensors.update(plan.constants.values())
             known.update(plan.tokens.values())
             pending += [body.plan for index in plan.bodied for body in plan.steps[index].bodies]
-        for step in steps:
-            known.update((step.key, step.token))
+        known.update(step.token for step in steps)
         tokens = {s.constant for s in steps}
         self.cache.retain(tokens)
         self.library.retain(tokens, {s.operation.number for s in steps}, tensors, known)
@@ -242,24 +241,23 @@ class Engine:
         if run.groups is not None and all(inputs & changed for inputs in run.groups):
             return
         slots, folded = run.slots, run.state.folded
-        for position, code in enumerate(run.code[: len(run.stamps)]):
+        times = run.times(0, len(run.stamps)).tolist()
+        for code, seconds, size in zip(run.code, times, run.sizes, strict=False):
             step = code.step
             token = step.token
             if step.inputs & changed or not token or folded[step.index]:
                 continue
             if step.index in run.failures or step.index in run.skipped:
                 continue
-            seconds = run.seconds(position)
-            cache.costs[step.key] = seconds
             outs = step.outs
             values = (slots[outs[0]],) if len(outs) == 1 else tuple([slots[s] for s in outs])
             if values[0] is not MISSING if len(values) == 1 else all(v is not MISSING for v in values):
                 inside = run.inside([step]) if step.bodies else None
-                cache.entries[token] = CacheEntry(values, seconds, run.sizes[position], cache.run, step.inputs, inside)
+                cache.entries[token] = CacheEntry(values, seconds, size, cache.run, step.inputs, inside)
             elif run.summaries:
                 found = tuple(run.summaries.get(s) for s in outs)
                 if all(f is not None or not s for f, s in zip(found, outs, strict=True)):
-                    cache.outlines[token] = CacheOutline(found, seconds, run.sizes[position], cache.run, step.inputs)
+                    cache.outlines[token] = CacheOutline(found, seconds, size, cache.run, step.inputs)
         if cache.entries:
             cache.trim()
 

@@ -56,9 +56,6 @@ _BUFFER = 256
 _NAMED_ITEMS = 3
 
 
-#: Returns the seconds that the first n steps, and all steps, are expected to take.
-Estimate = Callable[[int], tuple[float, float]]
-
 Observer = Callable[[NodeTable], None]
 
 T = TypeVar("T")
@@ -98,6 +95,7 @@ class Executor:
         self._most = sys.maxsize if limits.max_bytes is None else limits.max_bytes  # bytes of a value
         self.observer = observer
         self.code: list[Code] = []
+        self.total = 0  # number of steps, until `code` has them all
         self.failures: dict[int, Failure] = {}  # by step index
         self.skipped: dict[int, Failure] = {}
         self.dead: dict[int, Failure] = {}  # slots that will never have a value
@@ -116,7 +114,6 @@ class Executor:
         self._retried = -1  # position of the last step for which values were released
         self._gaps: dict[int, float] = {}  # position → when its step really began
         self._last_reads: dict[int, int] | None = None
-        self._expected: Estimate | None = None
 
     # -- the loop --------------------------------------------------------------------------------------------
 
@@ -129,13 +126,11 @@ class Executor:
         self.failures.clear()
         self.skipped.clear()
 
-    def execute(self, count: int | None = None, expected: Estimate | None = None) -> None:
+    def execute(self, count: int | None = None) -> None:
         """Run the remaining steps of `code`, or the next `count` of them; `stopped` says why it ended early.
 
         The last of `count` steps are reported to the observer together with the next ones, or by a call of `notify`.
-        `expected(n)` gives the seconds that the first n steps and all steps are expected to take, for the progress.
         """
-        self._expected = expected  # reset below: it refers to the owner of this, which would be a reference cycle
         if self.plan.bodied:
             self.subgraphs.begin()
         end = len(self.code) if count is None else min(len(self.code), len(self.stamps) + count)
@@ -158,7 +153,6 @@ class Executor:
                 self.subgraphs.end(time.perf_counter() - begun)
             if count is None:
                 self.notify()
-            self._expected = None
 
     @property
     def is_over(self) -> bool:
@@ -300,11 +294,10 @@ class Executor:
             begun, self._notified = self._notified, max(done, self._notified)
         if self.observer is not None and done > begun:
             self.observer(self.finished(begun, done))
-        expected = self._expected
-        if expected is not None and not self.stopped and self.limits.progress is not SILENT:
-            spent, total = expected(done)
+        if not self.stopped and self.limits.progress is not SILENT:
+            total = max(self.total, len(self.code))
             with suppress(Cancelled):  # the next check raises it again
-                self.limits.progress.report(spent, total, f"{done} of {len(self.code)} nodes")
+                self.limits.progress.report(done, total, f"{done} of {total} nodes")
 
     def finished(self, begin: int, end: int) -> NodeTable:
         """Return the outcomes of the steps of `code` in a range of positions, all of which have been processed."""
@@ -314,15 +307,15 @@ class Executor:
         table.states[[index for index, step in enumerate(steps) if self.state.folded[step.index]]] = CODES[
             State.CONSTANT
         ]
-        table.seconds[:], table.nbytes[:] = self._times(begin, end), self.sizes[begin:end]
+        table.seconds[:], table.nbytes[:] = self.times(begin, end), self.sizes[begin:end]
         for causes, state in (self.failures, State.FAILED), (self.skipped, State.SKIPPED):
             if causes:
                 found = {index: causes[step.index] for index, step in enumerate(steps) if step.index in causes}
                 table.fail(found, state)
         return table
 
-    def _times(self, begin: int, end: int) -> NDArray[np.float64]:
-        """Return the time of each step."""
+    def times(self, begin: int, end: int) -> NDArray[np.float64]:
+        """Return the seconds that each of the steps in a range of positions took."""
         stamps = np.array(self.stamps[max(begin - 1, 0) : end], np.float64)
         if not begin:
             stamps = np.concatenate([stamps[:1], stamps])  # the first step has no predecessor: its start is in `_gaps`
@@ -332,13 +325,6 @@ class Executor:
             if begin <= position < end and position in gaps:
                 begun[position - begin] = gaps[position]
         return stamps[1:] - begun
-
-    def seconds(self, position: int) -> float:
-        """Return the seconds that the step at a position of `code` took."""
-        begun = self._gaps.get(position)
-        if begun is None:
-            begun = self.stamps[position - 1]
-        return self.stamps[position] - begun
 
     # -- slots -----------------------------------------------------------------------------------------------
 

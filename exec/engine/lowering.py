@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import islice
@@ -331,11 +331,12 @@ class Compiler:
         bodies: tuple[BodyPlan, ...] = (),
     ) -> None:
         outs = tuple([self._define(scope, value) for value in node.outputs])
-        index, key, context, token, inputs = len(self.steps), operation.number, None, 0, 0
+        index, context, token, inputs = len(self.steps), None, 0, 0
+        key: Hashable = operation.number
         if not operation.problem:
             if operation.takes_context or bodies:
                 context = StepContext(self._label(node, scope), self.seed, scope.imports)
-                key = self.library.token((key, (context.label, self.seed)))
+                key = key, context.label, self.seed
             if not self._repeats or not (bodies or _is_stochastic(node)):
                 token, inputs = self._content(operation, key, ins + captured if captured else ins, outs)
             if bodies:
@@ -343,10 +344,12 @@ class Compiler:
         if operation.notes:
             self.notes += [f"{node.title}: {note}" for note in operation.notes]
         self.steps.append(
-            PlanStep(index, node, scope.path, operation, ins, outs, captured, bodies, context, key, token, inputs)
+            PlanStep(index, node, scope.path, operation, ins, outs, captured, bodies, context, token, inputs)
         )
 
-    def _content(self, operation: Operation, key: int, reads: Sequence[int], outs: Sequence[int]) -> tuple[int, int]:
+    def _content(
+        self, operation: Operation, key: Hashable, reads: Sequence[int], outs: Sequence[int]
+    ) -> tuple[int, int]:
         """Return token and inputs of a step, as in PlanStep, and set those of its outputs."""
         tokens, varying, intern = self.tokens, self.varying, self.library.token
         read = [tokens.get(slot, -1) for slot in reads]

@@ -34,10 +34,9 @@ class StepContext(NamedTuple):
 class PlanStep:
     """One node to run. Immutable; not frozen only because that takes nine times as long to create.
 
-    `captured` are outer slots that its bodies read; `key` identifies the operation without its inputs, `token` how its
-    outputs are computed from constants and inputs of the graph: 0 if it cannot run, or depends on formal inputs of a
-    body. `inputs` are the inputs it depends on, as a mask of Library.input_bit. `context` is None if the kernel needs
-    none.
+    `captured` are outer slots that its bodies read; `token` says how its outputs are computed from constants and inputs
+    of the graph: 0 if it cannot run, or depends on formal inputs of a body. `inputs` are the inputs it depends on, as a
+    mask of Library.input_bit. `context` is None if the kernel needs none.
     """
 
     index: int
@@ -49,7 +48,6 @@ class PlanStep:
     captured: tuple[int, ...]
     bodies: tuple[BodyPlan, ...]
     context: StepContext | None
-    key: int
     token: int
     inputs: int
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -85,7 +84,6 @@ class PlannedRun:
         self._begun = begun  # clock
         self._input_bytes = input_bytes
         self._left: float | None = None  # clock at the end of `_advance`
-        self._costs: list[float] | None = None
         self.reason = ""  # why it stopped before the end
 
     # -- planning --------------------------------------------------------------------------------------------
@@ -118,8 +116,8 @@ class PlannedRun:
         if constants:
             run.code = [state.code_of(s) for s in constants]
             run.keep = {slot for s in constants for slot in s.outs}  # later steps read them
-            self._costs = self._costs_of([*constants, *rest])
-            run.execute(expected=self._expected)
+            run.total = len(needed)
+            run.execute()
             self._fold(constants)
             run.keep = None
         if targets is not None:
@@ -153,7 +151,6 @@ class PlannedRun:
             return
         folded = [steps[index] for index, kept in self._kept.items() if kept is None]
         self._kept = {index: kept for index, kept in self._kept.items() if kept is not None}
-        self._costs = None
         order = sorted([*folded, *(code.step for code in run.code)], key=lambda step: step.index)
         run.rewind(self._code(order))
         run.main.checks_types = True
@@ -187,19 +184,6 @@ class PlannedRun:
             if step.bodies:
                 self._cache.insides[token] = run.inside([step])
             state.fold(step, values)
-
-    def _expected(self, done: int) -> tuple[float, float]:
-        """Return the seconds of the first `done` steps, and of all steps, in earlier runs; the average for new ones."""
-        if self._costs is None:
-            self._costs = self._costs_of([code.step for code in self.run.code])
-        return self._costs[min(done, len(self._costs) - 1)], self._costs[-1]
-
-    def _costs_of(self, steps: Sequence[PlanStep]) -> list[float]:
-        """Return the cumulative expected seconds of these steps."""
-        costs = self._cache.costs
-        known = [costs[s.key] for s in steps if s.key in costs]
-        usual = sum(known) / len(known) if known else 1.0
-        return [0.0, *accumulate(costs.get(s.key, usual) for s in steps)]
 
     # -- running ---------------------------------------------------------------------------------------------
 
@@ -237,7 +221,7 @@ class PlannedRun:
         if self._left is not None:
             self._postpone_deadline(time.perf_counter() - self._left)
         run, options = self.run, self._options
-        run.execute(count, self._expected)
+        run.execute(count)
         is_whole = run.is_over and options.values is None and options.until is None
         if is_whole and not (run.stopped or run.failures or run.dead):
             self.state.accept(self._kinds)

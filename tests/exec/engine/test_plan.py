@@ -84,7 +84,7 @@ def content(plan: Plan) -> Any:
         return value
 
     steps = [
-        (s.index, s.node.uid, s.path, s.operation.number, s.ins, s.outs, s.captured, plain(s.bodies), s.context, s.key,
+        (s.index, s.node.uid, s.path, s.operation.number, s.ins, s.outs, s.captured, plain(s.bodies), s.context,
          s.token, s.inputs)
         for s in plan.steps
     ]  # fmt: skip
