@@ -17,6 +17,7 @@ from onnx_workbench.exec.kernels.shared.blocks import PIECE
 from onnx_workbench.exec.kernels.shared.broadcast import unidirectional
 from onnx_workbench.exec.kernels.shared.dtypes import FLOAT32, FLOAT64
 from onnx_workbench.exec.kernels.shared.products import LONGEST, product, product_shape
+from onnx_workbench.exec.kernels.shared.scratch import copy_transposed
 from onnx_workbench.exec.kernels.shared.weights import LaidOut
 from onnx_workbench.exec.kernels.threads import parallel_for, split, threads
 from onnx_workbench.exec.values.arrays import Array, check_size, empty
@@ -170,14 +171,16 @@ class PackedBytes:
     def __init__(self, codes: Array, zero_point: Array | None) -> None:
         self.depth, self.columns = codes.shape
         zero = np.zeros(1, np.int32) if zero_point is None else zero_point.reshape(-1).astype(np.int32)
-        columns = np.ascontiguousarray(codes.T)
+        columns = np.empty((self.columns, self.depth), codes.dtype)
+        copy_transposed(codes, columns)
         if codes.dtype == np.uint8:
-            columns, zero = np.bitwise_xor(columns, _SIGN).view(np.int8), zero - 128
+            columns, zero = np.bitwise_xor(columns, _SIGN, out=columns).view(np.int8), zero - 128
         self._library = numkong().library
         self._matrix = self._library.dots_pack(columns)
-        self._sums = columns.sum(1, dtype=np.int32) - self.depth * zero
+        ones = np.ones((1, self.depth), np.int8)
+        self._sums = np.asarray(self._library.dots_packed(ones, self._matrix))[0] - self.depth * zero
         self._zero = zero if zero.any() else None
-        self._ones = None if self._zero is None else self._library.dots_pack(np.ones((1, self.depth), np.int8))
+        self._ones = None if self._zero is None else self._library.dots_pack(ones)
 
     def product(self, rows: Array, zero_point: int) -> Array:
         """Return (rows - zero_point) @ the matrix in int32; `rows` are int8 (M, K).
