@@ -28,7 +28,7 @@ from onnx_workbench.model.io.reader.source import (
 )
 from onnx_workbench.model.io.tensors.proto_tensor import TensorFiles
 from onnx_workbench.model.io.wire import MessageSchema, operator_set_schema, schemas
-from onnx_workbench.model.io.writer.storage_plan import Copies
+from onnx_workbench.model.io.writer.storage_plan import SavedAs
 from onnx_workbench.model.ir.graph import Function, Model
 from onnx_workbench.model.progress import SILENT, Progress
 
@@ -58,7 +58,7 @@ class ModelSource:
     truncation: str = ""
     problems: tuple[str, ...] = ()
     proto: Any = field(default=None, repr=False)
-    copies: Copies = field(default_factory=Copies, repr=False)
+    saves: dict[Path, SavedAs] = field(default_factory=dict, repr=False)  # by the path of the saved file
 
     @property
     def name(self) -> str:

@@ -22,6 +22,7 @@ import numpy as np
 from onnx_workbench.model.budget import WINDOW_TENSOR, made_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.protobuf import DecodeError, TensorProto, utf8
+from onnx_workbench.model.io.reader.payloads import JoinedPieces, restore
 from onnx_workbench.model.io.reader.scan import scan
 from onnx_workbench.model.io.reader.source import open_file, require_regular
 from onnx_workbench.model.io.tensors.csv_files import read_csv
@@ -349,18 +350,12 @@ def write_array(path: str | os.PathLike[str], tensor: Tensor) -> None:
 
 
 def _write_pb(written: IO[bytes], tensor: Tensor) -> None:
-    from onnx_workbench.model.io.reader.payloads import restore
-
     plain = ArrayTensor(whole_array(tensor), _kind(tensor), name=tensor.name, doc_string=tensor.doc_string)
     placement = StoragePlan()
     message = write_tensor(plain, placement)
-    for part in restore(message.SerializeToString(), _schema(), list(placement.tables.values())):
-        if isinstance(part, bytes):
-            written.write(part)
-        else:
-            for start in range(0, part.length, _READ_AT_ONCE):
-                length = min(_READ_AT_ONCE, part.length - start)
-                written.write(part.source.read(part.offset + start, length))
+    joined = JoinedPieces(restore(message.SerializeToString(), _schema(), list(placement.tables.values())))
+    for start in range(0, joined.size, _READ_AT_ONCE):
+        written.write(joined.read(start, _READ_AT_ONCE))
 
 
 def _write_npy(written: IO[bytes], tensor: Tensor) -> None:

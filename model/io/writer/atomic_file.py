@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.reader.payloads import Payload, Pieces, total_length
-from onnx_workbench.model.io.reader.source import BytesSource, FileSource, Identity, identity_of, readers_of
+from onnx_workbench.model.io.reader.payloads import JoinedPieces, Payload, Pieces
+from onnx_workbench.model.io.reader.source import FileSource, Identity, identity_of, readers_of
 from onnx_workbench.model.io.writer.file_attributes import FileAttributes, creation_mode
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.sandbox import is_running
@@ -81,14 +81,11 @@ class AtomicFile:
 
     def write(self, pieces: Pieces, progress: Progress = SILENT) -> None:
         """Append serialised bytes and parts of other sources."""
-        total, done = total_length(pieces), 0
-        for piece in pieces:
-            source, offset, length = piece if isinstance(piece, Payload) else (BytesSource(piece), 0, len(piece))
-            for start in range(offset, offset + length, _STEP):
-                progress.report(done, total)
-                data = source.read(start, min(offset + length - start, _STEP))
-                self._append(data)
-                done += len(data)
+        joined = JoinedPieces(pieces)
+        for start in range(0, joined.size, _STEP):
+            progress.report(start, joined.size)
+            self._append(joined.read(start, _STEP))
+        for source in {piece.source for piece in pieces if isinstance(piece, Payload)}:
             if isinstance(source, FileSource):
                 source.check_unchanged()  # during the last read
 

@@ -7,10 +7,9 @@ on any thread while the model is edited.
 from __future__ import annotations
 
 import os
-import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,15 +31,7 @@ from onnx_workbench.model.io.writer.atomic_file import (
     target_of,
 )
 from onnx_workbench.model.io.writer.export_graph import write_function, write_graph, write_model
-from onnx_workbench.model.io.writer.storage_plan import (
-    UNMOVED,
-    Copies,
-    DataFile,
-    DataLayout,
-    Part,
-    Storage,
-    StoragePlan,
-)
+from onnx_workbench.model.io.writer.storage_plan import UNMOVED, DataLayout, SavedAs, Storage, StoragePlan
 from onnx_workbench.model.io.writer.targets import check_target
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.progress import SILENT, Progress
@@ -86,12 +77,9 @@ class Saving:
 
     path: Path
     pieces: Pieces
-    data_files: list[DataFile] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    plan: StoragePlan
+    known: SavedAs  # gets the new locations of values once they are written
     expected: Identity | None = None
-    copies: Copies = field(default_factory=Copies)  # gets the new locations of values once they are written
-    layout: DataLayout = DataLayout.KEEP
-    inlined: Collection[Part] = ()
     left_out: tuple[str, ...] = ()
     origin: Path | None = None  # the file that the model was read from
 
@@ -113,7 +101,7 @@ class Saving:
             self._check_expected(target)
             remove_leftovers(target)
             folder = self.path.absolute().parent  # of the link, if it is one: readers look for data files there
-            unused = tuple(self._unused(target, folder))
+            unused = tuple(self._unused(target))
             like = target if target.exists() else self.origin
         made: list[Path] = []
         written: list[Identity] = []
@@ -125,7 +113,7 @@ class Saving:
 
         try:
             with _reporting_errors(self.path):
-                for data_file in self.data_files:
+                for data_file in self.plan.data_files:
                     path = folder / data_file.name
                     _write(path, data_file.pieces, progress, durable=durable, like=like)
                     made.append(path)
@@ -136,8 +124,8 @@ class Saving:
             for path in made:
                 path.unlink(missing_ok=True)
             raise
-        self.copies.saved(self.path.absolute(), self.layout, self.data_files, self.inlined)
-        warnings = list(self.warnings)
+        self.known.update(self.plan)
+        warnings = self.plan.warnings()
         try:
             if durable:
                 sync_folder(target.parent)
@@ -160,10 +148,10 @@ class Saving:
                 f"{self.path} is not the file that was opened or saved last. Reload it, or save under another name.",
             )
 
-    def _unused(self, target: Path, folder: Path) -> Iterator[Path]:
+    def _unused(self, target: Path) -> Iterator[Path]:
         """Return data files of earlier saves that neither the old file nor the new one refers to."""
         with suppress(OSError, ModelError):
-            found = [folder / name for name in self.copies.names(self.path.absolute())]
+            found = self.known.data_files
             if not any(path.exists() for path in found) or not target.exists():
                 return
             old = scan(open_file(target), message_schema("ModelProto")).data
@@ -214,52 +202,26 @@ def prepare(
             "Save the model as .onnx; ONNX Runtime makes a .ort file of that.",
             str(path),
         )
-    copies = source.copies if source is not None else Copies()
-    placement = _placement(target, source, copies, storage)
+    saves = source.saves if source is not None else {}
+    known = saves.setdefault(target.absolute(), SavedAs(target.absolute()))
+    plan = StoragePlan(storage, known, moved=_is_moved(target, source))
     message = message_of(model)
-    proto, data = _written(model, message, placement, progress)
-    saving = Saving(
-        target,
-        [],
-        placement.data_files,
-        placement.warnings(),
-        expected,
-        copies,
-        placement.rest,
-        placement.inlined,
-        origin=None if source is None else source.path,
-    )
+    proto, data = _written(model, message, plan, progress)
+    saving = Saving(target, [], plan, known, expected, origin=None if source is None else source.path)
     found = FileFormat(chosen, message)
-    if source is not None and not placement.data_files and _is_unmodified(source, found, data):
+    if source is not None and not plan.data_files and _is_unmodified(source, found, data):
         saving.pieces = [Payload(source.data, 0, source.data.size)]
         return saving
     progress.check()
-    pieces = restore(data, message_schema(message), list(placement.tables.values()))
+    pieces = restore(data, message_schema(message), list(plan.tables.values()))
     if chosen is FileForm.BINARY:
-        _check_size(pieces, placement.layout, source)
+        _check_size(pieces, plan.layout, source)
         saving.pieces = pieces
     else:
         printed = _as_text(proto, message, pieces, chosen, progress)
         saving.pieces = [printed.data]
         saving.left_out = printed.left_out
     return saving
-
-
-def _placement(target: Path, source: ModelSource | None, copies: Copies, storage: Storage) -> StoragePlan:
-    """Return the storage plan of a model that is saved at a path, considering earlier saves there."""
-    kept = copies.layout(target.absolute())
-    if storage.layout is DataLayout.KEEP:
-        storage = replace(storage, layout=kept, among=None)
-    rest = storage.layout if storage.among is None else kept
-    is_kept = rest is DataLayout.KEEP
-    return StoragePlan(
-        storage,
-        f"{target.name[:80]}.{uuid.uuid4().hex[:8]}",
-        moved=storage.apart or _is_moved(target, source),
-        beside=copies.beside(target.absolute()) if is_kept else None,
-        inlined=copies.inlined(target.absolute()) if is_kept else (),
-        rest=rest,
-    )
 
 
 def to_bytes(model: Model, storage: Storage = UNMOVED, *, progress: Progress = SILENT) -> bytes:
@@ -276,9 +238,9 @@ def to_file(model: Model, path: Path, storage: Storage = UNMOVED, *, progress: P
 
 def _pieces(model: Model, storage: Storage, progress: Progress) -> Pieces:
     """Return a model as the pieces of one message."""
-    placement = StoragePlan(storage)
-    _, data = _written(model, "ModelProto", placement, progress)
-    pieces = restore(data, message_schema("ModelProto"), list(placement.tables.values()))
+    plan = StoragePlan(storage)
+    _, data = _written(model, "ModelProto", plan, progress)
+    pieces = restore(data, message_schema("ModelProto"), list(plan.tables.values()))
     if total_length(pieces) > MESSAGE_LIMIT:
         raise ModelError("The model is too large", "One message can hold at most 2 GiB.")
     return pieces
@@ -301,27 +263,27 @@ def names_form(path: Path) -> bool:
     return path.suffix.lower() in _FORMS or path.suffix.lower() in _BINARY
 
 
-def _written(model: Model, message: str, placement: StoragePlan, progress: Progress) -> tuple[Any, bytes]:
+def _written(model: Model, message: str, plan: StoragePlan, progress: Progress) -> tuple[Any, bytes]:
     """Return a model as this kind of message, and its bytes."""
     with _reporting_misfits():
-        proto = _message(model, message, placement, progress)
+        proto = _message(model, message, plan, progress)
         progress.check()
         data = proto.SerializeToString()
     progress.check()
     return proto, data
 
 
-def _message(model: Model, message: str, placement: StoragePlan, progress: Progress) -> Any:
+def _message(model: Model, message: str, plan: StoragePlan, progress: Progress) -> Any:
     match message:
         case "GraphProto":
-            return write_graph(model.graph, placement, progress)
+            return write_graph(model.graph, plan, progress)
         case "FunctionProto":
-            return write_function(model.functions[0], placement, progress)
+            return write_function(model.functions[0], plan, progress)
         case "NodeProto":
-            return write_graph(model.graph, placement, progress).node[0]
+            return write_graph(model.graph, plan, progress).node[0]
         case "TensorProto":
-            return write_graph(model.graph, placement, progress).initializer[0]
-    return write_model(model, placement, progress)
+            return write_graph(model.graph, plan, progress).initializer[0]
+    return write_model(model, plan, progress)
 
 
 def _is_unmodified(source: ModelSource, found: FileFormat, data: bytes) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Collection, Iterable, Mapping
+import uuid
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,50 +110,41 @@ def _part(tensor: Tensor) -> Part | None:
     return tensor, 0, tensor.nbytes
 
 
-class Copies:
-    """Locations of values after saves to a path: which file ranges are in which data file next to it.
+class SavedAs:
+    """Where the saves of a model to a path put its values.
 
     A model continues to read from where it was opened, or holds new values in memory, while its saved file has them
     elsewhere: the next save there leaves them in place. Updated when a save ends, read when the next begins.
     """
 
-    def __init__(self) -> None:
-        self._files: dict[Path, dict[str, tuple[Identity, dict[Part, int]]]] = {}
-        self._inline: set[Path] = set()
-        self._inlined: dict[Path, frozenset[Part]] = {}
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.layout = DataLayout.KEEP  # INLINE: all values are in the model file
+        self.inside: frozenset[Part] = frozenset()  # values that are there though their tensors come from data files
+        self._files: dict[str, tuple[Identity, dict[Part, int]]] = {}
 
-    def layout(self, model: Path) -> DataLayout:
-        """Return the layout that keeps the values of a model at this path where they are."""
-        return DataLayout.INLINE if model in self._inline else DataLayout.KEEP
-
-    def inlined(self, model: Path) -> frozenset[Part]:
-        """Return the file ranges that a save at this path inlined from data files, if not all of them."""
-        return self._inlined.get(model, frozenset())
-
-    def saved(self, model: Path, layout: DataLayout, data_files: Iterable[DataFile], inlined: Collection[Part]) -> None:
-        """Record that a model was written, with new data files. Those of earlier saves still count: an edit may be
+    def update(self, plan: StoragePlan) -> None:
+        """Record that the model was written as planned. Data files of earlier saves still count: an edit may be
         redone.
-
-        `layout` is the storage of values other than those `inlined`.
         """
-        self._inlined[model] = frozenset(inlined)
-        (self._inline.add if layout is DataLayout.INLINE else self._inline.discard)(model)
-        files = self._files.setdefault(model, {})
-        for data_file in data_files:
+        self.layout = DataLayout.INLINE if plan.rest is DataLayout.INLINE else DataLayout.KEEP
+        self.inside = frozenset(plan.inlined)
+        for data_file in plan.data_files:
             with suppress(OSError):
-                identity = identity_of((model.parent / data_file.name).stat())
-                files[data_file.name] = identity, data_file.known
+                identity = identity_of((self.path.parent / data_file.name).stat())
+                self._files[data_file.name] = identity, data_file.known
 
-    def names(self, model: Path) -> list[str]:
-        """Return the data files that saves of this model wrote next to a path. Reads none of them."""
-        return list(self._files.get(model, {}))
+    @property
+    def data_files(self) -> list[Path]:
+        """The data files that saves wrote next to the model."""
+        return [self.path.parent / name for name in self._files]
 
-    def beside(self, model: Path) -> dict[Part, tuple[str, int]]:
+    def beside(self) -> dict[Part, tuple[str, int]]:
         """Return data file and offset by range, for unchanged data files."""
         found: dict[Part, tuple[str, int]] = {}
-        for name, (identity, offsets) in self._files.get(model, {}).items():
+        for name, (identity, offsets) in self._files.items():
             with suppress(OSError):
-                if identity_of((model.parent / name).stat()) == identity:
+                if identity_of((self.path.parent / name).stat()) == identity:
                     found.update({part: (name, offset) for part, offset in offsets.items()})
         return found
 
@@ -160,34 +152,27 @@ class Copies:
 class StoragePlan:
     """Decides the storage of each tensor of one save and writes its message.
 
-    `data_name` is the prefix of the names of new data files. `moved`: the model goes to another folder, so external
-    data must be copied; `beside` gives the locations of values in data files of earlier saves, `inlined` the values
-    that are in the model file though their tensors come from data files. Where the layout is for some tensors, `rest`
-    is the layout of the others. `unavailable` collects tensors whose values could not be read.
+    `known` is where earlier saves to the path put values. `moved`: the model goes to another folder, so external data
+    must be copied. `unavailable` collects tensors whose values could not be read.
     """
 
-    def __init__(
-        self,
-        storage: Storage = UNMOVED,
-        data_name: str = "",
-        *,
-        moved: bool = False,
-        beside: Mapping[Part, tuple[str, int]] | None = None,
-        inlined: Iterable[Part] = (),
-        rest: DataLayout = DataLayout.KEEP,
-    ) -> None:
-        self.layout = storage.layout
-        self.rest = rest if storage.among is not None else storage.layout
+    def __init__(self, storage: Storage = UNMOVED, known: SavedAs | None = None, *, moved: bool = False) -> None:
+        known = known or SavedAs(Path())
+        is_kept = storage.layout is DataLayout.KEEP
+        self.layout = known.layout if is_kept else storage.layout
+        self._among = None if is_kept else storage.among
+        self.rest = (
+            self.layout if self._among is None else known.layout
+        )  # the layout of tensors that are not among them
         self.table = PayloadTable()
         self.tables: dict[int, PayloadTable] = {id(self.table): self.table}
         self.data_files: list[DataFile] = []
         self.unavailable: list[str] = []
-        self.inlined: set[Part] = set(inlined)
+        self.inlined: set[Part] = set(known.inside if self.rest is DataLayout.KEEP else ())
+        self._beside = known.beside() if self.rest is DataLayout.KEEP else {}
         self._threshold = storage.threshold
-        self._among = storage.among
-        self._data_name = data_name
-        self._moved = moved
-        self._beside = beside or {}
+        self._data_name = f"{known.path.name[:80]}.{uuid.uuid4().hex[:8]}"
+        self._moved = moved or storage.apart
 
     @property
     def touches_every_tensor(self) -> bool:
