@@ -40,7 +40,6 @@ class Extension:
 
     source: str
     contents: list[tuple[Kind, str]] = field(default_factory=list)
-    needs_inference: bool = False  # it has rules that the inference process must load
     number: int = field(default_factory=itertools.count(1).__next__)  # a file that is loaded again gets another number
     _undo: list[Callable[[], object]] = field(default_factory=list)
 
@@ -64,9 +63,9 @@ def loaded() -> list[Extension]:
     return list(_loaded.values())
 
 
-def state(*, for_inference: bool = False) -> State:
-    """Return the extensions that other processes must load; `for_inference`: only those with rules for types."""
-    return tuple((one.source, one.number) for one in loaded() if one.needs_inference or not for_inference)
+def state() -> State:
+    """Return the extensions that other processes must load."""
+    return tuple((one.source, one.number) for one in loaded())
 
 
 def entry_points() -> list[str]:
@@ -76,12 +75,11 @@ def entry_points() -> list[str]:
     return sorted({f"{ENTRY}{entry.name}" for entry in metadata.entry_points(group=GROUP)})
 
 
-def register(kind: Kind, name: str, undo: Callable[[], object], *, needs_inference: bool = False) -> None:
+def register(kind: Kind, name: str, undo: Callable[[], object]) -> None:
     """Record a registration by the extension that is being loaded, with its undo function; otherwise do nothing."""
     if _loading:
         extension = _loading[-1]
         extension.contents.append((kind, name))
-        extension.needs_inference |= needs_inference
         extension._undo.append(undo)
 
 

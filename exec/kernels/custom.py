@@ -90,7 +90,7 @@ def kernel(
                 step()
 
         _own[key] = unregister
-        extensions.register("operator", f"{domain}::{op_type}", unregister, needs_inference=callable(infer))
+        extensions.register("operator", f"{domain}::{op_type}", unregister)
         return function
 
     return register

@@ -162,7 +162,7 @@ def _einsum(node: Node, shape_of: ShapeOf) -> AnySize | None:
     sizes: dict[str, AnySize | None] = {}
     for index, term in enumerate(terms):
         shape = _input(node, index, shape_of)
-        labels = None if shape is None else _labels(term, len(shape))
+        labels = None if shape is None else einsum_labels(term, len(shape))
         if shape is None or labels is None:
             return None
         for label, size in zip(labels, shape, strict=True):
@@ -171,7 +171,7 @@ def _einsum(node: Node, shape_of: ShapeOf) -> AnySize | None:
     return 0 if len(terms) < 2 else all_of(tuple(sizes.values()))
 
 
-def _labels(term: str, rank: int) -> list[str] | None:
+def einsum_labels(term: str, rank: int) -> list[str] | None:
     """Return a label for each dimension; those of an ellipsis are counted from the last, as they are broadcast."""
     head, dots, tail = term.partition("...")
     hidden = rank - len(head) - len(tail)

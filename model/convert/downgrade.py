@@ -17,11 +17,16 @@ from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor
 from onnx_workbench.model.ir.types import Dimension, ElementType, TensorType
 
 
-def _ints_back(editor: NodeEditor, name: str, index: int) -> None:
-    """Turn a constant input into an integer attribute; inputs behind it must be handled before."""
-    if editor.has(index):
-        editor.set(name, tuple(int(i) for i in editor.constant(index).reshape(-1)))
-    editor.keep_inputs(index)
+def _from_inputs(*names: str) -> Adapter:
+    """Turn the constant inputs behind the first one into integer attributes; those behind must be handled before."""
+
+    def adapter(editor: NodeEditor) -> None:
+        for index, name in enumerate(names, 1):
+            if editor.has(index):
+                editor.set(name, tuple(int(i) for i in editor.constant(index).reshape(-1)))
+        editor.keep_inputs(1)
+
+    return adapter
 
 
 def _axes_back(editor: NodeEditor) -> None:
@@ -30,7 +35,7 @@ def _axes_back(editor: NodeEditor) -> None:
     editor.drop("noop_with_empty_axes")
     if editor.has(1) and not editor.constant(1).size:
         editor.keep_inputs(1)
-    _ints_back(editor, "axes", 1)
+    _from_inputs("axes")(editor)
 
 
 def _split_from_18(editor: NodeEditor) -> None:
@@ -51,10 +56,6 @@ def _split_from_18(editor: NodeEditor) -> None:
         editor.give(1, sizes.astype(np.int64), "split")
 
 
-def _split_from_13(editor: NodeEditor) -> None:
-    _ints_back(editor, "split", 1)
-
-
 def _number(editor: NodeEditor, index: int, name: str) -> None:
     if editor.has(index):
         editor.set(name, float(editor.constant(index).reshape(-1)[0]))
@@ -68,7 +69,7 @@ def _clip_from_11(editor: NodeEditor) -> None:
 
 def _pad_from_11(editor: NodeEditor) -> None:
     _number(editor, 2, "value")
-    _ints_back(editor, "pads", 1)
+    _from_inputs("pads")(editor)
 
 
 def _no_input(index: int, word: str) -> Adapter:
@@ -83,10 +84,7 @@ def _no_input(index: int, word: str) -> Adapter:
 def _slice_from_10(editor: NodeEditor) -> None:
     if editor.has(4) and (editor.constant(4) != 1).any():
         raise editor.refuse("its steps are not all 1")
-    for index, name in ((1, "starts"), (2, "ends"), (3, "axes")):
-        if editor.has(index):
-            editor.set(name, tuple(int(i) for i in editor.constant(index).reshape(-1)))
-    editor.keep_inputs(1)
+    _from_inputs("starts", "ends", "axes")(editor)
 
 
 def _topk_from_10(editor: NodeEditor) -> None:
@@ -237,7 +235,7 @@ def _constant_from_12(editor: NodeEditor) -> None:
         return
     numbers = number_constant(editor.node)
     if numbers is None:
-        raise editor.refuse("it holds strings or refers to a function attribute, which needs opset 12")
+        raise editor.refuse("it refers to a function attribute, which needs opset 12")
     editor.drop(*editor.node.attributes)
     editor.set("value", ArrayTensor(numbers))
 
@@ -352,10 +350,6 @@ def _set(name: str, value: int) -> Adapter:
     return lambda editor: editor.set(name, value)
 
 
-def _reshape_from_5(editor: NodeEditor) -> None:
-    _ints_back(editor, "shape", 1)
-
-
 def _power_from_2(editor: NodeEditor) -> None:
     editor.set("p", float(editor.attribute("p", 2)))
 
@@ -437,7 +431,7 @@ DOWNWARD: Mapping[tuple[str, int], Adapter] = {
     ("GRU", 3): _gru_from_3,
     ("If", 11): _equal_branches,
     ("Split", 18): _split_from_18,
-    ("Split", 13): _split_from_13,
+    ("Split", 13): _from_inputs("split"),
     ("Clip", 11): _clip_from_11,
     ("Pad", 18): _no_input(3, "axes"),
     ("OneHot", 11): _one_hot_from_11,
@@ -460,7 +454,7 @@ DOWNWARD: Mapping[tuple[str, int], Adapter] = {
     ("RoiAlign", 16): _roi_align_from_16,
     ("Gemm", 7): _set("broadcast", 1),
     ("PRelu", 7): _slope_from_7,
-    ("Reshape", 5): _reshape_from_5,
+    ("Reshape", 5): _from_inputs("shape"),
     ("Cast", 6): _cast_from_6,
     ("BatchNormalization", 6): _normalization_from_6,
     ("BatchNormalization", 14): _normalization_from_14,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from onnx_workbench.model.analysis.node_constants import constant_tensor
 from onnx_workbench.model.convert.report import ConversionReport
 from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.errors import ModelError
@@ -23,17 +24,10 @@ _LARGEST_CONSTANT = 1 << 16  # most elements of an input that can become an attr
 
 
 def number_constant(node: Node) -> NDArray[Any] | None:
-    """Return the numbers of a Constant, None where they are many, not numbers, or an attribute reference."""
-    import numpy as np
-
-    for name, attribute in node.attributes.items():
-        value = attribute.value
-        if isinstance(value, Tensor):
-            return value.numpy() if value.size <= _LARGEST_CONSTANT and not value.problem else None
-        dtype = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
-        if name in dtype and not attribute.reference:
-            return np.array(value, dtype[name])
-    return None
+    """Return the elements of a Constant, None where they are many, not available, or an attribute reference."""
+    tensor = constant_tensor(node)
+    is_small = isinstance(tensor, Tensor) and tensor.size <= _LARGEST_CONSTANT and not tensor.problem
+    return tensor.numpy() if isinstance(tensor, Tensor) and is_small else None
 
 
 @dataclass(frozen=True, slots=True)

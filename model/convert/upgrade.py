@@ -15,19 +15,19 @@ from onnx_workbench.model.schemas import traits
 Adapter = Callable[[NodeEditor], None]
 
 
-def _ints(editor: NodeEditor, name: str, index: int) -> None:
-    """Turn an integer attribute into an input."""
-    import numpy as np
+def _to_inputs(*names: str) -> Adapter:
+    """Turn integer attributes into the inputs behind the first one."""
 
-    value = editor.attribute(name)
-    editor.drop(name)
-    if value is not None:
-        editor.give(index, np.array(value, np.int64), name)
+    def adapter(editor: NodeEditor) -> None:
+        import numpy as np
 
+        for index, name in enumerate(names, 1):
+            value = editor.attribute(name)
+            editor.drop(name)
+            if value is not None:
+                editor.give(index, np.array(value, np.int64), name)
 
-def axes_to_input(editor: NodeEditor) -> None:
-    """Squeeze, Unsqueeze, Reduce*: axes."""
-    _ints(editor, "axes", 1)
+    return adapter
 
 
 def _concat_to_4(editor: NodeEditor) -> None:
@@ -56,10 +56,6 @@ def _gru_to_3(editor: NodeEditor) -> None:
     """Version 1 spelled a direction "foward"."""
     if editor.attribute("direction") == "foward":
         editor.set("direction", "forward")
-
-
-def _split_2_to_13(editor: NodeEditor) -> None:
-    _ints(editor, "split", 1)
 
 
 def _split_to_18(editor: NodeEditor) -> None:
@@ -101,11 +97,6 @@ def _pad_to_11(editor: NodeEditor) -> None:
         editor.give(2, np.array(value, dtype), "value")
 
 
-def _slice_to_10(editor: NodeEditor) -> None:
-    for index, name in ((1, "starts"), (2, "ends"), (3, "axes")):
-        _ints(editor, name, index)
-
-
 def _topk_to_10(editor: NodeEditor) -> None:
     import numpy as np
 
@@ -142,10 +133,6 @@ def _dropout_to_12(editor: NodeEditor) -> None:
     editor.drop("ratio")
     if ratio is not None:
         editor.give(1, np.array(ratio, np.float32), "ratio")
-
-
-def _reshape_to_5(editor: NodeEditor) -> None:
-    _ints(editor, "shape", 1)
 
 
 def _cast_to_6(editor: NodeEditor) -> None:
@@ -383,24 +370,24 @@ REDUCTIONS = tuple(set(traits.names(lambda t: t.is_reduction)) - {"ArgMax", "Arg
 BROADCASTING = traits.names(lambda t: t.is_aligned_before_7)
 
 UPWARD: Mapping[tuple[str, int], Adapter] = {
-    **{(name, 18): axes_to_input for name in REDUCTIONS},
+    **{(name, 18): _to_inputs("axes") for name in REDUCTIONS},
     **{(name, 7): _broadcast_to_7 for name in BROADCASTING},
-    **{(name, 13): axes_to_input for name in ("ReduceSum", "Squeeze", "Unsqueeze")},
+    **{(name, 13): _to_inputs("axes") for name in ("ReduceSum", "Squeeze", "Unsqueeze")},
     **{(name, 13): _coerced_axis for name in ("Softmax", "LogSoftmax", "Hardmax")},
     **{(name, 11): _axis_within_rank for name in ("Softmax", "LogSoftmax", "Hardmax")},
     ("Concat", 4): _concat_to_4,
     ("Split", 2): _split_1_to_2,
-    ("Split", 13): _split_2_to_13,
+    ("Split", 13): _to_inputs("split"),
     ("Split", 18): _split_to_18,
     ("Clip", 11): _clip_to_11,
     ("Pad", 2): _pad_1_to_2,
     ("Pad", 11): _pad_to_11,
-    ("Slice", 10): _slice_to_10,
+    ("Slice", 10): _to_inputs("starts", "ends", "axes"),
     ("TopK", 10): _topk_to_10,
     ("Dropout", 7): _dropout_to_7,
     ("Dropout", 10): _dropout_to_10,
     ("Dropout", 12): _dropout_to_12,
-    ("Reshape", 5): _reshape_to_5,
+    ("Reshape", 5): _to_inputs("shape"),
     ("Cast", 6): _cast_to_6,
     ("Gemm", 7): _gemm_to_7,
     ("PRelu", 7): _slope_to_7,

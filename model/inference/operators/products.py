@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from onnx_workbench.model.analysis import symbolic
+from onnx_workbench.model.analysis.macs import einsum_labels
 from onnx_workbench.model.analysis.output_sizes import frame_count
 from onnx_workbench.model.analysis.symbolic import AnySize
 from onnx_workbench.model.inference.facts import Dims
@@ -97,15 +98,6 @@ def _einsum(call: NodeCall) -> Sequence[Found]:
             is_better = known is None or known == 1 or (isinstance(size, int) and size != 1)
             sizes[label] = size if is_better else known
     return ([sizes.get(label) for label in _einsum_result(terms, right, arrow, dots)],)
-
-
-def einsum_labels(term: str, rank: int) -> list[str] | None:
-    """Return a label for each dimension; those of an ellipsis are counted from the last, as they are broadcast."""
-    head, dots, tail = term.partition("...")
-    hidden = rank - len(head) - len(tail)
-    if hidden < 0 or (hidden and not dots):
-        return None
-    return [*head, *(f"...{number}" for number in range(hidden, 0, -1)), *tail]
 
 
 def _einsum_result(terms: Sequence[str], right: str, arrow: str, dots: int) -> list[str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from functools import partial
-from typing import Any
 
+from onnx_workbench.model.analysis.node_labels import exact_label
 from onnx_workbench.model.analysis.scoping import run_order
 from onnx_workbench.model.analysis.symbolic import Size
+from onnx_workbench.model.diff.fingerprints import fingerprint
 from onnx_workbench.model.edits.rewriter import GraphRewriter
-from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.simplify.context import MatchContext
@@ -53,15 +53,8 @@ def _key(context: MatchContext, node: Node) -> Hashable:
         return None
     if not context.is_deterministic(node):
         return None
-    attributes = []
-    for name, attribute in sorted(node.attributes.items()):
-        content = _content(attribute)
-        if content is None:
-            return None
-        attributes.append((name, content))
-    inputs = tuple(_input_key(context, v) for v in node.inputs)
-    present = tuple(v is not None for v in node.outputs)
-    return node.domain, node.op_type, node.overload, context.opset(node), inputs, tuple(attributes), present
+    label = exact_label(node, _content)
+    return None if label is None else (label, context.opset(node), *(_input_key(context, v) for v in node.inputs))
 
 
 def _input_key(context: MatchContext, value: Value | None) -> Hashable:
@@ -75,19 +68,8 @@ def _input_key(context: MatchContext, value: Value | None) -> Hashable:
     return tensor.element_type, tuple(tensor.shape), array.tobytes()
 
 
-def _content(attribute: Attribute) -> Hashable:
-    value: Any = attribute.value
-    if attribute.kind in (AttributeKind.FLOAT, AttributeKind.FLOATS):
-        return int(attribute.kind), repr(value)
-    if isinstance(value, Tensor):
-        if value.nbytes > _LARGEST_ATTRIBUTE or value.problem:
-            return None
-        array = value.numpy()
-        data: Hashable = tuple(array.reshape(-1).tolist()) if array.dtype == object else array.tobytes()
-        return int(attribute.kind), value.element_type, tuple(value.shape), data
-    if isinstance(value, (int, str)) or (isinstance(value, tuple) and all(isinstance(v, (int, str)) for v in value)):
-        return int(attribute.kind), value
-    return None
+def _content(tensor: Tensor) -> Hashable | None:
+    return fingerprint(tensor) if tensor.nbytes <= _LARGEST_ATTRIBUTE and not tensor.problem else None
 
 
 def _can_share(context: MatchContext, node: Node, first: Node) -> bool:
