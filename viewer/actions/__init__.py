@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
-from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, SelectionSummary
+from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext
 
-__all__ = ["MODULES", "Action", "Menu", "MenuContext", "SelectionSummary", "action", "actions"]
+__all__ = ["MODULES", "Action", "Menu", "MenuContext", "action", "actions"]
 
 #: Modules of this package, in the order their actions appear within a menu section.
 MODULES = ("file", "edit", "view", "go", "nodes", "graph", "model", "tools", "compare", "run", "values", "help")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from functools import cached_property
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from onnx_workbench.viewer.program.settings import RECENT_FILES, Settings
+from onnx_workbench.viewer.program.settings import RECENT_FILES, Option, Settings
 from onnx_workbench.viewer.style.labels import without_mnemonic
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.document.selection import Item
     from onnx_workbench.viewer.files.document_area import DocumentArea
     from onnx_workbench.viewer.files.documents import Documents
+    from onnx_workbench.viewer.run.session.controller import RunController
     from onnx_workbench.viewer.run.workspace import Workspace
 
 
@@ -94,6 +94,12 @@ class MenuContext:
         return workspace
 
     @property
+    def runs(self) -> RunController | None:
+        """The runs of the current document; None before the first."""
+        workspace = self.workspace
+        return workspace.runs if workspace is not None and workspace.has_runs else None
+
+    @property
     def recent_files(self) -> tuple[str, ...]:
         """Paths of the files opened last, newest first."""
         return self.settings.get(RECENT_FILES)
@@ -117,25 +123,6 @@ class MenuContext:
         return () if workspace is None else workspace.selection.values
 
 
-class SelectionSummary(MenuContext):
-    """A context that caches lookups: for evaluating all actions at one moment."""
-
-    @classmethod
-    def of(cls, context: MenuContext) -> SelectionSummary:
-        """Return a summary of this moment."""
-        return cls(**{one.name: getattr(context, one.name) for one in fields(context)})
-
-    @cached_property
-    def workspace(self) -> Workspace | None:
-        """The document in front, or None on the start page."""
-        return self.area.workspace
-
-    @cached_property
-    def recent_files(self) -> tuple[str, ...]:
-        """Paths of recently opened files, newest first."""
-        return super().recent_files
-
-
 def always(_context: MenuContext) -> bool:
     """Enabled even on the start page."""
     return True
@@ -149,6 +136,16 @@ def with_document(context: MenuContext) -> bool:
 def with_selection(context: MenuContext) -> bool:
     """Enabled while something is selected."""
     return bool(context.selected)
+
+
+def is_on(option: Option[bool], context: MenuContext) -> bool:
+    """State of an action that is a switch of a setting."""
+    return context.settings.get(option)
+
+
+def toggle(option: Option[bool], context: MenuContext) -> None:
+    """Change a setting that is on or off."""
+    context.settings.set(option, not context.settings.get(option))
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QLineEdit, QMenu, QMenuBar, QToolBar, QWidget
+from PySide6.QtWidgets import QApplication, QMenu, QMenuBar, QToolBar, QWidget
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.actions import Action, Menu, MenuContext, SelectionSummary, actions
+from onnx_workbench.viewer.actions import Action, Menu, MenuContext, actions
 from onnx_workbench.viewer.actions.action import Place, Submenu
 from onnx_workbench.viewer.document.messages import REFUSED
 from onnx_workbench.viewer.extensions.custom_actions import CustomAction, custom_actions
@@ -97,7 +97,7 @@ class ActionBinding(QObject):
         self.refresh_soon()
         if not one.when(self.context):
             return
-        _commit_focused_editor()
+        commit_editor(QApplication.focusWidget())
         try:
             run(self.context)
         except ModelError as error:
@@ -110,7 +110,7 @@ class ActionBinding(QObject):
 
     def refresh(self) -> None:
         """Update every QAction now."""
-        context = SelectionSummary.of(self.context)
+        context = self.context
         for condition, mine in self._conditions.items():  # which many share: each is asked once
             enabled = condition(context)
             if self._enabled.get(condition) is not enabled:
@@ -150,7 +150,7 @@ class ActionBinding(QObject):
         workspace = self.context.workspace
         if workspace is None:
             return
-        _commit_focused_editor()
+        commit_editor(QApplication.focusWidget())
         try:
             message = one.run(workspace.document, workspace.selection.items)
         except ModelError as error:
@@ -286,13 +286,3 @@ def tooltip(one: Action) -> str:
     keys = shortcut_text(one)
     title = f"{one.plain_title} ({keys})" if keys else one.plain_title
     return wrapped(f"{title}\n{one.tip}" if one.tip else title)
-
-
-def _commit_focused_editor() -> None:
-    """Commit the focused editor: neither shortcuts, menus nor most buttons take the focus away."""
-    field = QApplication.focusWidget()
-    if isinstance(field, QAbstractSpinBox):
-        field.interpretText()
-    elif isinstance(field, QLineEdit) and field.isModified() and field.hasAcceptableInput():
-        field.editingFinished.emit()
-    commit_editor(field)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnx_workbench.model.text.formatting import display, plural
-from onnx_workbench.viewer.actions.action import Menu, MenuContext, Submenu, action
+from onnx_workbench.viewer.actions.action import Menu, MenuContext, Submenu, action, is_on, toggle
 from onnx_workbench.viewer.actions.targets import has_results
 from onnx_workbench.viewer.compare.registry import comparison_of
 from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
@@ -95,10 +95,6 @@ def _is_compared(context: MenuContext) -> bool:
     return context.workspace is not None and comparison_of(context.workspace) is not None
 
 
-def _is_merged(context: MenuContext) -> bool:
-    return context.settings.get(COMPARE_MERGED)
-
-
 def _step(context: MenuContext, by: int) -> None:
     comparing = comparison_of(context.opened)
     if comparing is not None:
@@ -164,18 +160,15 @@ def _run_both(context: MenuContext) -> None:
     runs.start()
 
 
-@action(
+toggle_merged = action(
     "model.compare_merged",
     "Show Both as One &Graph",
     Submenu.COMPARE,
     when=_is_compared,
-    checked=_is_merged,
+    checked=partial(is_on, COMPARE_MERGED),
     tip="Show both graphs as one, with added, removed, changed and moved nodes coloured.",
     words="diff merged union side by side unified",
-)
-def _toggle_merged(context: MenuContext) -> None:
-    settings = context.settings
-    settings.set(COMPARE_MERGED, not settings.get(COMPARE_MERGED))
+)(partial(toggle, COMPARE_MERGED))
 
 
 @action(

@@ -25,7 +25,6 @@ from onnx_workbench.viewer.actions.targets import (
     has_several,
     nodes_by_graph,
     select_between,
-    selected_nodes,
 )
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside
 from onnx_workbench.viewer.run.workspace import Workspace
@@ -105,7 +104,7 @@ def _nodes_text(chosen: Sequence[Node]) -> str:
     return display(chosen[0].title, 60) if len(chosen) == 1 else plural(len(chosen), "node")
 
 
-def _deleting(chosen: list[Node], values: list[Value], functions_: list[Function]) -> str:
+def _deleting(chosen: Sequence[Node], values: list[Value], functions_: list[Function]) -> str:
     things: list[Node | Value | Function] = [*chosen, *values, *functions_]
     if len(things) == 1:
         thing = things[0]
@@ -166,7 +165,7 @@ def _redo(context: MenuContext) -> None:
     words="clipboard move",
 )
 def _cut(context: MenuContext) -> None:
-    workspace, chosen = context.opened, selected_nodes(context)
+    workspace, chosen = context.opened, context.selected_nodes
     title = f"Cut {_nodes_text(chosen)}"
     _copy_nodes(workspace, chosen, title, lambda: change_nodes(workspace, title, chosen, nodes.delete))
 
@@ -184,7 +183,7 @@ def _cut(context: MenuContext) -> None:
     words="clipboard",
 )
 def _copy(context: MenuContext) -> None:
-    _copy_nodes(context.opened, selected_nodes(context))
+    _copy_nodes(context.opened, context.selected_nodes)
 
 
 @action(
@@ -226,7 +225,7 @@ def _paste(context: MenuContext) -> None:
     words="copy clone",
 )
 def _duplicate(context: MenuContext) -> None:
-    chosen = selected_nodes(context)
+    chosen = context.selected_nodes
 
     def duplicate(edit: Transaction, copy_of: CopyOf, _progress: Progress) -> list[Node]:
         groups = nodes_by_graph(map(copy_of, chosen))
@@ -249,7 +248,7 @@ def _duplicate(context: MenuContext) -> None:
 )
 def _delete(context: MenuContext) -> None:
     """Delete nodes with the initializers that only they used; delete other objects as far as possible."""
-    chosen = selected_nodes(context)
+    chosen = context.selected_nodes
     values = [item for item in context.selected if isinstance(item, Value)]
     functions_ = [item for item in context.selected if isinstance(item, Function)]
     title = _deleting(chosen, values, functions_)
@@ -279,7 +278,7 @@ def _delete(context: MenuContext) -> None:
     words="remove bypass skip",
 )
 def _delete_and_bridge(context: MenuContext) -> None:
-    chosen = selected_nodes(context)
+    chosen = context.selected_nodes
     title = display(chosen[0].title, 60) if len(chosen) == 1 else plural(len(chosen), "node")
     change_nodes(context.opened, f"Delete and bridge {title}", chosen, nodes.delete_and_bridge)
 
@@ -376,7 +375,7 @@ def _invert(context: MenuContext) -> None:
     words="similar type all",
 )
 def _select_same(context: MenuContext) -> None:
-    operators = {(node.domain, node.op_type) for node in selected_nodes(context)}
+    operators = {(node.domain, node.op_type) for node in context.selected_nodes}
     graph = context.opened.graph
     context.opened.selection.set(node for node in graph.nodes if (node.domain, node.op_type) in operators)
 
@@ -396,7 +395,7 @@ def _select_between(context: MenuContext) -> None:
 
 @action("edit.select_outputs", "Select Output Values", Menu.EDIT.section(6), when=has_node, words="wires edges results")
 def _select_values(context: MenuContext) -> None:
-    chosen = selected_nodes(context)
+    chosen = context.selected_nodes
     context.opened.selection.set(dict.fromkeys(v for node in chosen for v in node.outputs if v is not None))
 
 
@@ -438,7 +437,7 @@ def _find(context: MenuContext) -> None:
 def _find_places(context: MenuContext) -> None:
     from onnx_workbench.viewer.dialogs.find_places import FindPlacesDialog
 
-    show_aside(context.opened, FindPlacesDialog(context.opened, selected_nodes(context), context.window))
+    show_aside(context.opened, FindPlacesDialog(context.opened, context.selected_nodes, context.window))
 
 
 @action(

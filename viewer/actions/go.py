@@ -16,7 +16,7 @@ from onnx_workbench.viewer.actions.action import (
     MenuContext,
     action,
 )
-from onnx_workbench.viewer.actions.targets import has_several_documents
+from onnx_workbench.viewer.actions.targets import elements, has_element, has_node, has_several_documents
 from onnx_workbench.viewer.document.bookmarks import METADATA_KEY
 from onnx_workbench.viewer.document.model_signals import is_in_model
 
@@ -46,9 +46,7 @@ def _can_go_up(context: MenuContext) -> bool:
 
 def _neighbours(context: MenuContext, *, upstream: bool) -> Iterator[Node]:
     """Return the direct predecessors or successors of the selected nodes, with repetitions."""
-    for item in context.selected:
-        if not isinstance(item, Node):
-            continue
+    for item in context.selected_nodes:
         for value in item.inputs if upstream else item.outputs:
             if value is None:
                 continue
@@ -71,18 +69,10 @@ def _origin(context: MenuContext) -> Node | Value | None:
 def _trace(context: MenuContext, *, upstream: bool) -> None:
     """Select everything the selected nodes depend on, or all that depends on them, and dim the rest until Esc."""
     workspace = context.opened
-    chosen = [item for item in context.selected if isinstance(item, (Node, Value))]
+    chosen = elements(context)
     found = topology.upstream(chosen) if upstream else topology.downstream(chosen)
     workspace.selection.set(item for item in found if isinstance(item, Node) and item.graph is workspace.graph)
     workspace.highlights.mark("traced", found)
-
-
-def _has_element(context: MenuContext) -> bool:
-    return any(isinstance(item, (Node, Value)) for item in context.selected)
-
-
-def _has_node(context: MenuContext) -> bool:
-    return any(isinstance(item, Node) for item in context.selected)
 
 
 def _select_neighbours(context: MenuContext, *, upstream: bool) -> None:
@@ -110,10 +100,6 @@ def _next_bookmark(step: int, context: MenuContext) -> None:
         workspace.navigation.reveal(marked[(start + step) % len(marked)])
 
 
-def _cycle_tab(step: int, context: MenuContext) -> None:
-    context.area.activate_next(step)
-
-
 def _next_match(step: int, context: MenuContext) -> None:
     """Select the next match without leaving the graph; open Find if there is no query."""
     from onnx_workbench.viewer.panels.find import FindPanel
@@ -123,9 +109,6 @@ def _next_match(step: int, context: MenuContext) -> None:
         context.docks.open("find")
     else:
         panel.step(step)
-
-
-_NODE = frozenset({"node"})
 
 
 @action(
@@ -218,7 +201,7 @@ def _consumers(context: MenuContext) -> None:
     Menu.GO.section(2),
     key="E",
     on_graph=True,
-    when=_has_element,
+    when=has_element,
     on=("node", "value"),
     tip="Select the next input or output of the node, as a click on its edge does. The arrow keys continue from there.",
     words="value input output wire tensor keyboard",
@@ -233,7 +216,7 @@ def _next_edge(context: MenuContext) -> None:
     Menu.GO.section(2),
     key="Shift+E",
     on_graph=True,
-    when=_has_element,
+    when=has_element,
     words="value input output wire tensor keyboard",
 )
 def _previous_edge(context: MenuContext) -> None:
@@ -268,7 +251,7 @@ def _go_to_origin(context: MenuContext) -> None:
     Menu.GO.section(2),
     key="Ctrl+Shift+Up",
     on_graph=True,
-    when=_has_node,
+    when=has_node,
     on=("node",),
     tip="Select everything the selection depends on, and dim the rest until Esc.",
     words="ancestors dependencies inputs all",
@@ -283,7 +266,7 @@ def _trace_up(context: MenuContext) -> None:
     Menu.GO.section(2),
     key="Ctrl+Shift+Down",
     on_graph=True,
-    when=_has_node,
+    when=has_node,
     on=("node",),
     tip="Select everything that depends on the selection, and dim the rest until Esc.",
     words="descendants outputs all",
@@ -347,14 +330,14 @@ def _previous_match(context: MenuContext) -> None:
     "Toggle Bookmar&k",
     Menu.GO.section(4),
     key="Ctrl+B",
-    when=_has_element,
+    when=has_element,
     icon="bookmark",
     on=("node", "value"),
     tip="Bookmark the selected nodes and values, or remove their bookmarks. The Bookmarks panel lists them.",
     words="note remember favourite mark",
 )
 def _toggle_bookmark(context: MenuContext) -> None:
-    context.opened.bookmarks.toggle(item for item in context.selected if isinstance(item, (Node, Value)))
+    context.opened.bookmarks.toggle(elements(context))
 
 
 @action("go.next_bookmark", "Next Bookmark", Menu.GO.section(4), key="Ctrl+F2", when=_has_bookmarks)
@@ -392,7 +375,7 @@ def _focus_graph(context: MenuContext) -> None:
 
 @action("go.next_tab", "&Next Tab", Menu.GO.section(5), key=("Ctrl+Tab", "Ctrl+PgDown"), when=has_several_documents)
 def _next_tab(context: MenuContext) -> None:
-    _cycle_tab(1, context)
+    context.area.activate_next(1)
 
 
 @action(
@@ -403,4 +386,4 @@ def _next_tab(context: MenuContext) -> None:
     when=has_several_documents,
 )
 def _previous_tab(context: MenuContext) -> None:
-    _cycle_tab(-1, context)
+    context.area.activate_next(-1)

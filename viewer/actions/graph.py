@@ -19,25 +19,21 @@ from onnx_workbench.viewer.actions.action import (
     Submenu,
     action,
 )
-from onnx_workbench.viewer.actions.targets import graph_in_view, has_value, may_have, selected_nodes, selected_values
+from onnx_workbench.viewer.actions.targets import graph_in_view, has_element, has_value, may_have
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_for
 from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 from onnx_workbench.viewer.document.selection import Item
 from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_each, edit_many
 
 
-def _title(values: list[Value]) -> str:
+def _title(values: Sequence[Value]) -> str:
     return display(values[0].name, 60) if len(values) == 1 else plural(len(values), "value")
 
 
 def _candidates(context: MenuContext) -> list[Value]:
     """Return the selected values, and the outputs of the selected nodes."""
-    made = [value for node in selected_nodes(context) for value in node.outputs if value is not None]
-    return list(dict.fromkeys([*selected_values(context), *made]))
-
-
-def _has_candidate(context: MenuContext) -> bool:
-    return any(isinstance(item, (Node, Value)) for item in context.selected)
+    made = [value for node in context.selected_nodes for value in node.outputs if value is not None]
+    return list(dict.fromkeys([*context.selected_values, *made]))
 
 
 def _is_output(value: Value) -> bool:
@@ -45,7 +41,7 @@ def _is_output(value: Value) -> bool:
 
 
 def _constants(context: MenuContext) -> list[Value]:
-    return [value for value in selected_values(context) if value.initializer is not None]
+    return [value for value in context.selected_values if value.initializer is not None]
 
 
 def _has_initializer(context: MenuContext) -> bool:
@@ -58,8 +54,8 @@ def _is_constant_node(node: Node | None) -> bool:
 
 def _constant_nodes(context: MenuContext) -> list[Node]:
     """Return the selected Constant nodes, and the producers of the selected values among them."""
-    makers = [value.producer for value in selected_values(context)]
-    chosen = dict.fromkeys([*selected_nodes(context), *makers])
+    makers = [value.producer for value in context.selected_values]
+    chosen = dict.fromkeys([*context.selected_nodes, *makers])
     return [node for node in chosen if node is not None and _is_constant_node(node)]
 
 
@@ -77,7 +73,7 @@ def _has_input(context: MenuContext) -> bool:
     return any(value.is_input for value in context.selected_values)
 
 
-def _make_constant(context: MenuContext, values: list[Value], text: str) -> None:
+def _make_constant(context: MenuContext, values: Sequence[Value], text: str) -> None:
     """Turn inputs into constants: with their default, else with the values in a text."""
     from onnx_workbench.model.edits.constants import set_default_values
 
@@ -93,7 +89,7 @@ def _make_constant(context: MenuContext, values: list[Value], text: str) -> None
     edit_many(context.opened, f"Make {_title(values)} constant", len(values), make)
 
 
-def _ask_for_values(context: MenuContext, values: list[Value]) -> None:
+def _ask_for_values(context: MenuContext, values: Sequence[Value]) -> None:
 
     dialog = TextPrompt(
         context.window,
@@ -106,15 +102,12 @@ def _ask_for_values(context: MenuContext, values: list[Value]) -> None:
     show_for(context.opened, dialog)
 
 
-_VALUE = frozenset({"value"})
-
-
 @action(
     "graph.make_output",
     "Make &Output",
     Submenu.ENDS,
     key="Ctrl+Shift+O",
-    when=_has_candidate,
+    when=has_element,
     on=("node", "value"),
     tip="Make the selected values, or the outputs of the selected nodes, outputs of their graph.",
     words="result return expose intermediate",
@@ -200,7 +193,7 @@ def _remove_unused_inputs(context: MenuContext) -> None:
 def _set_type(context: MenuContext) -> None:
     from onnx_workbench.model.edits.declare_types import declarable, size_names
 
-    workspace, values = context.opened, selected_values(context)
+    workspace, values = context.opened, context.selected_values
     known = workspace.types.type_of(values[-1])
     known = None if known is None else declarable(known, values[-1].type, size_names(workspace.model))
 
@@ -287,7 +280,7 @@ def _to_input(context: MenuContext) -> None:
     words="convert initializer remove input default freeze fix values",
 )
 def _only_constant(context: MenuContext) -> None:
-    values = [value for value in selected_values(context) if value.is_input]
+    values = [value for value in context.selected_values if value.is_input]
     if all(value.initializer is not None for value in values):
         _make_constant(context, values, "")
     else:

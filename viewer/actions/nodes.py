@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.edits import functions, nodes
@@ -16,7 +17,7 @@ from onnx_workbench.viewer.actions.action import (
     Submenu,
     action,
 )
-from onnx_workbench.viewer.actions.targets import has_node, selected_nodes
+from onnx_workbench.viewer.actions.targets import has_node
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_for
 from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_each, edit_many, size_of
@@ -45,7 +46,7 @@ def _can_remove_output(context: MenuContext) -> bool:
     return any(isinstance(item, Node) and len(item.outputs) > _output_limits(context, item)[0] for item in last)
 
 
-def _common_scope(chosen: list[Node]) -> str:
+def _common_scope(chosen: Iterable[Node]) -> str:
     """Return the last part of the nodes' common name scope, as a suggested name."""
     scopes = {tuple(node.name.strip("/").split("/")[:-1]) for node in chosen}
     shared = scopes.pop() if len(scopes) == 1 else ()
@@ -71,9 +72,6 @@ def _at_once(title: str, context: MenuContext, **what: Any) -> None:
     from onnx_workbench.viewer.workflows.background_edit import convert_in_background
 
     convert_in_background(context.opened, title, ConvertOptions(**what))
-
-
-_NODE = frozenset({"node"})
 
 
 @action(
@@ -114,7 +112,7 @@ def _add(context: MenuContext) -> None:
 def _connect(context: MenuContext) -> None:
     from onnx_workbench.viewer.popups.connect import choose_input
 
-    choose_input(context.window, context.opened, selected_nodes(context)[-1])
+    choose_input(context.window, context.opened, context.selected_nodes[-1])
 
 
 @action(
@@ -127,7 +125,7 @@ def _connect(context: MenuContext) -> None:
     words="wire edge cut unplug",
 )
 def _disconnect_inputs(context: MenuContext) -> None:
-    chosen = selected_nodes(context)
+    chosen = context.selected_nodes
     change_each(context.opened, f"Disconnect {plural(len(chosen), 'node')}", chosen, _disconnect)
 
 
@@ -144,7 +142,7 @@ def _change_operator(context: MenuContext) -> None:
     from onnx_workbench.viewer.workflows.insert_operator import operator_palette, target_graph
 
     workspace = context.opened
-    targets = selected_nodes(context)
+    targets = context.selected_nodes
     what = display(targets[0].title, 40) if len(targets) == 1 else plural(len(targets), "node")
 
     def chosen(operator: OperatorEntry, _shift: bool) -> None:
@@ -167,7 +165,7 @@ def _change_operator(context: MenuContext) -> None:
     words="split optional more outputs",
 )
 def _add_output(context: MenuContext) -> None:
-    node = selected_nodes(context)[-1]
+    node = context.selected_nodes[-1]
     with context.opened.document.edit(f"Add an output to {display(node.title, 60)}") as edit:
         nodes.set_output_count(edit, node, len(node.outputs) + 1)
 
@@ -180,7 +178,7 @@ def _add_output(context: MenuContext) -> None:
     words="split optional fewer outputs",
 )
 def _remove_output(context: MenuContext) -> None:
-    node = selected_nodes(context)[-1]
+    node = context.selected_nodes[-1]
     with context.opened.document.edit(f"Remove an output of {display(node.title, 60)}") as edit:
         nodes.set_output_count(edit, node, len(node.outputs) - 1)
 
@@ -197,7 +195,7 @@ def _remove_output(context: MenuContext) -> None:
 )
 def _extract_function(context: MenuContext) -> None:
 
-    workspace, chosen = context.opened, selected_nodes(context)
+    workspace, chosen = context.opened, context.selected_nodes
 
     def extract(texts: list[str]) -> None:
         name, domain = texts
@@ -233,7 +231,7 @@ def _inline(context: MenuContext) -> None:
 
     workspace = context.opened
     keys = {function.key for function in workspace.model.functions}
-    inline_calls(workspace, [node for node in selected_nodes(context) if node.operator in keys])
+    inline_calls(workspace, [node for node in context.selected_nodes if node.operator in keys])
 
 
 @action("model.inline_all", "Inline &All Functions", Submenu.FUNCTIONS, when=_has_functions, words="function expand")

@@ -17,8 +17,10 @@ from onnx_workbench.viewer.actions.action import (
     Submenu,
     action,
     always,
+    is_on,
+    toggle,
 )
-from onnx_workbench.viewer.actions.targets import has_results
+from onnx_workbench.viewer.actions.targets import elements, has_element, has_results
 from onnx_workbench.viewer.document.selection import Item
 from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
 from onnx_workbench.viewer.popups.file_dialogs import ask_file, ask_files, ask_save
@@ -32,13 +34,13 @@ if TYPE_CHECKING:
 
 
 def _can_stop(context: MenuContext) -> bool:
-    workspace = context.workspace
-    return workspace is not None and workspace.has_runs and (workspace.runs.is_running or workspace.runs.is_paused)
+    runs = context.runs
+    return runs is not None and (runs.is_running or runs.is_paused)
 
 
 def _is_paused(context: MenuContext) -> bool:
-    workspace = context.workspace
-    return workspace is not None and workspace.has_runs and workspace.runs.is_paused
+    runs = context.runs
+    return runs is not None and runs.is_paused
 
 
 def _target(context: MenuContext) -> Node | None:
@@ -51,12 +53,8 @@ def _target(context: MenuContext) -> Node | None:
 
 
 def _is_live(context: MenuContext) -> bool:
-    workspace = context.workspace
-    return workspace is not None and workspace.has_runs and workspace.runs.live
-
-
-def _places(context: MenuContext) -> list[Node | Value]:
-    return [item for item in context.selected if isinstance(item, (Node, Value))]
+    runs = context.runs
+    return runs is not None and runs.live
 
 
 def _is_stop(item: Item) -> TypeGuard[Node | Value]:
@@ -65,8 +63,8 @@ def _is_stop(item: Item) -> TypeGuard[Node | Value]:
 
 
 def _has_breakpoints(context: MenuContext) -> bool:
-    workspace = context.workspace
-    return workspace is not None and workspace.has_runs and bool(workspace.runs.breakpoints.all)
+    runs = context.runs
+    return runs is not None and bool(runs.breakpoints.all)
 
 
 def _go_to_bad(context: MenuContext) -> Callable[[Value, tuple[int, ...]], None]:
@@ -85,10 +83,6 @@ def _go_to_bad(context: MenuContext) -> Callable[[Value, tuple[int, ...]], None]
     return found
 
 
-def _searches_nan_alone(context: MenuContext) -> bool:
-    return context.settings.get(NAN_ALONE)
-
-
 def _has_inputs(context: MenuContext) -> bool:
     workspace = context.workspace
     return workspace is not None and bool(workspace.model.graph.required_inputs)
@@ -99,8 +93,8 @@ def _overlay(kind: str, context: MenuContext) -> None:
 
 
 def _is_overlay(kind: str, context: MenuContext) -> bool:
-    workspace = context.workspace
-    return workspace is not None and workspace.has_runs and workspace.runs.overlays.kind == kind
+    runs = context.runs
+    return runs is not None and runs.overlays.kind == kind
 
 
 def _set_edge_notes(kind: str, context: MenuContext) -> None:
@@ -186,13 +180,12 @@ def _overlay_file(context: MenuContext) -> None:
 
 
 def _data(context: MenuContext) -> Matched | None:
-    workspace = context.workspace
-    return workspace.runs.overlays.data if workspace is not None and workspace.has_runs else None
+    return None if context.runs is None else context.runs.overlays.data
 
 
 def _can_subtract(context: MenuContext) -> bool:
-    workspace = context.workspace
-    return workspace is not None and workspace.has_runs and workspace.runs.overlays.can_subtract
+    runs = context.runs
+    return runs is not None and runs.overlays.can_subtract
 
 
 def _has_data(context: MenuContext) -> bool:
@@ -542,17 +535,15 @@ def _next_non_finite(context: MenuContext) -> None:
     context.opened.runs.non_finite_navigator.select_next(_go_to_bad(context))
 
 
-@action(
+toggle_nan_alone = action(
     "run.nan_alone",
     "Ignore Infinities",
     Menu.RUN.section(5),
     when=always,
-    checked=_searches_nan_alone,
+    checked=partial(is_on, NAN_ALONE),
     tip="Search for NaN only and skip infinities, such as those of an attention mask.",
     words="inf infinity non-finite first next ignore",
-)
-def _toggle_nan_alone(context: MenuContext) -> None:
-    context.settings.set(NAN_ALONE, not _searches_nan_alone(context))
+)(partial(toggle, NAN_ALONE))
 
 
 @action(
@@ -560,7 +551,7 @@ def _toggle_nan_alone(context: MenuContext) -> None:
     "&Watch Value",
     Menu.RUN.section(5),
     key="Ctrl+Alt+W",
-    when=lambda context: any(isinstance(item, (Node, Value)) for item in context.selected),
+    when=has_element,
     icon="pin",
     on=("node", "value"),
     tip="Add the value to the Watch panel to see how it changes from run to run.",
@@ -568,7 +559,7 @@ def _toggle_nan_alone(context: MenuContext) -> None:
 )
 def _pin(context: MenuContext) -> None:
     values: dict[Value, None] = {}
-    for thing in _places(context):
+    for thing in elements(context):
         found = thing.outputs if isinstance(thing, Node) else (thing,)
         values.update((value, None) for value in found if value is not None)
     context.opened.results.pin(values)

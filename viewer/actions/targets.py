@@ -31,6 +31,11 @@ def has_value(context: MenuContext) -> bool:
     return bool(context.selected_values)
 
 
+def has_element(context: MenuContext) -> bool:
+    """Enabled while a node or value is selected."""
+    return bool(context.selected_nodes or context.selected_values)
+
+
 def has_several(context: MenuContext) -> bool:
     """Enabled while at least two nodes or values are selected."""
     found = (item for item in context.selected if isinstance(item, (Node, Value)))
@@ -39,8 +44,7 @@ def has_several(context: MenuContext) -> bool:
 
 def has_results(context: MenuContext) -> bool:
     """Enabled while values of a run are shown."""
-    workspace = context.workspace
-    return workspace is not None and workspace.has_runs and workspace.results.current is not None
+    return context.runs is not None and context.opened.results.current is not None
 
 
 def has_several_documents(context: MenuContext) -> bool:
@@ -48,14 +52,9 @@ def has_several_documents(context: MenuContext) -> bool:
     return len(context.area.tabs()) > 1
 
 
-def selected_nodes(context: MenuContext) -> list[Node]:
-    """Return the selected nodes, in the order they were selected."""
-    return list(context.selected_nodes)
-
-
-def selected_values(context: MenuContext) -> list[Value]:
-    """Return the selected values, in the order they were selected."""
-    return list(context.selected_values)
+def elements(context: MenuContext) -> list[Node | Value]:
+    """Return the selected nodes and values, in the order they were selected."""
+    return [item for item in context.selected if isinstance(item, (Node, Value))]
 
 
 def nodes_by_graph(nodes: Iterable[Node]) -> list[list[Node]]:
@@ -79,4 +78,4 @@ def select_between(context: MenuContext) -> None:
     found = topology.between(context.selected)
     if not found:
         raise ModelError("No nodes in between", "There is no path between the selected nodes or values.")
-    context.opened.navigation.reveal_all(dict.fromkeys([*selected_nodes(context), *found]))
+    context.opened.navigation.reveal_all(dict.fromkeys([*context.selected_nodes, *found]))

@@ -83,16 +83,14 @@ def _is_constant(value: Value) -> bool:
 
 
 def _watched(context: MenuContext) -> list[Value]:
-    workspace = context.workspace
-    if workspace is None or not workspace.has_runs:
+    if context.runs is None:
         return []
-    selection = workspace.selection
-    return [v for v in workspace.results.pinned if v in selection or v.producer in selection]
+    selection = context.opened.selection
+    return [v for v in context.opened.results.pinned if v in selection or v.producer in selection]
 
 
 def _stops_when(condition: Condition, context: MenuContext) -> bool:
-    workspace = context.workspace
-    return workspace is not None and workspace.has_runs and workspace.runs.breakpoints.has(condition)
+    return context.runs is not None and context.runs.breakpoints.has(condition)
 
 
 def _toggle_condition(condition: Condition, context: MenuContext) -> None:

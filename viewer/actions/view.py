@@ -16,6 +16,8 @@ from onnx_workbench.viewer.actions.action import (
     Submenu,
     action,
     always,
+    is_on,
+    toggle,
     with_selection,
 )
 from onnx_workbench.viewer.panel_list import PANELS, PanelInfo
@@ -62,14 +64,6 @@ def _has_devices(context: MenuContext) -> bool:
     return context.document_open and bool(context.opened.model.configurations)
 
 
-def _toggle(option: Option[bool], context: MenuContext) -> None:
-    context.settings.set(option, not context.settings.get(option))
-
-
-def _is_on(option: Option[bool], context: MenuContext) -> bool:
-    return context.settings.get(option)
-
-
 _CONTENTS = Menu.VIEW.section(2)
 
 
@@ -89,11 +83,11 @@ def _switch(
         place,
         key=(shortcut,) if shortcut else (),
         when=always,
-        checked=partial(_is_on, option),
+        checked=partial(is_on, option),
         icon=icon,
         words=words,
         tip=tip,
-    )(partial(_toggle, option))
+    )(partial(toggle, option))
 
 
 def _theme_action(mode: str, title: str) -> Action:

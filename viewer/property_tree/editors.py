@@ -22,6 +22,7 @@ from PySide6.QtCore import (
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QPainter, QShowEvent, QTextOption
 from PySide6.QtWidgets import (
     QAbstractItemView,
+    QAbstractSpinBox,
     QCompleter,
     QLineEdit,
     QListView,
@@ -233,7 +234,14 @@ def commit_focused_editor(window: QWidget) -> None:
 
 
 def commit_editor(field: QWidget | None) -> None:
-    """Commit the text of an editor, if it belongs to the document. An invalid text remains in it."""
+    """Commit the text of a focused editor: neither shortcuts, menus nor most buttons take the focus away.
+
+    An invalid text remains in it.
+    """
+    if isinstance(field, QAbstractSpinBox):
+        field.interpretText()
+    elif isinstance(field, QLineEdit) and field.isModified() and field.hasAcceptableInput():
+        field.editingFinished.emit()
     if isinstance(field, (LineField, TextField)):
         field.commit_requested.emit()
     elif isinstance(field, QLineEdit) and (view := _view_around(field)) is not None:
