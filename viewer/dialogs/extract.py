@@ -7,10 +7,8 @@ from functools import partial
 from typing import Literal
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import (
     QComboBox,
-    QDialog,
     QListWidget,
     QListWidgetItem,
     QVBoxLayout,
@@ -23,13 +21,10 @@ from onnx_workbench.model.edits.extract import Extraction, cut_between, cut_in_t
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.text.formatting import display, plural, type_text
-from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
+from onnx_workbench.viewer.dialogs.preview import PreviewDialog
 from onnx_workbench.viewer.document.navigation import graph_of
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.theme import theme
-from onnx_workbench.viewer.tasks.tasks import Task
-from onnx_workbench.viewer.widgets.dialog_buttons import ok_and_cancel
-from onnx_workbench.viewer.widgets.plain_label import plain_label
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 Way = Literal["selection", "between", "ends", "split"]
@@ -45,7 +40,7 @@ _MOST_LISTED = 500
 _PlaceRole = Qt.ItemDataRole.UserRole
 
 
-class ExtractDialog(QDialog):
+class ExtractDialog(PreviewDialog):
     """Follows the selection; inputs of the part are green on the graph, outputs red and dashed.
 
     `done` gets the new models with title suffixes, and what is in none of them.
@@ -58,13 +53,9 @@ class ExtractDialog(QDialog):
         done: Callable[[Sequence[tuple[Model, str]], Sequence[str]], object],
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Extract as new model")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__(workspace, "Extract as new model", parent)
         self.resize(460, 380)
-        self._workspace = workspace
-        self._done = done
-        self._cutting: Task[list[Model]] | None = None
+        self._opened = done
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.preview)
         self._arrange(way)
@@ -72,8 +63,6 @@ class ExtractDialog(QDialog):
         workspace.selection.changed.connect(self._delay.start)
         workspace.changes.changed.connect(self._on_change)  # a method: Qt ends it with the dialog
         workspace.types.changed.connect(self._delay.start)
-        self.finished.connect(self._stop)
-        self.finished.connect(self._unmark)
         self._show_graph()
         self.preview()
 
@@ -83,19 +72,16 @@ class ExtractDialog(QDialog):
         for one, title in WAYS.items():
             self.way.addItem(title[0].upper() + title[1:], one)
         self.way.setCurrentIndex(list(WAYS).index(way))
-        self.state = plain_label()
         self.list = self._make_list()
-        self.error = ErrorLabel()
-        self.buttons, self.ok = ok_and_cancel("Extract", self.extract, self.reject)
+        self.ok.setText("Extract")
+        self.buttons.rejected.connect(self.reject)
         layout = QVBoxLayout(self)
-        for widget in (self.way, self.state):
-            layout.addWidget(widget)
-        layout.addWidget(self.list, 1)
-        layout.addWidget(self.error)
-        layout.addWidget(self.buttons)
+        for widget in (self.way, self.state, self.list, self.error, self.bar, self.buttons):
+            layout.addWidget(widget, int(widget is self.list))
 
     def _on_change(self, _change: object) -> None:
-        self._stop()
+        if self._task is not None:
+            self._task.cancel()
         self._delay.start()
 
     def _make_list(self) -> QListWidget:
@@ -109,7 +95,7 @@ class ExtractDialog(QDialog):
 
     def cuts(self) -> list[Extraction]:
         """Return the chosen extraction; ModelError if it is impossible."""
-        items = self._workspace.selection.items
+        items = self.workspace.selection.items
         nodes = [item for item in items if isinstance(item, Node)]
         values = [item for item in items if isinstance(item, Value)]
         if self.way.currentData() == "selection":
@@ -127,13 +113,13 @@ class ExtractDialog(QDialog):
 
     def _show_graph(self) -> None:
         """Show the graph of the selection, which may have been made in a list, so that the boundary is visible."""
-        items = self._workspace.selection.items
-        if items and graph_of(items[-1]) is not self._workspace.graph:
-            self._workspace.navigation.reveal_all(items)
+        items = self.workspace.selection.items
+        if items and graph_of(items[-1]) is not self.workspace.graph:
+            self.workspace.navigation.reveal_all(items)
 
     def preview(self) -> None:
         """Show the boundary; it stays during the extraction."""
-        if self._cutting is not None and not self._cutting.finished:
+        if self._is_busy:
             return
         self._lock(False)
         self.list.clear()
@@ -156,7 +142,7 @@ class ExtractDialog(QDialog):
         colors = theme()
         rows = [(v, "in", colors.changed) for v in cut.inputs] + [(v, "out", colors.edited) for v in cut.outputs]
         for value, word, color in rows[:_MOST_LISTED]:
-            kind = type_text(self._workspace.types.type_of(value))
+            kind = type_text(self.workspace.types.type_of(value))
             item = QListWidgetItem(f"{head}{word}   {display(value.name, 80)}   {kind}")
             item.setForeground(color)
             item.setData(_PlaceRole, value)
@@ -165,22 +151,15 @@ class ExtractDialog(QDialog):
     def _mark(self, cuts: Sequence[Extraction]) -> None:
         """For a split, mark values that one side produces and the other consumes as the cut."""
         given = {v for cut in cuts for v in cut.outputs}
-        self._workspace.highlights.mark("taken", [v for cut in cuts for v in cut.inputs if v not in given])
-        self._workspace.highlights.mark("given", list(given))
-
-    def _unmark(self, *_: object) -> None:
-        self._mark(())
-
-    def _stop(self, *_: object) -> None:
-        if self._cutting is not None:
-            self._cutting.cancel()
+        self.workspace.highlights.mark("taken", [v for cut in cuts for v in cut.inputs if v not in given])
+        self.workspace.highlights.mark("given", list(given))
 
     def _go(self, item: QListWidgetItem) -> None:
         value = item.data(_PlaceRole)
         if isinstance(value, Value) and value.graph is not None:
-            self._workspace.navigation.reveal_requested.emit(value)
+            self.workspace.navigation.reveal_requested.emit(value)
 
-    def extract(self) -> None:
+    def apply(self) -> None:
         """Create the models and pass them on."""
         try:
             cuts = self.cuts()
@@ -188,40 +167,34 @@ class ExtractDialog(QDialog):
             self.error.show_error(error)
             return
         self._lock(True)
-        self.state.setText("Extracting…")
-        model, rules = self._workspace.model, dict(self._workspace.types.rules)
-        self._cutting = self._workspace.tasks.start(
+        model, rules = self.workspace.model, dict(self.workspace.types.rules)
+        self._start(
+            "Extracting…",
             "Extracting",
             lambda progress: checked_parts(model, cuts, rules, progress),
-            done=partial(self._open_parts, cuts[0].graph),
-            failed=self._refuse,
-            finished=self._show_stopped,
+            partial(self._open_parts, cuts[0].graph),
             lane="model",
         )
 
-    def _lock(self, is_cutting: bool) -> None:
-        for part in (self.way, self.list, self.ok):
-            part.setEnabled(not is_cutting)
+    def _lock(self, is_working: bool) -> None:
+        super()._lock(is_working)
+        for part in (self.way, self.list):
+            part.setEnabled(not is_working)
 
-    def _refuse(self, error: BaseException) -> None:
+    def _start_over(self, text: str) -> None:
+        """Show the boundary of what is selected now."""
+        super()._start_over(text)
         self.preview()
-        if isinstance(error, ModelError):
-            self.error.show_error(error)
-
-    def _show_stopped(self) -> None:
-        if self._cutting is not None and self._cutting.cancelled and self.isVisible():
-            self.preview()
 
     def _open_parts(self, graph: Graph, models: Sequence[Model]) -> None:
-        lost = left_out(self._workspace.model, graph, models) if len(models) > 1 else []
+        lost = left_out(self.workspace.model, graph, models) if len(models) > 1 else []
         self.accept()
-        self._done(list(zip(models, _suffixes(len(models)), strict=True)), lost)
+        self._opened(list(zip(models, _suffixes(len(models)), strict=True)), lost)
 
-    def closeEvent(self, event: QCloseEvent) -> None:
-        """Also remove the marks on the window's close button."""
-        self._stop()
-        self._unmark()
-        super().closeEvent(event)
+    def done(self, result: int) -> None:
+        """Remove the marks, too."""
+        self._mark(())
+        super().done(result)
 
 
 def _suffixes(count: int) -> Iterator[str]:

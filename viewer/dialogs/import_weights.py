@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QDialog, QVBoxLayout, QWidget
-from shiboken6 import isValid
+from PySide6.QtWidgets import QCheckBox, QVBoxLayout, QWidget
 
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.shared.dtypes import cast
@@ -25,13 +24,11 @@ from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import display, number_text, plural, shape_text
-from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
+from onnx_workbench.viewer.dialogs.preview import PreviewDialog
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.tables.row_model import Column, Index, RowModel
 from onnx_workbench.viewer.tables.row_table import RowTable
-from onnx_workbench.viewer.tasks.tasks import Task
-from onnx_workbench.viewer.widgets.dialog_buttons import ok_and_cancel
 from onnx_workbench.viewer.widgets.plain_label import plain_label
 
 _COLUMNS = (
@@ -80,33 +77,27 @@ def fit_text(match: WeightMatch) -> str:
     return match.array.problem or "cannot be read"
 
 
-class ImportWeightsDialog(QDialog):
+class ImportWeightsDialog(PreviewDialog):
     """Lists the matches, compares them in the background, and replaces the initializers when accepted."""
 
     def __init__(self, workspace: Workspace, weights: WeightFile, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setWindowTitle(f"Import Weights from {display(weights.path.name, 60)}")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__(workspace, f"Import Weights from {display(weights.path.name, 60)}", parent)
         self.resize(860, 520)
-        self._workspace, self._weights = workspace, weights
+        self._weights = weights
         self._found: WeightMatches = match_weights(workspace.model, weights.arrays)
-        self._task: Task[Any] | None = None
         self.model = WeightModel(self)
         self.table = RowTable(self.model, "Weights")
         self.table.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.table.set_widths(_COLUMNS)
         self.summary = plain_label()
         self.differing = QCheckBox("Show only what &differs")
-        self.error = ErrorLabel()
-        self.buttons, self.ok = ok_and_cancel("Import", self.apply, self.reject)
         layout = QVBoxLayout(self)
-        for part in (self.summary, self.table, self.differing, self.error, self.buttons):
+        for part in (self.summary, self.table, self.differing, self.state, self.error, self.bar, self.buttons):
             layout.addWidget(part)
+        self.buttons.rejected.connect(self.reject)
         self.differing.toggled.connect(lambda _on: self._show())
         self.table.activated.connect(lambda index: workspace.navigation.reveal(self.model.rows[index.row()].value))
-        self.finished.connect(self._stop)
-        self._show()
-        self._compare()
+        self.preview()
 
     @property
     def _importable(self) -> list[WeightMatch]:
@@ -124,9 +115,10 @@ class ImportWeightsDialog(QDialog):
             f"not used of the file: {unused}."
         )
         self.ok.setText(f"Import {plural(count, 'tensor')}")
-        self.ok.setEnabled(bool(count))
+        self.ok.setEnabled(bool(count))  # without waiting for the comparison
 
-    def _compare(self) -> None:
+    def preview(self) -> None:
+        """Compare the arrays of the file with the initializers."""
         matches, weights = self._importable, self._weights
 
         def work(progress: Progress) -> dict[WeightMatch, float]:
@@ -137,46 +129,37 @@ class ImportWeightsDialog(QDialog):
             return found
 
         def done(found: dict[WeightMatch, float]) -> None:
-            if isValid(self):
-                self.model.differences = found
-                self._show()
+            self.model.differences = found
+            self.state.clear()
+            self._show()
 
-        self._task = self._workspace.tasks.start("Comparing weights", work, done=done, failed=self._refuse)
+        self._start("Comparing weights…", "Comparing weights", work, done)
+        self._show()
 
     def apply(self) -> None:
         """Read the arrays in the background, then replace the initializers in one edit and close."""
-        self._stop()
-        workspace, weights, matches = self._workspace, self._weights, self._importable
+        workspace, weights, matches = self.workspace, self._weights, self._importable
         title = f"Import weights from {display(weights.path.name, 60)}"
-        self.ok.setEnabled(False)
 
         def work(progress: Progress) -> list[tuple[WeightMatch, Tensor]]:
             return read_all_weights(matches, weights, _cast, progress)
 
         def done(read: list[tuple[WeightMatch, Tensor]]) -> None:
             if any(match.value.initializer is not match.old for match in matches):
-                self._refuse(ModelError("The model has been edited in the meantime", "Import the file again."))
+                self._failed(ModelError("The model has been edited in the meantime", "Import the file again."))
                 return
             with workspace.document.edit(title) as edit:
                 for match, tensor in read:
                     set_tensor(edit, match.value, tensor)
             workspace.messages.show("info", f"{plural(len(read), 'initializer')} replaced")
-            if isValid(self):
-                self.accept()
+            self.accept()
 
-        self._task = workspace.tasks.start(title, work, done=done, failed=self._refuse, lane="mutate", makes="edit")
+        self._start("Reading the arrays…", title, work, done, lane="mutate", makes="edit")
 
-    def _refuse(self, error: BaseException) -> None:
-        refusal = error if isinstance(error, ModelError) else ModelError("The weights cannot be imported", str(error))
-        if isValid(self):
-            self.error.show_error(refusal)
-            self.ok.setEnabled(bool(self._importable))
-        else:
-            self._workspace.messages.report(refusal)
-
-    def _stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
+    def _failed(self, error: BaseException) -> None:
+        is_known = isinstance(error, ModelError)
+        super()._failed(error if is_known else ModelError("The weights cannot be imported", str(error)))
+        self.ok.setEnabled(bool(self._importable))
 
 
 def largest_difference(match: WeightMatch, tensor: Tensor) -> float:
