@@ -60,19 +60,6 @@ def test_reduction_over_nothing(name: str) -> None:
         check(f"Reduce{name}", opset, x, axes, noop_with_empty_axes=1)
 
 
-@pytest.mark.parametrize("op_type", ["ArgMax", "ArgMin"])
-@pytest.mark.parametrize("opset", [1, 11, 12, 13])
-@pytest.mark.parametrize("keepdims", [0, 1])
-@pytest.mark.parametrize("axis", [0, 1, -1])
-def test_positions(op_type: str, opset: int, keepdims: int, axis: int) -> None:
-    if opset == 1 and axis < 0:
-        pytest.skip("negative axes came with opset 11")
-    x = np.round(normal(4, 5, 6), 0)
-    check(op_type, opset, x, axis=axis, keepdims=keepdims)
-    if opset >= 12:
-        check(op_type, opset, x, axis=axis, keepdims=keepdims, select_last_index=1)
-
-
 def ties(dtype: str, *shape: int) -> Any:
     """Multiples of a half: quotients that lie exactly between two integers."""
     return (rng.integers(-600, 600, shape) / 2).astype(dtype)

@@ -69,16 +69,6 @@ def test_old_batch_normalization_trains_when_all_outputs_are_wanted(opset: int) 
     np.testing.assert_allclose(saved_var, now[1], rtol=1e-4)
 
 
-def test_training_mode_returns_running_statistics() -> None:
-    x, parts = normal(4, 3, 5), statistics(3)
-    y, mean, var = call("BatchNormalization", [x, *parts], opset=15, outputs=3, training_mode=1, momentum=0.5)
-    now = x.mean(axis=(0, 2)), x.var(axis=(0, 2))
-    np.testing.assert_allclose(y, expected_batch(x, parts[0], parts[1], *now), rtol=1e-3, atol=1e-5)
-    np.testing.assert_allclose(mean, (parts[2] + now[0]) / 2, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(var, (parts[3] + now[1]) / 2, rtol=1e-4)
-    assert prepare_batch_normalization([None, *parts], training_mode=1) is None
-
-
 @pytest.mark.parametrize("opset", [1, 6, 7])
 def test_statistics_per_feature(opset: int) -> None:
     x = normal(2, 3, 4)

@@ -133,6 +133,23 @@ def test_a_part_that_computes_something_else_is_not_written(chain, tmp_path, cap
     assert "Near it: second" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("given", [[], ["--inputs", "x"]])
+def test_extract_cuts_out_of_a_body_what_it_takes_from_around_it(tmp_path, given):
+    """No value of the graphs around could be named, and without one nothing could be cut out."""
+    path, out = tmp_path / "branches.onnx", tmp_path / "part.onnx"
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    g (float[N,4] x, bool c) => (float[N,4] y) <float[4] w = {1,2,3,4}> {
+        y = If (c) <then_branch = yes () => (float[N,4] a) { p = Mul (x, w) a = Neg (p) },
+                    else_branch = no () => (float[N,4] b) { b = Relu (x) }>
+    }"""
+    save(builders.model(text), path)
+    assert main(["extract", str(path), "-o", str(out), "--graph", "yes", *given, "--outputs", "a"]) == 0
+    part = load(out)
+    assert [value.name for value in part.graph.inputs] == ["x"]
+    assert [node.op_type for node in part.graph.nodes] == ["Mul", "Neg"]
+    onnx.checker.check_model(str(out), full_check=True)
+
+
 @pytest.mark.parametrize("given", [[], ["--nodes", "second", "--outputs", "c"], ["--nodes", "second", "--inputs", "a"]])
 def test_extract_wants_one_way_to_say_what(chain, tmp_path, given):
     assert main(["extract", str(chain), "-o", str(tmp_path / "part.onnx"), *given]) == 2
@@ -310,6 +327,21 @@ def test_convert_changes_the_operator_set_and_precision(tmp_path, capsys):
     assert {v.initializer.element_type.text for v in model.graph.initializers} == {"bfloat16"}
 
 
+def test_convert_inlines_functions_whose_calls_differ_in_types(tmp_path, capsys):
+    path, out = tmp_path / "m.onnx", tmp_path / "out.onnx"
+    save(builders.model("""
+        <ir_version: 10, opset_import: ["" : 21, "f" : 1]>
+        g (float[2] x) => (float[2] y) { n = f.As<to = 7>(x) m = f.As<to = 1>(n) y = Neg(m) }
+        <opset_import: ["" : 21], domain: "f"> As <to> (a) => (b) { b = Cast<to = @to>(a) }
+    """), path)  # fmt: skip
+    assert main(["convert", str(path), "-o", str(out), "--precision", "float16"]) == 0
+    printed = capsys.readouterr().out
+    assert "2 calls inlined: those of As differ in types" in printed
+    model = load(out)
+    assert [node.op_type for node in model.graph.nodes][:3] == ["Cast", "Cast", "Neg"]
+    assert model.graph.outputs[0].type.element_type.text == "float16"
+
+
 def test_convert_says_when_there_is_nothing_to_do(tmp_path, capsys):
     status, model = converted(tmp_path, "--functions", "extract")
     assert status == 0
@@ -380,6 +412,19 @@ def test_split_and_merge_again(chain, tmp_path, capsys):
     assert main(["compare", str(chain), str(whole)]) == 0
 
 
+def test_what_is_in_no_part_is_reported(tmp_path, capsys):
+    model = builders.model("""<ir_version: 10, opset_import: ["" : 21, "f" : 1]>
+        g (float[2] x) => (float[2] y) { a = Exp (x) y = Neg (a) }
+        <domain: "f", opset_import: ["" : 21]> Idle (p) => (q) { q = Relu (p) }""")
+    path, out = tmp_path / "model.onnx", tmp_path / "part.onnx"
+    save(model, path)
+    assert main(["split", str(path), "-o", str(out), "--at", "a"]) == 0
+    assert "warning: In neither part" in (report := capsys.readouterr().err)
+    assert report.endswith(": function Idle\n")
+    assert main(["split", str(path), "-o", str(out), "--at", "a", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["lost"] == ["function Idle"]
+
+
 def test_merge_connects_by_given_names_and_converts(chain, tmp_path, capsys):
     other, out = tmp_path / "older.onnx", tmp_path / "out.onnx"
     text = """<ir_version: 8, opset_import: ["" : 11]> o (float[N,4] v) => (float[N] r)
@@ -394,6 +439,20 @@ def test_merge_connects_by_given_names_and_converts(chain, tmp_path, capsys):
     assert main(["merge", str(chain), str(other), "-o", str(out), "--connect", "v"]) == 2
     assert main(["merge", str(chain), str(other), "-o", str(out), "--connect", "v=unusde"]) == 2
     assert "Near it: unused" in capsys.readouterr().err
+
+
+def test_merge_connects_no_values_of_equal_names_whose_types_contradict(chain, tmp_path, capsys):
+    """They were connected, as the window does not, and nothing could run the model."""
+    other, out = tmp_path / "image.onnx", tmp_path / "out.onnx"
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+        o (float[1,3,4,4] x, float[N,4] y) => (float[1,3,2,2] p, float[N,4] q)
+        { p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x) q = Neg(y) }"""
+    save(builders.model(text), other)
+    assert main(["merge", str(chain), str(other), "-o", str(out), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    before = [value.name for value in load(chain).graph.inputs]
+    assert report["inputs"] == [*before, "x_1"]  # y of the chain feeds the other's
+    onnx.checker.check_model(str(out), full_check=True)
 
 
 def test_convert_inlines_extracts_and_renames(tmp_path, capsys):

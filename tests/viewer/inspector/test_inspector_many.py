@@ -65,3 +65,31 @@ def test_of_very_many_nodes_only_what_is_shown_is_looked_at(qtbot):
     workspace.selection.clear()
     qtbot.waitUntil(lambda: not panel.tree.rows.find("selected").isValid())
     workspace.close()
+
+
+class Gone(tuple):
+    """The functions of a model, and how often somebody went through them all."""
+
+    __slots__ = ()
+    times = 0
+
+    def __iter__(self):
+        Gone.times += 1
+        return super().__iter__()
+
+
+def test_the_functions_of_the_model_are_not_gone_through_for_each_node(panel, workspace):
+    """A thousand nodes beside fifty thousand functions blocked the window for seconds."""
+    with workspace.document.edit("More") as edit:
+        calls = [node for node in workspace.graph.nodes if node.op_type == "Twice"]
+        for _ in range(20):
+            nodes.duplicate(edit, calls)
+    calls = [node for node in workspace.graph.nodes if node.op_type == "Twice"]
+    model = workspace.model
+    model.functions = Gone(model.functions)
+    model.function("", "")  # the lookup is made
+    Gone.times = 0
+    workspace.selection.set(calls)
+    assert row(panel, "selected").text == "21 nodes"
+    assert {suggestion.note for suggestion in row(panel, "domain").field.choices()} == {"", "functions"}
+    assert Gone.times <= 2

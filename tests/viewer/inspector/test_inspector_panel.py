@@ -11,9 +11,10 @@ from onnx_workbench.model.edits import attributes
 from onnx_workbench.model.edits.constants import add_constant
 from onnx_workbench.model.edits.properties import set_text
 from onnx_workbench.model.history.document import Document
-from onnx_workbench.model.history.steps import SetAttribute, SetField
+from onnx_workbench.model.history.steps import InsertNode, SetAttribute, SetField
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.attributes import make_attribute
+from onnx_workbench.model.ir.graph import Graph, Model, Node
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.run.workspace import Workspace
 from tests.viewer.inspector.inspector_actions import begin, index, press, relu, row, shown, write
@@ -84,6 +85,18 @@ def test_documentation_is_that_of_the_opset_and_holds_no_html(net):
     assert "convolution" in panel.help.text.toPlainText().lower()
     panel.tree.set_current(index(panel, "attributes", "auto_pad"))
     assert panel.help.title.text().startswith("Conv.auto_pad")
+
+
+def test_texts_of_files_stay_plain_text(qtbot):
+    graph = Graph("<b>g</b>")
+    node = Node("<i>Op</i>", name="<img src=x>\u202e", domain="odd")
+    InsertNode(graph, node).apply()
+    workspace = Workspace(Document(Model(graph, opset=18)), title="hostile")
+    panel = shown(qtbot, workspace)
+    workspace.selection.set([node])
+    assert row(panel, "name").text == "<img src=x>\\u202e"
+    assert not panel.tree.rows.find("op_type").data(Qt.ItemDataRole.ToolTipRole)
+    workspace.close()
 
 
 def test_what_is_wrong_is_said_and_fixed(qtbot, panel, workspace):

@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 from PySide6.QtCore import QModelIndex, QPoint, Qt
+from PySide6.QtWidgets import QApplication
 
 from onnx_workbench.model.edits import nodes
 from onnx_workbench.model.history.document import Document
@@ -21,6 +22,7 @@ from onnx_workbench.viewer.panels.problems import ProblemsPanel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tables.outline_model import ObjectRole
 from onnx_workbench.viewer.tasks import event_loop
+from onnx_workbench.viewer.widgets import busy_cursor
 
 
 def shown(qtbot, panel):
@@ -87,6 +89,23 @@ def test_a_double_click_opens_the_graph(qtbot, workspace):
     qtbot.mouseClick(panel.tree.viewport(), Qt.MouseButton.LeftButton, pos=position)
     qtbot.mouseDClick(panel.tree.viewport(), Qt.MouseButton.LeftButton, pos=position)
     assert workspace.graph is function.body
+
+
+def test_the_outline_follows_edits(qtbot, workspace):
+    panel = shown(qtbot, OutlinePanel(workspace))
+    document, relu = workspace.document, workspace.model.graph.nodes.first
+    panel.tree.expandAll()
+    with document.edit("Rename") as edit:
+        edit.do(SetField(relu, "name", "renamed"))
+    assert panel.model.index_of(relu).data() == "renamed"
+    with document.edit("Delete") as edit:
+        nodes.delete(edit, [relu])
+    assert not panel.model.index_of(relu).isValid()
+    document.undo()
+    assert panel.model.index_of(relu).isValid()
+    with document.edit("Drop functions") as edit:
+        edit.do(SetField(document.model, "functions", ()))
+    assert [t[0] for t in texts(panel.model)] == ["main", "training: algorithm"]
 
 
 def test_groups_come_from_scopes(qtbot):
@@ -369,6 +388,26 @@ def test_a_way_through_very_many_edits_is_listed_at_its_end(qtbot, workspace):
     qtbot.waitUntil(lambda: not panel._going.running)
     assert listed == [workspace.document.root]
     assert panel.list.currentIndex().row() == 0
+
+
+def test_the_pointer_shows_that_a_way_through_history_goes_over_very_much(qtbot, workspace, monkeypatch):
+    with workspace.document.edit("Write much") as edit:
+        edit.repeat(SetField(workspace.model, "doc_string", str(number)) for number in range(100))
+    panel = shown(qtbot, HistoryPanel(workspace))
+    pointers = []
+
+    def look(_change):
+        pointer = QApplication.overrideCursor()
+        pointers.append(None if pointer is None else pointer.shape())
+
+    workspace.document.subscribe(look)
+    for most in (101, 100):
+        monkeypatch.setattr(busy_cursor, "_MANY", most)
+        for row in (0, 1):
+            panel.list.activated.emit(panel.model.index(row))
+            qtbot.waitUntil(lambda: not panel._going.running)
+    assert pointers == [None] * 2 + [Qt.CursorShape.WaitCursor] * 2
+    assert QApplication.overrideCursor() is None
 
 
 def test_a_double_click_into_a_branch_goes_to_the_row_that_was_there_first(qtbot, workspace):

@@ -503,6 +503,38 @@ def test_of_two_blocks_that_are_refused_the_later_one_is_reported(qtbot, panel, 
     assert [message.title for message in bar.messages] == ["A block of 3×2 does not fit"]
 
 
+def offered(panel, title):
+    """An entry of the pane's menu."""
+    panel.pane.menu.build()
+    return next(a for a in panel.pane.menu.actions() if a.text().replace("&", "") == title)
+
+
+def test_a_constant_is_made_sparse_edited_and_made_dense_again(qtbot, panel, chain):
+    value = put(chain, np.array([[0, 2], [0, 4]], np.float32))
+    select(qtbot, panel, value)
+    offered(panel, "Make Sparse").trigger()
+    assert isinstance(value.initializer, SparseTensor)
+    select(qtbot, panel, value)
+    panel.pane.menu.ask_expression()
+    panel.pane.ask.field.setText("x*3")
+    qtbot.keyClick(panel.pane.ask.field, Qt.Key.Key_Return)
+    assert value.initializer.values.numpy().tolist() == [6, 12]
+    panel.pane.menu.ask_shape()
+    panel.pane.ask.field.setText("4")
+    qtbot.keyClick(panel.pane.ask.field, Qt.Key.Key_Return)
+    assert value.initializer.shape == (4,)
+    panel.pane.menu.change_type(E.FLOAT16)
+    qtbot.waitUntil(lambda: value.initializer.element_type is E.FLOAT16)
+    click_cell(qtbot, panel, 0, 0)
+    qtbot.waitUntil(lambda: cells(panel) == [["0", "6", "0", "12"]])
+    panel.pane.editing.paste("9", panel.pane.slices.slice, 0, 2)
+    offered(panel, "Make Dense").trigger()
+    assert value.initializer.numpy().tolist() == [0, 6, 9, 12]
+    for _ in range(6):
+        chain.document.undo()
+    assert value.initializer.numpy().tolist() == [[0, 2], [0, 4]]
+
+
 # -- pictures and pins --------------------------------------------------------------------------------------------
 
 

@@ -107,6 +107,19 @@ def test_strings_are_text_and_nothing_in_them_is_acted_on(qtbot, panel, chain):
     assert shown.splitlines() == ["plain", "<b>bold</b>", "line", "break", "\\u202eturned"]
 
 
+def test_no_tip_over_a_text_is_html(qtbot, panel, chain):
+    texts = np.array(['<img src="//host/picture.png">', "<b>bold</b>"], object)
+    select(qtbot, panel, put(chain, ArrayTensor(texts, ElementType.STRING)))
+    cells = panel.pane.table.cells
+    for row in range(cells.rowCount()):
+        for column in range(cells.columnCount()):
+            index = cells.index(row, column)
+            text = index.data(Qt.ItemDataRole.EditRole)
+            assert "<" in text
+            assert text not in index.data(Qt.ItemDataRole.ToolTipRole)  # it is escaped
+            assert text in index.data(Qt.ItemDataRole.AccessibleTextRole)
+
+
 def test_numbers_as_text_stand_in_columns_and_can_be_copied(qtbot, panel, chain):
     select(qtbot, panel, put(chain, np.array([[1, -20], [300, 4]])))
     look(qtbot, panel, "Text", panel.pane.text)
