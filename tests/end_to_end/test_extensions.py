@@ -22,6 +22,7 @@ from onnx_workbench.model.simplify.custom import custom_passes
 from onnx_workbench.viewer.cli.main import main
 from onnx_workbench.viewer.extensions.custom_actions import custom_actions
 from onnx_workbench.viewer.extensions.custom_views import Table, show_value, titles
+from tests.model import builders
 
 EXAMPLE = Path(__file__).parents[2] / "packaging" / "examples" / "my_ops.py"
 
@@ -44,9 +45,7 @@ def _unload():
 
 @pytest.fixture
 def model(tmp_path):
-    path = tmp_path / "net.onnx"
-    path.write_bytes(onnx.parser.parse_model(MODEL).SerializeToString())
-    return path
+    return builders.model_file(tmp_path / "net.onnx", MODEL)
 
 
 @pytest.fixture
@@ -308,7 +307,7 @@ def test_its_pass_runs_with_the_others_and_only_where_it_is_wanted():
 @pytest.mark.long
 def test_its_pass_runs_on_the_command_line(tmp_path, capsys):
     path, out = tmp_path / "net.onnx", tmp_path / "out.onnx"
-    path.write_bytes(onnx.parser.parse_model(PLAIN).SerializeToString())
+    builders.model_file(path, PLAIN)
     arguments = ["simplify", str(path), "-o", str(out), "--only", "twice_to_add"]
     assert main(arguments) == 2
     assert "There is no pass 'twice_to_add'" in capsys.readouterr().err

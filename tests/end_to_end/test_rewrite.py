@@ -10,6 +10,7 @@ import pytest
 
 import onnx_workbench as ow
 from onnx_workbench.viewer.cli.main import main
+from tests.model import builders
 
 MODEL = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -140,7 +141,7 @@ def test_an_operator_that_the_opset_lacks_is_refused_with_the_place(model):
 
 def test_commands_find_and_rewrite(tmp_path, capsys):
     source, rules, out = tmp_path / "in.onnx", tmp_path / "rules.txt", tmp_path / "out.onnx"
-    source.write_bytes(onnx.parser.parse_model(MODEL).SerializeToString())
+    builders.model_file(source, MODEL)
     rules.write_text(LATE + HALF)
     assert main(["find", str(source), "--pattern", str(rules), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
@@ -156,7 +157,7 @@ def test_commands_find_and_rewrite(tmp_path, capsys):
 
 def test_a_wrong_rule_writes_nothing(tmp_path, capsys):
     source, rules, out = tmp_path / "in.onnx", tmp_path / "rules.txt", tmp_path / "out.onnx"
-    source.write_bytes(onnx.parser.parse_model(MODEL).SerializeToString())
+    builders.model_file(source, MODEL)
     rules.write_text(WRONG)
     assert main(["rewrite", str(source), "--rules", str(rules), "-o", str(out)]) == 1
     assert not out.exists()

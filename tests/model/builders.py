@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import onnx.parser
 
 from onnx_workbench.model.history.document import Document
@@ -50,6 +52,12 @@ step () => (float[4] w_new)
     [update] w_new = Sub (w, t)
 }
 """
+
+
+def model_file(path: Path, text: str = CHAIN) -> Path:
+    """Write ONNX text as a model to a file; the path."""
+    path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    return path
 
 
 def model(text: str = CHAIN, *, trained: bool = False) -> Model:

@@ -1,12 +1,12 @@
 """What only bytes of a file can hold: texts that are no UTF-8, numbers that fit no element, unknown enumerators."""
 
-import onnx
 import pytest
 from onnx import TensorProto, helper
 
 from onnx_workbench.model.checks import check_model
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.viewer.cli.main import main
+from tests.model import builders
 
 MARK = b"QQ"
 
@@ -98,7 +98,6 @@ def test_a_sparse_tensor_of_more_elements_than_can_be_is_reported(problems):
 def test_infer_says_that_a_function_calls_itself(tmp_path, capsys):
     text = """<ir_version: 8, opset_import: ["" : 17, "d" : 1]> g (float[2] x) => (float[2] y) { y = d.F (x) }
         <domain: "d", opset_import: ["d" : 1]> F (x) => (y) { y = d.F (x) }"""
-    path = tmp_path / "endless.onnx"
-    path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    path = builders.model_file(tmp_path / "endless.onnx", text)
     assert main(["infer", str(path), "-o", str(tmp_path / "out.onnx")]) == 1
     assert "Function F calls itself" in capsys.readouterr().err

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +22,7 @@ from onnx_workbench.model.history.steps import SetAttribute
 from onnx_workbench.model.ir.attributes import make_attribute
 from tests.exec.test_session import CHAIN, X
 from tests.exec.texts import node, parse
+from tests.model import builders
 
 PAIRS = hnp.array_shapes(max_dims=3, max_side=5).flatmap(
     lambda s: st.tuples(*[hnp.arrays(np.float32, s, elements=st.floats(-100, 100, width=16))] * 2)
@@ -163,8 +163,7 @@ def test_arrays_are_matched_by_name_then_by_shape() -> None:
 def test_against_onnx_runtime_every_intermediate(tmp_path: Path) -> None:
     if not available():
         pytest.skip("ONNX Runtime is not installed")
-    path = tmp_path / "model.onnx"
-    path.write_bytes(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {CHAIN}').SerializeToString())
+    path = builders.model_file(tmp_path / "model.onnx", f'<ir_version: 10, opset_import: ["" : 21]> {CHAIN}')
     theirs = run_onnxruntime(path, {"x": X})
     assert set(theirs) == {"a", "b", "c", "d", "y"}
     result = Session(parse(CHAIN)).run({"x": X})
@@ -189,9 +188,8 @@ def test_onnx_runtime_has_a_memory_limit(tmp_path: Path, monkeypatch: pytest.Mon
         pytest.skip("ONNX Runtime is not installed")
     if sys.platform != "linux":
         pytest.skip("address space is limited on Linux only")
-    path = tmp_path / "model.onnx"
     text = "large (uint8[1] x, int64[1] n) => (uint8[m] y) { a = Expand (x, n) y = ReduceMax (a) }"
-    path.write_bytes(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {text}').SerializeToString())
+    path = builders.model_file(tmp_path / "model.onnx", f'<ir_version: 10, opset_import: ["" : 21]> {text}')
     feeds = {"x": np.ones(1, np.uint8), "n": np.array([1 << 20])}
     assert run_onnxruntime(path, feeds)["y"].item() == 1
     monkeypatch.setattr(reference, "value_limit", lambda: 0)  # which leaves the address space of its libraries
@@ -209,8 +207,7 @@ def test_onnx_runtime_gives_types_that_numpy_lacks(tmp_path: Path) -> None:
         i = Cast <to = 22> (x)
         y = Cast <to = 1> (e)
     }"""
-    path = tmp_path / "few.onnx"
-    onnx.save(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {text}'), path)
+    path = builders.model_file(tmp_path / "few.onnx", f'<ir_version: 10, opset_import: ["" : 21]> {text}')
     x = np.float32([1.26, -2.0, 3.3])
     theirs = run_onnxruntime(path, {"x": x})
     result = Session(parse(text)).run({"x": x})

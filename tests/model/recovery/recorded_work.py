@@ -5,7 +5,6 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-import onnx.parser
 
 from onnx_workbench.model.edits import attributes, functions, initializers, nodes, values
 from onnx_workbench.model.history.document import Document
@@ -58,8 +57,7 @@ def rename_all(document):
 
 
 def saved_file(tmp_path, text=builders.CHAIN):
-    path = tmp_path / "m.onnx"
-    path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    path = builders.model_file(tmp_path / "m.onnx", text)
     return Document(load(path), path)
 
 

@@ -166,8 +166,7 @@ def test_a_journal_of_another_file_is_not_replayed(tmp_path, dead):
 
 
 def test_a_changed_file_is_noticed(tmp_path, dead):
-    path = tmp_path / "m.onnx"
-    path.write_bytes(onnx.parser.parse_model(builders.CHAIN).SerializeToString())
+    path = builders.model_file(tmp_path / "m.onnx", builders.CHAIN)
     document = Document(load(path), path)
     kept = Journal(document, tmp_path / "state")
     work(document)

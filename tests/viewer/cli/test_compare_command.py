@@ -11,6 +11,7 @@ import pytest
 
 from onnx_workbench.exec.inspect.reference import available
 from onnx_workbench.viewer.cli.main import main
+from tests.model import builders
 from tests.real_models import RealModels
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>'
@@ -21,7 +22,7 @@ X = np.array([[1, 2, 3]], np.float32)
 @pytest.fixture
 def save(tmp_path: Path):
     def saved(name: str, text: str) -> str:
-        onnx.save(onnx.parser.parse_model(f"{HEAD} {text}"), tmp_path / name)
+        builders.model_file(tmp_path / name, f"{HEAD} {text}")
         return str(tmp_path / name)
 
     return saved

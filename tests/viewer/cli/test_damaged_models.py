@@ -13,6 +13,7 @@ import onnx.parser
 import pytest
 
 from onnx_workbench.viewer.cli.main import main
+from tests.model import builders
 from tests.model.io.saved_models import proto_of
 
 SAMPLE = Path(__file__).parents[3] / "resources" / "sample" / "digits.onnx"
@@ -56,7 +57,7 @@ def test_what_is_left_of_it_can_be_worked_with(cut, tmp_path, capsys):
 def test_a_model_that_uses_what_nothing_defines_is_written_without_a_comparison_only(tmp_path, capsys, command, nodes):
     places = {"IN": tmp_path / "in.onnx", "OUT": tmp_path / "out.onnx"}
     text = f'<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) {{ {nodes} }}'
-    places["IN"].write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    builders.model_file(places["IN"], text)
     words = [str(places.get(word, word)) for word in command.split()]
     assert main(words) == 2
     said = capsys.readouterr().err
@@ -79,9 +80,7 @@ def test_info_and_check_report_it(cut, capsys):
 def lacking(tmp_path):
     """A model one of whose outputs needs an initializer that is not there."""
     text = '<ir_version: 9, opset_import: ["" : 18]> g (float[2] x) => (float[2] y, float[2] z)'
-    path = tmp_path / "lacking.onnx"
-    path.write_bytes(onnx.parser.parse_model(text + " { h = Add(x, w) y = Relu(h) z = Neg(x) }").SerializeToString())
-    return path
+    return builders.model_file(tmp_path / "lacking.onnx", text + " { h = Add(x, w) y = Relu(h) z = Neg(x) }")
 
 
 def test_a_run_says_why_an_output_is_missing(lacking, capsys):

@@ -19,9 +19,7 @@ from tests.model import builders
 
 @pytest.fixture
 def chain(tmp_path):
-    path = tmp_path / "chain.onnx"
-    path.write_bytes(onnx.parser.parse_model(builders.CHAIN).SerializeToString())
-    return path
+    return builders.model_file(tmp_path / "chain.onnx", builders.CHAIN)
 
 
 def broken(tmp_path):
@@ -515,9 +513,8 @@ def test_convert_writes_nothing_when_it_cannot(tmp_path, wrong):
 
 @pytest.mark.parametrize(("ir_version", "listed"), [(10, ["w"]), (3, [])])
 def test_info_lists_inputs_with_defaults(tmp_path, capsys, ir_version, listed):
-    path = tmp_path / "model.onnx"
     text = f'<ir_version: {ir_version}, opset_import: ["" : 8]> g (float[2] x, float[2] w = {{1, 2}}) => (float[2] y)'
-    path.write_bytes(onnx.parser.parse_model(text + " { y = Add (x, w) }").SerializeToString())
+    path = builders.model_file(tmp_path / "model.onnx", text + " { y = Add (x, w) }")
     assert main(["info", str(path), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert [value["name"] for value in facts["inputs"]] == ["x"]

@@ -8,6 +8,7 @@ import onnx
 import pytest
 
 from onnx_workbench.viewer.cli.main import main
+from tests.model import builders
 
 TEXT = """<ir_version: 8, opset_import: ["": 12]> g (float[N,4] x) => (float[N,4] y)
  <float[4] w = {1.0,2.0,3.0,4.0}, float[4] v = {4.0,5.0,6.0,7.0}>
@@ -18,7 +19,7 @@ TEXT = """<ir_version: 8, opset_import: ["": 12]> g (float[N,4] x) => (float[N,4
 def run(tmp_path, capsys):
     """Runs a command on the model; gives its status, what it wrote and what it said."""
     path, out = tmp_path / "m.onnx", tmp_path / "out.onnx"
-    path.write_bytes(onnx.parser.parse_model(TEXT).SerializeToString())
+    builders.model_file(path, TEXT)
 
     def run(command, *arguments):
         status = main([command, str(path), "-o", str(out), *arguments])
@@ -83,8 +84,7 @@ def test_a_name_that_no_node_has_is_reported(run, command):
 
 
 def test_info_sums_up_some_nodes(tmp_path, capsys):
-    path = tmp_path / "m.onnx"
-    path.write_bytes(onnx.parser.parse_model(TEXT).SerializeToString())
+    path = builders.model_file(tmp_path / "m.onnx", TEXT)
     assert main(["info", str(path), "--json", "--statistics", "--nodes", "one", "two"]) == 0
     report = json.loads(capsys.readouterr().out)["statistics"]
     assert set(report["operators"]) == {"Mul", "Softmax"}
@@ -97,7 +97,7 @@ def test_diff_reports_what_differs_at_some_nodes(tmp_path, capsys):
     paths = [str(tmp_path / name) for name in ("a.onnx", "b.onnx")]
     changed = TEXT.replace("[three] y = Add(b, v)", "[four] y = Sub(b, v)").replace("{1.0,2", "{1.5,2")
     for path, text in zip(paths, (TEXT, changed), strict=True):
-        onnx.save(onnx.parser.parse_model(text), path)
+        builders.model_file(path, text)
     said = {}
     for name, status in {"two": 0, "one": 1, "three": 1, "four": 1, "five": 2}.items():
         assert main(["diff", *paths, "--nodes", name]) == status

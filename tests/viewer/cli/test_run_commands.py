@@ -17,6 +17,7 @@ from PIL import Image
 from onnx_workbench.exec.inputs.sources import read_npz
 from onnx_workbench.viewer.cli.main import main
 from onnx_workbench.viewer.cli.run import size
+from tests.model import builders
 from tests.real_models import RealModels
 
 TEXT = '<ir_version: 10, opset_import: ["" : 21]> g (float[n,3] x) => (float[n,3] y) { a = Exp(x) y = Neg(a) }'
@@ -25,9 +26,7 @@ X = np.array([[1, 2, 3]], np.float32)
 
 @pytest.fixture
 def model(tmp_path: Path) -> str:
-    path = tmp_path / "model.onnx"
-    onnx.save(onnx.parser.parse_model(TEXT), path)
-    return str(path)
+    return str(builders.model_file(tmp_path / "model.onnx", TEXT))
 
 
 def test_outputs_are_printed(model: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,9 +70,8 @@ def test_one_input_comes_from_a_file_or_from_numbers(model: str, tmp_path: Path)
 
 @pytest.fixture
 def picture_model(tmp_path: Path) -> str:
-    path = tmp_path / "pictures.onnx"
     text = '<ir_version: 10, opset_import: ["" : 21]> g (float[1,a,b,c] x) => (float[1,a,b,c] y) { y = Identity(x) }'
-    onnx.save(onnx.parser.parse_model(text), path)
+    path = builders.model_file(tmp_path / "pictures.onnx", text)
     Image.fromarray(np.array([[[10, 20, 30], [40, 50, 60]]], np.uint8)).save(tmp_path / "p.png")
     return str(path)
 
@@ -132,7 +130,7 @@ def test_numbers_may_be_more_than_a_name_of_a_file_can_be_long(model: str, tmp_p
 def test_a_single_input_counts_more_than_the_file_of_all(tmp_path: Path) -> None:
     text = """<ir_version: 10, opset_import: ["" : 21]> g (float[1] x, float[1] d) => (float[1] y)
         <float[1] d = {1}> { y = Add(x, d) }"""
-    onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
+    builders.model_file(tmp_path / "model.onnx", text)
     np.savez(tmp_path / "in.npz", x=np.float32([10]), d=np.float32([20]))
     out = tmp_path / "out.npz"
     run = ["run", str(tmp_path / "model.onnx"), "--inputs", str(tmp_path / "in.npz"), "-o", str(out)]
@@ -156,12 +154,10 @@ def test_what_is_reported_of_an_input_that_is_none(
     ]:
         assert main(["run", model, "--input", report]) == 2
         assert expected in capsys.readouterr().err
-    many = tmp_path / "many.onnx"
     names = [f"x{index}" for index in range(2000)]
     terms = ", ".join(f"float[1] {name}" for name in names)
     text = f'<ir_version: 8, opset_import: ["": 17]> g ({terms}) => (float[1] y) {{ y = Neg(x0) }}'
-    onnx.save(onnx.parser.parse_model(text), many)
-    assert main(["run", str(many), "--input", "z=1"]) == 2
+    assert main(["run", str(builders.model_file(tmp_path / "many.onnx", text)), "--input", "z=1"]) == 2
     assert "x11 and 1,988 more." in capsys.readouterr().err
 
 
@@ -169,7 +165,7 @@ def test_a_picture_becomes_the_input_of_the_declared_size(tmp_path: Path) -> Non
     picture = tmp_path / "a.png"
     Image.fromarray(np.full((8, 8, 3), (255, 0, 51), np.uint8)).save(picture)
     text = '<ir_version: 10, opset_import: ["" : 21]> g (float[1,3,4,6] x) => (float[1,3,4,6] y) { y = Identity(x) }'
-    onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
+    builders.model_file(tmp_path / "model.onnx", text)
     out = tmp_path / "out.npz"
     assert main(["run", str(tmp_path / "model.onnx"), "--input", f"x={picture}", "-o", str(out)]) == 0
     np.testing.assert_allclose(read_npz(out)["y"][0, :, 2, 3], [1, 0, 0.2], atol=1e-6)
@@ -208,8 +204,7 @@ LOOP = """<ir_version: 10, opset_import: ["" : 21]> g (float[3] x) => (float[3] 
 
 
 def test_the_profile_goes_into_bodies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = str(tmp_path / "loop.onnx")
-    onnx.save(onnx.parser.parse_model(LOOP), path)
+    path = str(builders.model_file(tmp_path / "loop.onnx", LOOP))
     assert main(["run", path, "--profile"]) == 0
     assert any("turns › minus" in line and "4 runs" in line for line in capsys.readouterr().out.splitlines())
     assert main(["run", path, "--profile", "--json"]) == 0
@@ -238,11 +233,10 @@ def test_what_goes_wrong_is_reported(
 
 
 def test_a_failing_node_is_named_and_the_rest_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "bad.onnx"
     text = TEXT.replace("y = Neg(a)", "y = Neg(a) z = Expand(x, s)").replace(
         "float[n,3] y)", "float[n,3] y, float[a,b] z)"
     )
-    onnx.save(onnx.parser.parse_model(text.replace(" {", " <int64[3] s = {1000, 1000, 3}> {", 1)), path)
+    path = builders.model_file(tmp_path / "bad.onnx", text.replace(" {", " <int64[3] s = {1000, 1000, 3}> {", 1))
     assert main(["run", str(path), "--max-tensor", "1M"]) == 1
     captured = capsys.readouterr()
     assert "y  float[1,3]" in captured.out
@@ -251,11 +245,10 @@ def test_a_failing_node_is_named_and_the_rest_printed(tmp_path: Path, capsys: py
 
 
 def test_the_memory_limit_is_of_all_that_a_run_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "m.onnx"
     text = (
         '<ir_version: 9, opset_import: ["" : 18]> g (float[512,512] x) => (float[512,512] y) { a = Exp(x) y = Neg(a) }'
     )
-    onnx.save(onnx.parser.parse_model(text), path)
+    path = builders.model_file(tmp_path / "m.onnx", text)
     assert main(["run", str(path), "--memory-limit", "1.5M"]) == 1
     assert "needs 1,048,576 bytes, over the memory limit of 1,572,864 bytes" in capsys.readouterr().err
     assert main(["run", str(path), "--memory-limit", "4M", "--json"]) == 0
@@ -268,9 +261,8 @@ def test_the_memory_limit_is_of_all_that_a_run_holds(tmp_path: Path, capsys: pyt
 def test_inputs_over_the_memory_limit_are_refused_before_they_are_made(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, source: str
 ) -> None:
-    path = tmp_path / "m.onnx"
     text = '<ir_version: 9, opset_import: ["" : 18]> g (float[1048576,1024] x) => (float y) { y = ReduceSum(x) }'
-    onnx.save(onnx.parser.parse_model(text), path)
+    path = builders.model_file(tmp_path / "m.onnx", text)
     given = ["--input", "x=range"] if source == "range" else []
     if source == "file":
         with (tmp_path / "x.npy").open("wb") as file:
@@ -289,22 +281,18 @@ def test_inputs_over_the_memory_limit_are_refused_before_they_are_made(
 
 
 def test_the_time_limit_holds_while_inputs_are_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "m.onnx"
     text = '<ir_version: 9, opset_import: ["" : 18]> g (float[1024,16384] x) => (float y) { y = ReduceSum(x) }'
-    onnx.save(onnx.parser.parse_model(text), path)
-    assert main(["run", str(path), "--time-limit", "0.01"]) == 2
+    assert main(["run", str(builders.model_file(tmp_path / "m.onnx", text)), "--time-limit", "0.01"]) == 2
     assert "The time limit of 0.01 s was reached while the model and its inputs were read" in capsys.readouterr().err
 
 
 def test_the_node_that_reached_the_time_limit_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "endless.onnx"
     text = """<ir_version: 10, opset_import: ["" : 21]> g (float x) => (float y) <bool t = {1}> {
       a = Neg(x)
       [turning] y = Loop ("", t, a) <body = b (int64 i, bool c, float v) => (bool k, float w) {
         k = Identity(c) w = Neg(v) }>
     }"""
-    onnx.save(onnx.parser.parse_model(text), path)
-    assert main(["run", str(path), "--time-limit", "0.5"]) == 2
+    assert main(["run", str(builders.model_file(tmp_path / "endless.onnx", text)), "--time-limit", "0.5"]) == 2
     assert "did not finish: time limit, at 'turning' (Loop)" in capsys.readouterr().err
 
 
@@ -399,7 +387,7 @@ def test_elements_are_printed(model: str, capsys: pytest.CaptureFixture[str]) ->
 def test_elements_of_every_kind_of_value_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = """<ir_version: 10, opset_import: ["" : 21]> g (float[3] x) => (bfloat16[3] b, s, string[1] t)
       <string[1] w = {"\\n"}> { b = Cast <to = 16> (x)  s = SequenceConstruct (x, x)  t = Identity (w) }"""
-    onnx.save(onnx.parser.parse_model(text), tmp_path / "kinds.onnx")
+    builders.model_file(tmp_path / "kinds.onnx", text)
     run = ["run", str(tmp_path / "kinds.onnx"), "--input", "x=[1, 2, 3]", "--print"]
     assert main(run) == 0
     assert "[1" in (printed := capsys.readouterr().out)
@@ -438,8 +426,7 @@ NON_FINITE = """<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (flo
 def test_the_first_node_that_makes_nan_is_named_with_the_cause(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = str(tmp_path / "nan.onnx")
-    onnx.save(onnx.parser.parse_model(NON_FINITE), path)
+    path = str(builders.model_file(tmp_path / "nan.onnx", NON_FINITE))
     run = ["run", path, "--fail-on-nonfinite", "--input"]
     assert main([*run, "x=[1, 385.7]"]) == 1
     report = "NaN in 'b' at [0], made by Sqrt 'root': square root of -1 is NaN (2 elements)"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-import onnx.parser
 import pytest
 
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.viewer.cli.main import main
+from tests.model import builders
 
 TEXT = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -19,7 +19,7 @@ g (float[2] x) => (float[2] y) <float k = {3.0}>
 
 def test_simplified_model_and_facts_are_given(tmp_path, capsys):
     source, target = tmp_path / "in.onnx", tmp_path / "out.onnx"
-    source.write_bytes(onnx.parser.parse_model(TEXT).SerializeToString())
+    builders.model_file(source, TEXT)
     assert main(["simplify", str(source), "-o", str(target), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["applied"] == {"eliminate_identity": 1, "fold_constants": 1}
@@ -29,7 +29,7 @@ def test_simplified_model_and_facts_are_given(tmp_path, capsys):
 
 def test_passes_are_chosen_by_name(tmp_path, capsys):
     source, target = tmp_path / "in.onnx", tmp_path / "out.onnx"
-    source.write_bytes(onnx.parser.parse_model(TEXT).SerializeToString())
+    builders.model_file(source, TEXT)
     assert main(["simplify", str(source), "-o", str(target), "--only", "eliminate_identity"]) == 0
     assert [n.op_type for n in load(target).graph.nodes] == ["Add", "Mul"]
     assert main(["simplify", str(source), "-o", str(target), "--skip", "nonsense"]) == 2
@@ -48,7 +48,7 @@ def test_some_nodes_are_simplified_alone(tmp_path, capsys):
             >
         }
     """
-    source.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    builders.model_file(source, text)
     command = ["simplify", str(source), "-o", str(target), "--nodes"]
     assert main([*command, "two"]) == 0
     assert [n.name for g in load(target).graphs() for n in g.nodes] == ["one", "", "choose", "three", "", ""]
@@ -62,7 +62,7 @@ def test_some_nodes_are_simplified_alone(tmp_path, capsys):
 @pytest.mark.parametrize("external", ["one-file", "file-per-tensor"])
 def test_a_file_with_external_data_is_loaded_after_it_was_written(tmp_path, capsys, external):
     source, target = tmp_path / "in.onnx", tmp_path / "out.onnx"
-    source.write_bytes(onnx.parser.parse_model(TEXT).SerializeToString())
+    builders.model_file(source, TEXT)
     command = ["simplify", str(source), "-o", str(target), "--external", external, "--threshold", "0"]
     assert main(command) == 0
     assert len(list(tmp_path.iterdir())) == 3

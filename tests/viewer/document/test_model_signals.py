@@ -186,12 +186,11 @@ def test_a_new_node_is_received_by_undo_and_redo_alike(document, signals):
     assert signals["removed"] == [{node}]
 
 
-def test_many_edits_are_reported_together_as_one(qapp, document):
+def test_many_edits_are_reported_together_as_one(qapp, received, document):
     each = []
     document.subscribe(each.append)
     changes = ModelSignals(document)
-    report = []
-    changes.changed.connect(report.append)
+    report = received(changes.changed)
     first, second, kept = named(document, "Relu_0"), Node("Abs", (), (Value("a"),)), Node("Abs", (), (Value("b"),))
     with changes.together():
         do(document, SetAttribute(first, "axis", make_attribute("axis", 1)))

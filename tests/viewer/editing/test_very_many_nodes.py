@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 
-import onnx.parser
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
@@ -138,8 +137,7 @@ def fix_all(desk):
 def file_desk(desk, qtbot, tmp_path):
     """The model of a file, whose edits are kept, and no other document: of one in no file a journal is begun soon."""
     desk.window.area.remove_tab(desk.window.tab)
-    path = tmp_path / "chain.onnx"
-    path.write_bytes(onnx.parser.parse_model(builders.CHAIN).SerializeToString())
+    path = builders.model_file(tmp_path / "chain.onnx", builders.CHAIN)
     with qtbot.waitSignal(desk.window.files.opened):
         desk.window.files.open([path])
     desk.settle()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import onnx.parser
 import pytest
 from PySide6.QtCore import Qt
 
@@ -13,6 +12,7 @@ from onnx_workbench.viewer.dialogs.simplify import SimplifyDialog
 from onnx_workbench.viewer.popups.operator_palette import operators
 from onnx_workbench.viewer.program.settings import EXTENSION_FILES, EXTENSIONS
 from tests.end_to_end.test_extensions import EXAMPLE, MODEL
+from tests.model import builders
 from tests.viewer.opening import opened, run, titles
 
 
@@ -53,7 +53,7 @@ ONE_NODE = '<ir_version: 9, opset_import: ["" : 17]> one (float[2] x) => (float[
 
 def test_rules_show_in_open_models_once_they_are_ticked(window, qtbot, tmp_path):
     model, rule = tmp_path / "one.onnx", tmp_path / "rule.py"
-    model.write_bytes(onnx.parser.parse_model(ONE_NODE).SerializeToString())
+    builders.model_file(model, ONE_NODE)
     rule.write_text(RULE, "utf-8")
     problems = opened(window, qtbot, model).workspace.problems
     qtbot.waitUntil(lambda: problems.finished)
@@ -71,9 +71,7 @@ def test_rules_show_in_open_models_once_they_are_ticked(window, qtbot, tmp_path)
 
 @pytest.mark.long
 def test_a_file_is_listed_and_loaded_once_it_is_ticked(window, qtbot, tmp_path):
-    path = tmp_path / "net.onnx"
-    path.write_bytes(onnx.parser.parse_model(MODEL).SerializeToString())
-    tab = opened(window, qtbot, path)
+    tab = opened(window, qtbot, builders.model_file(tmp_path / "net.onnx", MODEL))
     listed = preferences(window)
     listed.add(EXAMPLE)
     assert listed.list.count() == 1
@@ -117,9 +115,7 @@ def test_one_that_cannot_be_loaded_is_reported_and_stays_off(window, tmp_path):
 
 
 def test_its_actions_are_in_a_menu_and_the_palette_with_undo(window, qtbot, tmp_path):
-    path = tmp_path / "net.onnx"
-    path.write_bytes(onnx.parser.parse_model(MODEL.replace("[halves] ", "")).SerializeToString())
-    tab = opened(window, qtbot, path)
+    tab = opened(window, qtbot, builders.model_file(tmp_path / "net.onnx", MODEL.replace("[halves] ", "")))
     assert menu_of(window) is None
     extensions.load(EXAMPLE)
     (entry,) = menu_of(window).actions()
@@ -187,8 +183,7 @@ def test_its_files_open_as_new_documents_whose_values_have_its_view(window, qtbo
 
 @pytest.mark.long
 def test_its_pass_is_listed_and_runs_in_the_dialog(window, qtbot, tmp_path):
-    path = tmp_path / "net.onnx"
-    path.write_bytes(onnx.parser.parse_model(MODEL.replace(" <plus = 1.0>", "")).SerializeToString())
+    path = builders.model_file(tmp_path / "net.onnx", MODEL.replace(" <plus = 1.0>", ""))
     failing = tmp_path / "failing.py"
     failing.write_text(
         "from onnx_workbench import simplify_pass\n@simplify_pass('fails')\ndef fails(context):\n    return 1 / 0\n",
@@ -230,6 +225,4 @@ def test_a_file_of_its_reader_that_is_opened_again_is_shown(window, qtbot, tmp_p
 
 
 def _written(folder):
-    path = folder / "other.onnx"
-    path.write_bytes(onnx.parser.parse_model(MODEL).SerializeToString())
-    return path
+    return builders.model_file(folder / "other.onnx", MODEL)

@@ -4,7 +4,6 @@ import os
 import re
 
 import numpy as np
-import onnx.parser
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractButton, QLabel
@@ -28,9 +27,7 @@ from tests.viewer.opening import added
 
 @pytest.fixture
 def model_file(tmp_path):
-    path = tmp_path / "chain.onnx"
-    path.write_bytes(onnx.parser.parse_model(builders.CHAIN).SerializeToString())
-    return path
+    return builders.model_file(tmp_path / "chain.onnx", builders.CHAIN)
 
 
 def opened(qtbot, window, path):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import onnx.parser
-
+from tests.model import builders
 from tests.viewer.run.run_actions import opened
 
 #: No type of a value between x and y is declared.
@@ -22,8 +21,7 @@ main (float[1,2,4,4] x) => (float[1,3,4,4] y)
 
 
 def test_shapes_and_types_that_are_inferred_are_found(window, qtbot, tmp_path):
-    (tmp_path / "net.onnx").write_bytes(onnx.parser.parse_model(QUANTIZED).SerializeToString())
-    opened(window, qtbot, tmp_path / "net.onnx")
+    opened(window, qtbot, builders.model_file(tmp_path / "net.onnx", QUANTIZED))
     panel = window.docks.open("find")
 
     def found(query):

@@ -25,18 +25,16 @@ def moments(count):
     return [Moment(node, (), 1000 * (node + 1), node, none) for node in range(count)]
 
 
-def test_the_peak_is_pointed_at_first_and_the_pointer_moves_on(curve):
+def test_the_peak_is_pointed_at_first_and_the_pointer_moves_on(curve, received):
     assert curve.current == 3
     assert curve.accessibleDescription() == "4.00 kB alive at step 4"
-    pointed = []
-    curve.pointed.connect(pointed.append)
+    pointed = received(curve.pointed)
     hover(curve.view.viewport(), curve.point_of(1.5, 500))
     assert [moment.node for moment in pointed] == [1]
 
 
-def test_a_click_and_enter_choose_the_moment(curve, qtbot):
-    chosen = []
-    curve.chosen.connect(chosen.append)
+def test_a_click_and_enter_choose_the_moment(curve, qtbot, received):
+    chosen = received(curve.chosen)
     qtbot.mouseClick(curve.view.viewport(), Qt.MouseButton.LeftButton, pos=curve.point_of(0.5, 500).toPoint())
     qtbot.keyClick(curve, Qt.Key.Key_Right)
     qtbot.keyClick(curve, Qt.Key.Key_Return)

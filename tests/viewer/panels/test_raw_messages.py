@@ -182,9 +182,8 @@ def test_the_menu_without_a_row_edits_the_model(qtbot, panel):
     dialog().reject()
 
 
-def test_a_tensor_opens_in_the_tensor_panel(qtbot, panel):
-    asked = []
-    panel.workspace.action_requested.connect(asked.append)
+def test_a_tensor_opens_in_the_tensor_panel(qtbot, received, panel):
+    asked = received(panel.workspace.action_requested)
     panel.build_menu(panel.model.index_of((*W, ("float_data", 0))))
     choose(panel.menu, "Edit as &Tensor")
     assert asked == ["panel.tensor"]

@@ -42,14 +42,13 @@ def show_nodes(panel, qtbot):
     qtbot.waitUntil(lambda: panel.model.rows[0].node is not None)
 
 
-def test_formulas_until_dimensions_have_numbers(panel, qtbot):
+def test_formulas_until_dimensions_have_numbers(panel, qtbot, received):
     assert cells(panel)["Mul"] == ["1", "4", "16 B", "0", "4·N", "4·N", "16·N"]
     panel.bindings.setText("N=2")
     panel.bindings.editingFinished.emit()
     qtbot.waitUntil(lambda: cells(panel)["Mul"][4] == "8")
     panel.bindings.setText("N")
-    messages = []
-    panel.workspace.messages.shown.connect(messages.append)
+    messages = received(panel.workspace.messages.shown)
     panel.bindings.editingFinished.emit()
     assert "does not set a dimension" in messages[0].title
 

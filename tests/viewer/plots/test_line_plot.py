@@ -39,14 +39,13 @@ def test_a_line_alone_needs_no_name(qtbot):
 
 
 @pytest.fixture
-def chosen(qtbot):
+def chosen(qtbot, received):
     """A plot of three lines, 0, 1 and 2 higher, and the elements chosen in it."""
     plot = LinePlot()
     qtbot.addWidget(plot)
     plot.resize(400, 300)
     plot.show_lines(range(0, 8, 2), rows(3), index=lambda line, position: (line, position))
-    found = []
-    plot.element_chosen.connect(found.append)
+    found = received(plot.element_chosen)
     return plot, found
 
 

@@ -1,9 +1,9 @@
 """A window whose documents run, and a small network to run in it."""
 
-import onnx
 import pytest
 
 from onnx_workbench.viewer.program.settings import RUN_IN_PROCESS, Settings
+from tests.model import builders
 
 NET = """
 <ir_version: 9, opset_import: ["" : 17]>
@@ -32,6 +32,4 @@ def window(make_window):
 @pytest.fixture
 def net(tmp_path):
     """The file of a small network, whose declared shape of c is wrong."""
-    path = tmp_path / "net.onnx"
-    onnx.save(onnx.parser.parse_model(NET), path)
-    return path
+    return builders.model_file(tmp_path / "net.onnx", NET)

@@ -1,6 +1,5 @@
 """Breakpoints on the graph and in the Run panel, by keys, menus and widgets of the real window."""
 
-import onnx
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QScrollArea, QToolButton
@@ -10,6 +9,7 @@ from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.viewer.canvas.scene.drawing import HEADER
 from onnx_workbench.viewer.style.theme import theme
+from tests.model import builders
 from tests.viewer.canvas.painting import finish_painting
 from tests.viewer.run.run_actions import edit, idle, make_bad, make_finite, node, opened, run, value
 
@@ -164,9 +164,7 @@ def test_a_failure_stays_marked_while_problems_are_looked_for(qtbot, workspace):
 
 @pytest.mark.long
 def test_a_breakpoint_inside_a_body_is_set_and_shown(window, qtbot, tmp_path):
-    path = tmp_path / "loop.onnx"
-    onnx.save(onnx.parser.parse_model(LOOP), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "loop.onnx", LOOP))
     loop = node(workspace, "loop")
     (body,) = loop.bodies
     workspace.navigation.show(body)
@@ -193,9 +191,7 @@ def test_a_breakpoint_inside_a_body_is_set_and_shown(window, qtbot, tmp_path):
 
 @pytest.mark.long
 def test_a_breakpoint_inside_a_loop_stops_in_the_chosen_iteration(window, qtbot, tmp_path):
-    path = tmp_path / "loop.onnx"
-    onnx.save(onnx.parser.parse_model(LOOP), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "loop.onnx", LOOP))
     (body,) = node(workspace, "loop").bodies
     inner = next(n for n in body.nodes if n.op_type == "Neg")
     workspace.runs.breakpoints.toggle(inner)
@@ -251,9 +247,7 @@ loops (float[2] x) => (float[2] y) <int64 three = {3}, bool yes = {1}>
 
 @pytest.mark.long
 def test_steps_from_where_a_hunt_stands_point_at_each_node(qtbot, window, tmp_path):
-    path = tmp_path / "hidden.onnx"
-    onnx.save(onnx.parser.parse_model(HIDDEN), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "hidden.onnx", HIDDEN))
     log, is_nan, where, identity = node(workspace, "loop").bodies[0].nodes
     workspace.runs.inputs.set_source("x", Constant(-1.0))
     run(qtbot, workspace)
@@ -301,9 +295,7 @@ Twice (x) => (y)
 
 @pytest.mark.long
 def test_a_stop_in_a_function_says_in_which_call_and_shows_its_values(qtbot, window, tmp_path):
-    path = tmp_path / "calls.onnx"
-    onnx.save(onnx.parser.parse_model(CALLS), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "calls.onnx", CALLS))
     workspace.runs.inputs.set_source("x", Constant([1.0, 3.0]))
     (function,) = workspace.model.functions
     add, inner = function.body.nodes
@@ -334,9 +326,7 @@ net (float[2] x, bool c) => (float[2] y)
 
 @pytest.mark.long
 def test_the_branch_that_was_not_taken_is_dim(window, qtbot, tmp_path):
-    path = tmp_path / "if.onnx"
-    onnx.save(onnx.parser.parse_model(BRANCHES), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "if.onnx", BRANCHES))
     taken, other = node(workspace, "choose").bodies
     for condition, skipped in ((True, other), (False, taken)):
         workspace.runs.inputs.set_source("c", Constant(condition))
@@ -368,9 +358,7 @@ def test_a_step_after_a_run_to_a_node_goes_on_from_there(qtbot, workspace):
 
 @pytest.mark.long
 def test_a_step_into_a_loop_waits_in_its_body(window, qtbot, tmp_path):
-    path = tmp_path / "loop.onnx"
-    onnx.save(onnx.parser.parse_model(LOOP), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "loop.onnx", LOOP))
     workspace.selection.set([node(workspace, "loop")])
     run(qtbot, workspace, "run.step")
     while workspace.runs.paused_at is not node(workspace, "loop"):
@@ -383,8 +371,7 @@ def test_a_step_into_a_loop_waits_in_its_body(window, qtbot, tmp_path):
 
 
 def test_a_breakpoint_with_a_long_name_makes_the_panel_no_wider(window, qtbot, tmp_path):
-    onnx.save(onnx.parser.parse_model(LOOP), tmp_path / "loop.onnx")
-    workspace = opened(window, qtbot, tmp_path / "loop.onnx")
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "loop.onnx", LOOP))
     (body,) = node(workspace, "loop").bodies
     inner = next(n for n in body.nodes if n.op_type == "Neg")
     with workspace.document.edit("Rename") as transaction:

@@ -4,7 +4,6 @@ import threading
 import time
 
 import numpy as np
-import onnx
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
@@ -17,6 +16,7 @@ from onnx_workbench.exec.values.statistics import Summary, describe
 from onnx_workbench.model.edits.values import rename_value
 from onnx_workbench.viewer.dialogs.convert import ConvertDialog
 from onnx_workbench.viewer.run.results import compare
+from tests.model import builders
 from tests.viewer.background_work import wait_for_readers
 from tests.viewer.run.run_actions import (
     ONNX_RUNTIME,
@@ -48,14 +48,13 @@ def made_and_run(window, qtbot, path):
 
 
 @pytest.mark.long
-def test_a_comparison_that_fails_is_over(window, qtbot, net, tmp_path):
+def test_a_comparison_that_fails_is_over(window, qtbot, received, net, tmp_path):
     workspace = opened(window, qtbot, net)
     make_finite(workspace)
     run(qtbot, workspace)
     panel = window.docks.open("compare")
     invitation = panel.summary.text()
-    messages = []
-    workspace.messages.shown.connect(messages.append)
+    messages = received(workspace.messages.shown)
     panel.compare("gone", compare.with_npz(workspace, tmp_path / "gone.npz"))
     qtbot.waitUntil(lambda: bool(messages) and not workspace.tasks.running)
     assert panel.summary.text() == invitation
@@ -158,10 +157,8 @@ def test_colours_that_are_not_of_a_comparison_stay_when_nothing_differs(window, 
 
 @pytest.mark.long
 def test_another_open_model_that_lacks_inputs_is_named(window, qtbot, net, tmp_path):
-    path = tmp_path / "other.onnx"
     text = '<ir_version: 9, opset_import: ["": 17]> g (float[2] image) => (float[2] y) { y = Neg (image) }'
-    onnx.save(onnx.parser.parse_model(text), path)
-    other = opened(window, qtbot, path)
+    other = opened(window, qtbot, builders.model_file(tmp_path / "other.onnx", text))
     workspace, report = opened(window, qtbot, net), []
     make_finite(workspace)
     run(qtbot, workspace)
@@ -239,7 +236,7 @@ twice (v) => (w) { [one] h = Add (v, v)
 
 
 def of_function(path, operator="Abs"):
-    onnx.save(onnx.parser.parse_model(FUNCTION.replace("SCALE", operator)), path)
+    builders.model_file(path, FUNCTION.replace("SCALE", operator))
     return path
 
 
@@ -301,13 +298,12 @@ def test_names_of_the_graph_are_not_looked_for_in_functions(window, qtbot, tmp_p
 
 
 @pytest.mark.long
-def test_what_an_edit_did_is_no_error_of_fewer_bits(window, qtbot, net):
+def test_what_an_edit_did_is_no_error_of_fewer_bits(window, qtbot, received, net):
     workspace = opened(window, qtbot, net)
     make_finite(workspace)
     run(qtbot, workspace)
     edit(workspace, "relu", "alpha", 0.1)
-    report = []
-    workspace.messages.shown.connect(report.append)
+    report = received(workspace.messages.shown)
     panel = window.docks.open("compare")
     assert pick(qtbot, panel, "All nodes in float16") == {}
     assert [message.title for message in report] == ["The run is out of date"]
@@ -319,12 +315,11 @@ def test_what_an_edit_did_is_no_error_of_fewer_bits(window, qtbot, net):
 
 @pytest.mark.long
 @pytest.mark.parametrize("choice", ["All nodes in float16", ONNX_RUNTIME])
-def test_a_run_does_not_know_an_input_by_a_name_it_got_since(window, qtbot, net, choice):
+def test_a_run_does_not_know_an_input_by_a_name_it_got_since(window, qtbot, received, net, choice):
     workspace = made_and_run(window, qtbot, net)
     with workspace.document.edit("Rename") as transaction:
         rename_value(transaction, value(workspace, "x"), "renamed")
-    report = []
-    workspace.messages.shown.connect(report.append)
+    report = received(workspace.messages.shown)
     panel = window.docks.open("compare")
     assert pick(qtbot, panel, choice) == {}
     assert [message.title for message in report] == ["The run is out of date"]
@@ -362,9 +357,7 @@ square (v) => (w) { [mul] h = Mul (v, v)
 
 @pytest.mark.long
 def test_values_of_several_calls_are_reported_apart(window, qtbot, tmp_path):
-    path = tmp_path / "twice.onnx"
-    onnx.save(onnx.parser.parse_model(TWICE), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "twice.onnx", TWICE))
     workspace.runs.inputs.set_source("x", Constant(3.0))
     run(qtbot, workspace)
     workspace.runs.inputs.set_source("x", Constant(4.0))
@@ -490,7 +483,7 @@ QUANTIZED = """<ir_version: 10, opset_import: ["" : 21]> g (float[4,3] x) => (fl
 def pair(window, qtbot, tmp_path):
     """The documents of a float model and of its quantized form, the float one run and in front."""
     for name, text in (("quantized.onnx", QUANTIZED), ("float.onnx", FLOAT)):
-        onnx.save(onnx.parser.parse_model(text), tmp_path / name)
+        builders.model_file(tmp_path / name, text)
     quantized = opened(window, qtbot, tmp_path / "quantized.onnx")
     precise = opened(window, qtbot, tmp_path / "float.onnx")
     precise.runs.inputs.set_source("x", Constant(np.linspace(-1, 1, 12).reshape(4, 3).tolist()))

@@ -1,11 +1,11 @@
 """Values that are declared otherwise than a run computed them: listed as the model is now, and beside their numbers."""
 
-import onnx
 import pytest
 from PySide6.QtCore import Qt
 
 from onnx_workbench.model.edits.values import set_type
 from onnx_workbench.model.ir.types import ElementType, SequenceType, Shape, TensorType
+from tests.model import builders
 from tests.viewer.background_work import wait_for_readers
 from tests.viewer.run.run_actions import opened, run, value
 from tests.viewer.tensor_view.tensor_actions import panel_of
@@ -84,9 +84,7 @@ G (s) => (t) <float[2,7] q, float[8] r> { q = Neg (s) r = Neg (q) t = Abs (r) }"
 
 @pytest.mark.long
 def test_sizes_that_calls_of_a_function_have_otherwise_each_are_left_open(window, qtbot, tmp_path):
-    path = tmp_path / "calls.onnx"
-    onnx.save(onnx.parser.parse_model(CALLS), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "calls.onnx", CALLS))
     run(qtbot, workspace)
     panel = window.docks.open("run")
     wait_for_readers(qtbot)

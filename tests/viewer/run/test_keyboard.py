@@ -38,7 +38,7 @@ def test_arrow_keys_walk_the_nodes_and_the_tensor_panel_follows(window, qtbot, n
 
 
 @pytest.mark.long
-def test_declarations_are_corrected_without_the_mouse(window, qtbot, net):
+def test_declarations_are_corrected_without_the_mouse(window, qtbot, received, net):
     workspace = opened(window, qtbot, net)
     make_finite(workspace)
     run(qtbot, workspace)
@@ -46,8 +46,7 @@ def test_declarations_are_corrected_without_the_mouse(window, qtbot, net):
     wait_for_readers(qtbot)
     assert value(workspace, "c").type.shape == Shape(("N", 4, 8, 8))
     run(qtbot, workspace)
-    report = []
-    workspace.messages.shown.connect(report.append)
+    report = received(workspace.messages.shown)
     workspace.trigger("values.correct_types")
     wait_for_readers(qtbot)
     assert [message.title for message in report] == ["There is nothing to correct"]

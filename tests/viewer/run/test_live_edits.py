@@ -4,7 +4,6 @@ import contextlib
 import random
 
 import numpy as np
-import onnx
 import pytest
 
 from onnx_workbench.exec.inputs.sources import Constant, Random
@@ -13,6 +12,7 @@ from onnx_workbench.model.edits import attributes, functions, initializers, inte
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
+from tests.model import builders
 from tests.viewer.run.run_actions import edit, idle, node, opened, value
 
 WORK = """
@@ -43,9 +43,7 @@ scale (p, by) => (o) { [times] t = Mul (p, by) [pass] o = Neg (t) }
 @pytest.fixture
 def work(window, qtbot, tmp_path):
     """A model with bodies and calls of a function, run in Live."""
-    path = tmp_path / "work.onnx"
-    onnx.save(onnx.parser.parse_model(WORK), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "work.onnx", WORK))
     workspace.runs.inputs.set_source("x", Constant(0.5))
     with qtbot.waitSignal(workspace.results.run_finished):
         workspace.runs.set_live(True)
@@ -111,10 +109,8 @@ def test_a_source_that_is_chosen_back_while_the_other_is_run_keeps_its_values(qt
 
 @pytest.mark.long
 def test_a_model_that_could_not_be_run_is_run_once_its_inputs_are_fixed(window, qtbot, tmp_path):
-    path = tmp_path / "small.onnx"
     text = '<ir_version: 9, opset_import: ["": 17]> g (float[2] x) => (float[n] y) { y = Neg (x) }'
-    onnx.save(onnx.parser.parse_model(text), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "small.onnx", text))
     workspace.runs.inputs.set_source("x", Constant([1.0, 2.0, 3.0]))
     workspace.runs.set_live(True)
     settled(qtbot, workspace)

@@ -1,11 +1,11 @@
 """What runs tell above the graph: one bar that is up to date, none when nothing is wrong any more."""
 
-import onnx.parser
 import pytest
 from PySide6.QtWidgets import QLabel
 
 from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.model.edits.nodes import change_operator, delete, rename_node
+from tests.model import builders
 from tests.viewer.run.run_actions import edit, idle, make_bad, make_finite, node, opened, run, value
 
 
@@ -105,15 +105,13 @@ def test_the_first_value_that_is_not_finite_is_reported_once_and_shown(window, q
 
 @pytest.mark.long
 def test_what_was_not_looked_at_is_reported_until_a_search_looks(window, qtbot, tmp_path):
-    path = tmp_path / "branches.onnx"
     text = """<ir_version: 9, opset_import: ["" : 17]>
     g (bool c, float[1, 3] x) => (float[1, 3] y, float[1, 3] z) {
       y = If (c) <then_branch = t () => (float[1, 3] e) { e = Neg (x) },
                   else_branch = f () => (float[1, 3] h) { h = Abs (x) }>
       z = Log (x)
     }"""
-    onnx.save(onnx.parser.parse_model(text), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "branches.onnx", text))
     make_finite(workspace)
     run(qtbot, workspace)
     workspace.trigger("run.first_non_finite")
@@ -127,15 +125,13 @@ def test_what_was_not_looked_at_is_reported_until_a_search_looks(window, qtbot, 
 
 @pytest.mark.long
 def test_a_value_of_a_node_that_failed_in_a_body_says_why(window, qtbot, tmp_path):
-    path = tmp_path / "branch.onnx"
     text = """<ir_version: 9, opset_import: ["" : 17]>
     g (float[1, 3] x) => (float y) {
       c = Constant <value = bool {1}> ()
       y = If (c) <then_branch = t () => (float a) { a = ReduceMax <axes = [7], keepdims = 0> (x) },
                   else_branch = f () => (float b) { b = ReduceMax <keepdims = 0> (x) }>
     }"""
-    onnx.save(onnx.parser.parse_model(text), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "branch.onnx", text))
     window.docks.open("tensor")
     run(qtbot, workspace)
     body = next(one for node in workspace.model.graph.nodes for one in node.bodies if one.name == "t")
@@ -222,13 +218,11 @@ def test_inputs_of_before_in_live_bring_their_values_back_without_a_run(qtbot, w
 
 @pytest.mark.long
 def test_a_graph_without_inputs_is_not_said_to_have_kept_nothing(window, qtbot, tmp_path):
-    path = tmp_path / "constant.onnx"
     model = """<ir_version: 9, opset_import: ["" : 17]> g () => (float[2] y) {
       c = Constant <value_floats: floats = [1.0, 2.0]> ()
       y = Neg (c)
     }"""
-    onnx.save(onnx.parser.parse_model(model), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "constant.onnx", model))
     run(qtbot, workspace)
     assert workspace.run_state.startswith("2 nodes computed in ")
     assert workspace.run_state.endswith("constant from now on")
@@ -270,9 +264,7 @@ def test_a_value_that_a_run_did_not_keep_says_so(window, qtbot, tmp_path):
     <domain: "local", opset_import: ["" : 21]>
     twice (v) => (o) { h = Add (v, v)  o = Relu (h) }
     """
-    path = tmp_path / "f.onnx"
-    onnx.save(onnx.parser.parse_model(text), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "f.onnx", text))
     window.docks.open("tensor")
     workspace.runs.run_to(next(iter(workspace.model.functions[0].body.nodes)))
     idle(qtbot, workspace)
@@ -298,9 +290,7 @@ slow (float x) => (float y)
 
 @pytest.fixture
 def slow(window, qtbot, tmp_path):
-    path = tmp_path / "slow.onnx"
-    onnx.save(onnx.parser.parse_model(SLOW), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "slow.onnx", SLOW))
     workspace.runs.inputs.set_source("x", Constant(1.0))
     return workspace
 

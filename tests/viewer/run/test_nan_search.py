@@ -1,13 +1,13 @@
 """The first value that is not finite, also in earlier turns of bodies, in calls of functions and in what was let go."""
 
 import numpy as np
-import onnx.parser
 import pytest
 
 from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.model.history.steps import SetInitializer
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.viewer.program.settings import NAN_ALONE, RUN_IN_PROCESS
+from tests.model import builders
 from tests.viewer.run.run_actions import idle, opened, run, value
 
 #: In the body of the second turn s is below zero and its logarithm NaN, which nothing outside ever sees.
@@ -51,9 +51,7 @@ def open_text(request, window, qtbot, tmp_path):
     window.settings.set(RUN_IN_PROCESS, request.param)
 
     def open_text(text, constant):
-        path = tmp_path / "masked.onnx"
-        onnx.save(onnx.parser.parse_model(text), path)
-        workspace = opened(window, qtbot, path)
+        workspace = opened(window, qtbot, builders.model_file(tmp_path / "masked.onnx", text))
         workspace.runs.inputs.set_source("x", Constant(constant))
         return workspace
 
@@ -119,12 +117,11 @@ def test_a_branch_that_constants_alone_decide(window, qtbot, open_text):
 
 
 @pytest.mark.long
-def test_no_run_that_waits_is_ended_for_it(window, qtbot, open_text):
+def test_no_run_that_waits_is_ended_for_it(window, qtbot, received, open_text):
     workspace = open_text(LOOP, 9.0)
     workspace.runs.breakpoints.toggle(next(n for n in workspace.model.graph.nodes if n.name == "after"))
     run(qtbot, workspace)
-    messages = []
-    workspace.messages.shown.connect(messages.append)
+    messages = received(workspace.messages.shown)
     workspace.trigger("run.first_non_finite")
     qtbot.waitUntil(lambda: bool(messages))
     idle(qtbot, workspace)
@@ -133,11 +130,10 @@ def test_no_run_that_waits_is_ended_for_it(window, qtbot, open_text):
 
 
 @pytest.mark.long
-def test_where_all_is_finite_every_turn_was_looked_at(window, qtbot, open_text):
+def test_where_all_is_finite_every_turn_was_looked_at(window, qtbot, received, open_text):
     workspace = open_text(LOOP, 9.0)
     run(qtbot, workspace)
-    messages = []
-    workspace.messages.shown.connect(messages.append)
+    messages = received(workspace.messages.shown)
     workspace.trigger("run.first_non_finite")
     qtbot.waitUntil(lambda: bool(messages))
     assert [message.title for message in messages] == ["Every value is finite"]
@@ -255,14 +251,13 @@ def test_next_goes_through_the_turns_of_a_body(window, qtbot, open_text):
 
 
 @pytest.mark.long
-def test_infinities_that_are_given_are_reported_where_nothing_begins(qtbot, open_text):
+def test_infinities_that_are_given_are_reported_where_nothing_begins(qtbot, received, open_text):
     workspace = open_text(
         """<ir_version: 9, opset_import: ["" : 17]>
     g (float[2] x) => (float[2] y) { y = Identity (x) }""",
         float("inf"),
     )
-    messages = []
-    workspace.messages.shown.connect(messages.append)
+    messages = received(workspace.messages.shown)
     run(qtbot, workspace)
     assert not messages
     assert report(qtbot, workspace, "run.first_non_finite") == "No node produces an infinity"

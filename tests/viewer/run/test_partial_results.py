@@ -1,13 +1,13 @@
 """What a run has computed is seen in the window while it goes on, and where there is no process to run in."""
 
 import numpy as np
-import onnx
 import pytest
 
 from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.exec.worker.process import Process
 from onnx_workbench.viewer.program.settings import CLOSED_PANELS, RUN_IN_PROCESS
 from onnx_workbench.viewer.run.session import run_progress
+from tests.model import builders
 from tests.viewer.run.run_actions import edit, idle, node, opened, run, value
 
 #: Two quick nodes, a loop of a fraction of a second, a node after it, and a loop whose turns the input `n` counts.
@@ -33,9 +33,7 @@ MORE_AND_MORE = [1] + [20_000 << n for n in range(0, 40, 2)]
 
 @pytest.fixture
 def slow(tmp_path):
-    path = tmp_path / "slow.onnx"
-    onnx.save(onnx.parser.parse_model(SLOW.replace("TURNS", "50000")), path)
-    return path
+    return builders.model_file(tmp_path / "slow.onnx", SLOW.replace("TURNS", "50000"))
 
 
 @pytest.fixture(params=[True, False], ids=["worker", "thread"])

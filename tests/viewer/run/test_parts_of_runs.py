@@ -1,11 +1,11 @@
 """What runs gave that did not come to their end comes back with the state of the model it was computed for."""
 
-import onnx
 import pytest
 
 from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.viewer.program.settings import RUN_IN_PROCESS
 from onnx_workbench.viewer.run.results import results as results_of_runs
+from tests.model import builders
 from tests.viewer.run.run_actions import edit, idle, make_finite, node, opened, run, value
 from tests.viewer.run.test_partial_results import ENDLESS, SLOW, set_turns
 
@@ -96,8 +96,7 @@ def test_parts_do_not_push_out_whole_runs(qtbot, workspace, monkeypatch):
 
 @pytest.fixture(params=[True, False], ids=["worker", "thread"])
 def slow(request, window, qtbot, tmp_path):
-    path = tmp_path / "slow.onnx"
-    onnx.save(onnx.parser.parse_model(SLOW.replace("TURNS", "10")), path)
+    path = builders.model_file(tmp_path / "slow.onnx", SLOW.replace("TURNS", "10"))
     window.settings.set(RUN_IN_PROCESS, request.param)
     workspace = opened(window, qtbot, path)
     workspace.runs.inputs.set_source("x", Constant([1.0, -2.0, 3.0, -4.0]))

@@ -1,10 +1,10 @@
 """The profile of a model with a loop: its nodes have rows of their own, and are not counted twice."""
 
 import numpy as np
-import onnx
 import pytest
 
 from onnx_workbench.exec.inputs.sources import Constant
+from tests.model import builders
 from tests.viewer.background_work import wait_for_readers
 from tests.viewer.run.run_actions import opened, run
 
@@ -26,9 +26,7 @@ g (float[2] x, int64 n) => (float[2] y)
 
 @pytest.fixture
 def loop(tmp_path):
-    path = tmp_path / "loop.onnx"
-    onnx.save(onnx.parser.parse_model(TEXT), path)
-    return path
+    return builders.model_file(tmp_path / "loop.onnx", TEXT)
 
 
 @pytest.mark.long
@@ -68,9 +66,7 @@ Twice (x) => (y)
 
 @pytest.mark.long
 def test_nodes_without_names_are_reported_apart_and_those_of_functions_stand_after_theirs(window, qtbot, tmp_path):
-    path = tmp_path / "calls.onnx"
-    onnx.save(onnx.parser.parse_model(CALLS), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "calls.onnx", CALLS))
     run(qtbot, workspace)
     profile = window.docks.open("profile")
     wait_for_readers(qtbot)
@@ -82,10 +78,8 @@ def test_nodes_without_names_are_reported_apart_and_those_of_functions_stand_aft
 
 @pytest.mark.long
 def test_nodes_of_a_function_have_what_they_took_in_all_its_calls(window, qtbot, tmp_path):
-    path = tmp_path / "calls.onnx"
     twice = CALLS.replace("b = Relu (a)", "b = my.Twice (a)")
-    onnx.save(onnx.parser.parse_model(twice), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "calls.onnx", twice))
     run(qtbot, workspace)
     assert workspace.run_state.startswith("Ran 3 nodes in")
     profile = window.docks.open("profile")

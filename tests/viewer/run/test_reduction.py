@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx.parser
 import pytest
 
 from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
+from tests.model import builders
 from tests.viewer.run.run_actions import opened, run
 
 #: The Log of what Neg gives is NaN.
@@ -27,8 +27,7 @@ def reduce(window, title):
 
 
 def opened_with(window, qtbot, tmp_path, text, number):
-    (tmp_path / "net.onnx").write_bytes(onnx.parser.parse_model(text).SerializeToString())
-    workspace = opened(window, qtbot, tmp_path / "net.onnx")
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "net.onnx", text))
     workspace.runs.inputs.set_source("x", Constant(number))
     run(qtbot, workspace)
     return workspace

@@ -1,7 +1,6 @@
 """Inputs in the Run panel, by its widgets."""
 
 import numpy as np
-import onnx
 import pytest
 from PIL import Image
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
@@ -18,6 +17,7 @@ from onnx_workbench.viewer.run.session.inputs import RunInputs
 from onnx_workbench.viewer.run_panel.input_row import InputRow
 from onnx_workbench.viewer.tensor_view.tensor_source import TensorCandidate, resolve
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
+from tests.model import builders
 from tests.viewer.background_work import wait_for_readers
 from tests.viewer.run.run_actions import idle, node, opened, run, value
 
@@ -81,10 +81,9 @@ def test_a_run_keeps_outputs_only(window, qtbot, workspace):
 
 
 @pytest.mark.long
-def test_a_run_that_keeps_much_offers_to_keep_less(window, qtbot, workspace, monkeypatch):
+def test_a_run_that_keeps_much_offers_to_keep_less(window, qtbot, received, workspace, monkeypatch):
     monkeypatch.setattr(run_progress, "MUCH", 1000)
-    messages = []
-    workspace.messages.shown.connect(messages.append)
+    messages = received(workspace.messages.shown)
     run(qtbot, workspace)
     (message,) = [m for m in messages if m.title == "This run keeps the values of all nodes"]
     button = next(b for b in window.tabs()[-1].findChildren(QPushButton) if b.text() == message.choices[0][0])
@@ -99,8 +98,7 @@ def test_a_run_that_keeps_much_offers_to_keep_less(window, qtbot, workspace, mon
 @pytest.fixture
 def two_inputs(window, qtbot, tmp_path):
     text = "<ir_version: 8, opset_import: ['' : 17]> g (float[2] a, float[2] b) => (float[2] y) { y = Add(a, b) }"
-    onnx.save(onnx.parser.parse_model(text.replace("'", '"')), tmp_path / "two.onnx")
-    return opened(window, qtbot, tmp_path / "two.onnx")
+    return opened(window, qtbot, builders.model_file(tmp_path / "two.onnx", text.replace("'", '"')))
 
 
 def dropped(window, *paths):
@@ -147,8 +145,7 @@ def test_an_archive_without_names_of_inputs_gives_them_in_order_or_says_what_it_
 def test_an_array_that_is_dropped_goes_to_the_selected_weight_or_the_only_input(window, qtbot, tmp_path):
     text = """<ir_version: 8, opset_import: ["" : 17]>
         g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }"""
-    onnx.save(onnx.parser.parse_model(text), tmp_path / "weight.onnx")
-    workspace = opened(window, qtbot, tmp_path / "weight.onnx")
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "weight.onnx", text))
     weight = next(iter(workspace.model.graph.initializers))
     np.save(tmp_path / "w.npy", np.full(2, 7, np.float32))
     np.save(tmp_path / "x.npy", np.ones(2, np.float32))
@@ -204,7 +201,7 @@ two (float[N, 3] x, float[N, 3] z) => (float[N, 3] y) { y = Add (x, z) }
 
 @pytest.mark.long
 def test_a_file_of_two_rows_makes_the_other_inputs_as_large(window, qtbot, tmp_path):
-    onnx.save(onnx.parser.parse_model(TWO_INPUTS), tmp_path / "two.onnx")
+    builders.model_file(tmp_path / "two.onnx", TWO_INPUTS)
     np.save(tmp_path / "rows.npy", np.ones((2, 3), np.float32))
     report = []
     workspace = opened(window, qtbot, tmp_path / "two.onnx")
@@ -227,8 +224,7 @@ def test_a_file_of_two_rows_makes_the_other_inputs_as_large(window, qtbot, tmp_p
 @pytest.mark.long
 def test_texts_and_truth_values_are_drawn_from_no_distribution(window, qtbot, tmp_path):
     text = TWO_INPUTS.replace("float[N, 3] x", "string[N] s, bool[N] b, float[N, 3] x")
-    onnx.save(onnx.parser.parse_model(text), tmp_path / "texts.onnx")
-    opened(window, qtbot, tmp_path / "texts.onnx")
+    opened(window, qtbot, builders.model_file(tmp_path / "texts.onnx", text))
     rows = window.docks.open("run").rows
     editors = [row.editors["random"] for row in rows]
     assert all(editor.seed.isVisible() for editor in editors)
@@ -237,14 +233,13 @@ def test_texts_and_truth_values_are_drawn_from_no_distribution(window, qtbot, tm
 
 
 @pytest.mark.long
-def test_a_file_that_is_no_archive_is_reported_when_it_is_run(window, qtbot, workspace, tmp_path):
+def test_a_file_that_is_no_archive_is_reported_when_it_is_run(window, qtbot, received, workspace, tmp_path):
     path = tmp_path / "broken.npz"
     path.write_bytes(b"nothing")
     panel = window.docks.open("run")
     workspace.runs.inputs.set_source("x", File(path, "x"))
     assert panel.rows[0].editors["file"].key.currentText() == "x"
-    messages = []
-    workspace.messages.shown.connect(messages.append)
+    messages = received(workspace.messages.shown)
     workspace.runs.run()
     idle(qtbot, workspace)
     assert "broken.npz" in messages[0].title
@@ -596,9 +591,7 @@ whole (int64[3] x, bool[3] b, float[3] f) => (int64[3] y) { y = Identity (x) }
 
 @pytest.mark.long
 def test_bounds_and_distributions_stand_only_where_they_mean_something(window, qtbot, tmp_path):
-    path = tmp_path / "whole.onnx"
-    onnx.save(onnx.parser.parse_model(INTEGERS), path)
-    opened(window, qtbot, path)
+    opened(window, qtbot, builders.model_file(tmp_path / "whole.onnx", INTEGERS))
     rows = [row.editors["random"] for row in window.docks.open("run").rows]
     shown = [(row.distribution.isVisible(), row.low.isVisible(), row.seed.isVisible()) for row in rows]
     assert shown == [(False, True, True), (False, False, True), (True, True, True)]
@@ -620,7 +613,7 @@ pictures (float[1, 3, height, width] x) => (float[1, 3, height, width] y) { y = 
 
 def test_a_picture_is_brought_to_the_sizes_that_are_shown(window, qtbot, tmp_path):
     """A model for 224 × 224 was run on 825 × 1281, where a Concat failed."""
-    onnx.save(onnx.parser.parse_model(ANY_SIZE), tmp_path / "net.onnx")
+    builders.model_file(tmp_path / "net.onnx", ANY_SIZE)
     Image.new("RGB", (50, 30)).save(tmp_path / "cat.png")
     workspace = opened(window, qtbot, tmp_path / "net.onnx")
     workspace.runs.inputs.set_size("height", 16)
@@ -646,9 +639,7 @@ pictures (uint8[1, 3, 4, 4] x, float[1, 3, 4, 4] f) => (uint8[1, 3, 4, 4] y) { y
 
 @pytest.mark.long
 def test_a_picture_for_integers_has_nothing_to_scale(window, qtbot, tmp_path):
-    path = tmp_path / "pictures.onnx"
-    onnx.save(onnx.parser.parse_model(INTEGER_PICTURE), path)
-    opened(window, qtbot, path)
+    opened(window, qtbot, builders.model_file(tmp_path / "pictures.onnx", INTEGER_PICTURE))
     images = [row.editors["file"].image for row in window.docks.open("run").rows]
     assert [[field.isEnabled() for field in (i._scale, i._mean, i._std, i._preset)] for i in images] == [
         [False] * 4,
@@ -665,9 +656,7 @@ labels (int64[1] i) => (string[1] y) <string[2] names = {"cat", "dog"}> { y = Ga
 
 @pytest.mark.long
 def test_texts_among_the_parameters_are_no_numbers_of_no_bytes(window, qtbot, tmp_path):
-    path = tmp_path / "labels.onnx"
-    onnx.save(onnx.parser.parse_model(LABELS), path)
-    opened(window, qtbot, path)
+    opened(window, qtbot, builders.model_file(tmp_path / "labels.onnx", LABELS))
     panel = window.docks.open("run")
     wait_for_readers(qtbot)
     assert rows(panel)["Parameters (1): 2 elements"] == [("names", "string [2]")]
@@ -682,9 +671,7 @@ long (float[batch_size_of_everything, sequence_length_at_most, 16] the_first_of_
 
 @pytest.mark.long
 def test_a_long_type_leaves_room_for_the_name_of_its_input(window, qtbot, tmp_path):
-    path = tmp_path / "long.onnx"
-    onnx.save(onnx.parser.parse_model(LONG), path)
-    inputs = opened(window, qtbot, path).runs.inputs
+    inputs = opened(window, qtbot, builders.model_file(tmp_path / "long.onnx", LONG)).runs.inputs
     row = InputRow(inputs, inputs.inputs()[0])
     qtbot.addWidget(row)
     row.resize(300, 100)
@@ -704,9 +691,7 @@ pictures (float[N, 3, 64, 48] small, float[N, 3, H, W] open, float[N, 32, 32, 3]
 
 @pytest.mark.long
 def test_the_preset_of_imagenet_keeps_the_declared_size(window, qtbot, tmp_path):
-    path = tmp_path / "pictures.onnx"
-    onnx.save(onnx.parser.parse_model(PICTURES), path)
-    inputs = opened(window, qtbot, path).runs.inputs
+    inputs = opened(window, qtbot, builders.model_file(tmp_path / "pictures.onnx", PICTURES)).runs.inputs
     panel = window.docks.open("run")
     sizes = []
     for row, name in zip(panel.rows, ("small", "open", "last"), strict=True):
@@ -720,8 +705,7 @@ def test_the_preset_of_imagenet_keeps_the_declared_size(window, qtbot, tmp_path)
 
 @pytest.mark.long
 def test_tab_goes_from_the_last_size_to_the_options(window, qtbot, tmp_path):
-    onnx.save(onnx.parser.parse_model(TWO_INPUTS), tmp_path / "two.onnx")
-    opened(window, qtbot, tmp_path / "two.onnx")
+    opened(window, qtbot, builders.model_file(tmp_path / "two.onnx", TWO_INPUTS))
     panel = window.docks.open("run")
     size = field = panel.sizes["N"]
     while size.isAncestorOf(field := field.nextInFocusChain()) or not field.focusPolicy() & Qt.FocusPolicy.TabFocus:

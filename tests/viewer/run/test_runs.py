@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import onnx
 import pytest
 from onnx import numpy_helper
 from PySide6.QtCore import Qt
@@ -22,6 +21,7 @@ from onnx_workbench.model.ir.types import Shape, TensorType
 from onnx_workbench.viewer.program.settings import MEMORY_LIMIT, RUN_IN_PROCESS
 from onnx_workbench.viewer.run.results.saved_runs import restore_run, write_run
 from onnx_workbench.viewer.run.session.inputs import as_json, from_json
+from tests.model import builders
 from tests.viewer.background_work import wait_for_readers
 from tests.viewer.run.run_actions import edit, idle, make_bad, make_finite, node, opened, run, value
 
@@ -112,9 +112,7 @@ def test_a_run_to_a_node_of_functions_that_call_each_other_in_a_circle_is_refuse
     <domain: "local", opset_import: ["" : 21, "local" : 1]>
     back (v) => (o) { o = local.there (v) }
     """
-    path = tmp_path / "circle.onnx"
-    onnx.save(onnx.parser.parse_model(text), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "circle.onnx", text))
     for function in workspace.model.functions:
         inner = next(iter(function.body.nodes))
         with pytest.raises(ModelError, match="not part of a run"):
@@ -273,17 +271,14 @@ def test_the_first_nan_is_found_with_the_elements_that_caused_it(window, qtbot, 
 
 
 @pytest.mark.long
-def test_a_failing_node_is_reported_with_its_place_and_the_rest_is_kept(window, qtbot, tmp_path):
+def test_a_failing_node_is_reported_with_its_place_and_the_rest_is_kept(window, qtbot, received, tmp_path):
     text = """
     <ir_version: 9, opset_import: ["" : 17, "mystery" : 1]>
     g (float[2] x) => (float[2] y, float[2] z)
     { [odd] h = mystery.Unknown (x)  y = Neg (h)  [fine] z = Abs (x) }
     """
-    path = tmp_path / "odd.onnx"
-    onnx.save(onnx.parser.parse_model(text), path)
-    workspace = opened(window, qtbot, path)
-    messages = []
-    workspace.messages.shown.connect(messages.append)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "odd.onnx", text))
+    messages = received(workspace.messages.shown)
     run(qtbot, workspace)
     assert [m.place for m in messages] == [node(workspace, "odd")]
     assert "mystery" in messages[0].detail
@@ -293,11 +288,10 @@ def test_a_failing_node_is_reported_with_its_place_and_the_rest_is_kept(window, 
 
 
 @pytest.mark.long
-def test_inputs_that_do_not_fit_are_reported(window, qtbot, net, tmp_path):
+def test_inputs_that_do_not_fit_are_reported(window, qtbot, received, net, tmp_path):
     workspace = opened(window, qtbot, net)
     workspace.runs.inputs.set_source("x", File(tmp_path / "missing.npy"))
-    messages = []
-    workspace.messages.shown.connect(messages.append)
+    messages = received(workspace.messages.shown)
     workspace.runs.run()
     idle(qtbot, workspace)
     assert "missing.npy" in messages[0].title
@@ -342,9 +336,7 @@ def test_declarations_are_looked_at_while_the_window_goes_on(window, qtbot, net,
 def test_a_wrong_size_that_follows_a_symbol_is_corrected_to_the_symbol(window, qtbot, tmp_path):
     text = """<ir_version: 9, opset_import: ["" : 17]>
     g (float[batch,2] x) => (float[1,2] y, float[3,2] z) { y = Neg (x)  z = Abs (x) }"""
-    path = tmp_path / "freed.onnx"
-    onnx.save(onnx.parser.parse_model(text), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "freed.onnx", text))
     workspace.runs.inputs.set_source("x", Constant([[1.0, 2.0]] * 3))
     run(qtbot, workspace)
     panel = window.docks.open("run")

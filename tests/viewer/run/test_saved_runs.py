@@ -14,6 +14,7 @@ from onnx_workbench.viewer.program.settings import RUN_IN_PROCESS
 from onnx_workbench.viewer.run.results import compare
 from onnx_workbench.viewer.run.results.saved_runs import restore_run, write_run
 from onnx_workbench.viewer.run.results.value_paths import addresses_in
+from tests.model import builders
 from tests.viewer.background_work import wait_for_readers
 from tests.viewer.run.run_actions import compare_with, edit, idle, node, opened, run, value
 
@@ -48,9 +49,7 @@ block (f, g) => (u)
 
 @pytest.fixture
 def nested(tmp_path):
-    path = tmp_path / "nested.onnx"
-    onnx.save(onnx.parser.parse_model(NESTED), path)
-    return path
+    return builders.model_file(tmp_path / "nested.onnx", NESTED)
 
 
 @pytest.fixture
@@ -234,8 +233,8 @@ def test_a_run_that_is_loaded_in_live_stays_until_the_next_edit(window, qtbot, n
 def test_inputs_of_another_kind_are_shown_and_refused_by_the_next_run(window, qtbot, tmp_path):
     texts, floats = tmp_path / "texts.onnx", tmp_path / "floats.onnx"
     head = '<ir_version: 9, opset_import: ["" : 17]>'
-    onnx.save(onnx.parser.parse_model(head + "a (string[2] x) => (string[2] y) { y = Identity (x) }"), texts)
-    onnx.save(onnx.parser.parse_model(head + "b (float[2] x) => (float[2] y) { y = Relu (x) }"), floats)
+    builders.model_file(texts, head + "a (string[2] x) => (string[2] y) { y = Identity (x) }")
+    builders.model_file(floats, head + "b (float[2] x) => (float[2] y) { y = Relu (x) }")
     workspace = opened(window, qtbot, texts)
     run(qtbot, workspace)
     write_run(workspace, tmp_path / "run.npz")

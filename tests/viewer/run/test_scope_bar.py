@@ -1,12 +1,12 @@
 """Selectors above the graph for the call, branch and iterations whose values are shown."""
 
-import onnx
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox
 
 from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.model.ir.graph import Function
+from tests.model import builders
 from tests.viewer.run.run_actions import idle, opened, run
 
 LOOPS = """
@@ -59,9 +59,7 @@ twice (p) => (q) { q = Add (p, p) }
 @pytest.fixture
 def shown(window, qtbot, tmp_path):
     def show(text, count=3):
-        path = tmp_path / "scopes.onnx"
-        onnx.save(onnx.parser.parse_model(text), path)
-        workspace = opened(window, qtbot, path)
+        workspace = opened(window, qtbot, builders.model_file(tmp_path / "scopes.onnx", text))
         workspace.runs.inputs.set_source("x", Constant(1.0))
         if count:
             workspace.runs.inputs.set_source("n", Constant(count))

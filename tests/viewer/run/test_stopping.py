@@ -3,7 +3,6 @@
 import time
 
 import numpy as np
-import onnx
 import pytest
 
 from onnx_workbench.exec.inputs.feeds import HeldInput
@@ -12,6 +11,7 @@ from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.exec.values.statistics import Summary, describe
 from onnx_workbench.viewer.program.settings import RUN_IN_PROCESS
+from tests.model import builders
 from tests.viewer.run.run_actions import idle, opened, run, value
 
 TINY = """<ir_version: 9, opset_import: ["" : 17]>
@@ -149,8 +149,7 @@ def test_progress_and_stop_are_those_of_the_run_that_comes_before_a_value(window
 @pytest.mark.long
 def test_inputs_of_a_tiny_model_are_made_outside_the_window(window, qtbot, tmp_path):
     rows = MOST_SENT // 4096 + 1
-    path = tmp_path / "tiny.onnx"
-    onnx.save(onnx.parser.parse_model(TINY.replace("ROWS", str(rows))), path)
+    path = builders.model_file(tmp_path / "tiny.onnx", TINY.replace("ROWS", str(rows)))
     window.settings.set(RUN_IN_PROCESS, True)
     workspace = opened(window, qtbot, path)
     run(qtbot, workspace)

@@ -1,10 +1,10 @@
 """Folders of test data that lack something, or give what need not be given."""
 
 import numpy as np
-import onnx
 import pytest
 from onnx import numpy_helper
 
+from tests.model import builders
 from tests.viewer.run.run_actions import idle, opened, run, value
 
 MODEL = """
@@ -20,7 +20,7 @@ DEFAULT = np.array([1, 2], np.float32)
 
 @pytest.fixture
 def folder(tmp_path):
-    onnx.save(onnx.parser.parse_model(MODEL), tmp_path / "model.onnx")
+    builders.model_file(tmp_path / "model.onnx", MODEL)
     found = tmp_path / "test_data_set_0"
     found.mkdir()
     return found

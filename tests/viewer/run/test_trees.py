@@ -1,10 +1,10 @@
 """What a run gives beside plain tensors: sequences, maps, optionals, packed types."""
 
-import onnx
 import pytest
 from PySide6.QtCore import Qt
 
 from onnx_workbench.exec.inputs.sources import Constant
+from tests.model import builders
 from tests.viewer.run.run_actions import idle, opened, run, value
 
 MODEL = """
@@ -21,9 +21,7 @@ net (float[1, 3] x) => (seq(float[1, 3]) s, seq(map(string, float)) m, optional(
 
 @pytest.fixture
 def workspace(window, qtbot, tmp_path):
-    path = tmp_path / "trees.onnx"
-    onnx.save(onnx.parser.parse_model(MODEL), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "trees.onnx", MODEL))
     workspace.runs.inputs.set_source("x", Constant([[0.25, 0.5, 0.125]]))
     run(qtbot, workspace)
     return workspace
@@ -86,10 +84,8 @@ def test_an_optional_that_is_empty_was_computed_and_is_nothing(window, qtbot, wo
 
 @pytest.mark.long
 def test_values_of_packed_types_have_the_size_that_constants_of_the_type_have(window, qtbot, tmp_path):
-    path = tmp_path / "packed.onnx"
     text = '<ir_version: 10, opset_import: ["" : 21]> g (float[3] x) => (int4[3] y) { y = Cast <to = 22> (x) }'
-    onnx.save(onnx.parser.parse_model(text), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "packed.onnx", text))
     run(qtbot, workspace)
     panel = window.docks.open("tensor")
     workspace.selection.set([value(workspace, "y")])

@@ -55,23 +55,21 @@ def test_every_view_is_in_the_palette(window, qtbot, workspace, view):
 
 
 @pytest.mark.long
-def test_a_view_of_nothing_says_that_nothing_is_selected(window, qtbot, workspace):
+def test_a_view_of_nothing_says_that_nothing_is_selected(window, qtbot, received, workspace):
     workspace.selection.set([])
     panel = window.docks.open("tensor")
     idle(qtbot, workspace)
     assert panel.pane.subject is None
-    report = []
-    workspace.messages.shown.connect(report.append)
+    report = received(workspace.messages.shown)
     do(qtbot, window, workspace, "Values as Feature maps")
     assert [message.title for message in report] == ["No tensor is selected"]
 
 
 @pytest.mark.long
-def test_a_view_that_does_not_fit_is_not_forced(window, qtbot, workspace):
+def test_a_view_that_does_not_fit_is_not_forced(window, qtbot, received, workspace):
     panel = tensor(window, qtbot, workspace, "y")
     before = panel.pane.view
-    report = []
-    workspace.messages.shown.connect(report.append)
+    report = received(workspace.messages.shown)
     do(qtbot, window, workspace, "Values as Attention")
     assert panel.pane.view == before
     do(qtbot, window, workspace, "Difference From the Previous Run")

@@ -1,8 +1,8 @@
 """What if nodes were in fewer bits, chosen in Compare With…: in functions and bodies too."""
 
-import onnx
 import pytest
 
+from tests.model import builders
 from tests.viewer.run.run_actions import compare_with, opened, run
 
 MODEL = """
@@ -28,9 +28,7 @@ square (v) => (w) { [cube] h = Mul (v, v)
 
 @pytest.fixture
 def workspace(window, qtbot, tmp_path):
-    path = tmp_path / "bits.onnx"
-    onnx.save(onnx.parser.parse_model(MODEL), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "bits.onnx", MODEL))
     run(qtbot, workspace)
     return workspace
 
@@ -60,9 +58,8 @@ def test_nodes_in_functions_and_bodies_are_rounded(window, qtbot, workspace, nam
 
 
 @pytest.mark.long
-def test_what_has_no_floats_is_refused_with_the_reason(window, qtbot, workspace):
-    messages = []
-    workspace.messages.shown.connect(messages.append)
+def test_what_has_no_floats_is_refused_with_the_reason(window, qtbot, received, workspace):
+    messages = received(workspace.messages.shown)
     assert choose(qtbot, window, workspace, "whole").rows == []
     assert [(m.title, m.detail) for m in messages] == [
         ("Nothing to round", "none of the nodes selected has float weights or outputs")

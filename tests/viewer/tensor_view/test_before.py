@@ -1,12 +1,12 @@
 """What the run before gave, where an edit made another shape or type of it."""
 
 import numpy as np
-import onnx
 import pytest
 from PySide6.QtWidgets import QFileDialog
 
 from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.model.ir.types import ElementType
+from tests.model import builders
 from tests.viewer.run.run_actions import edit, opened, run, value
 from tests.viewer.tensor_view.tensor_actions import settled
 
@@ -24,9 +24,7 @@ net (float[2,3] x) => (float[N,M] y, int32[2,3] c, seq(float[K,L]) s, string[2,3
 
 @pytest.fixture
 def workspace(window, qtbot, tmp_path):
-    path = tmp_path / "net.onnx"
-    onnx.save(onnx.parser.parse_model(NET), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "net.onnx", NET))
     workspace.runs.inputs.set_source("x", Constant([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
     run(qtbot, workspace)
     return workspace
@@ -80,12 +78,11 @@ def test_what_had_another_shape_before_is_shown_as_it_was(qtbot, panel, workspac
 
 
 @pytest.mark.long
-def test_there_is_no_difference_of_other_shapes_until_they_are_the_same_again(qtbot, panel, workspace):
+def test_there_is_no_difference_of_other_shapes_until_they_are_the_same_again(qtbot, received, panel, workspace):
     edit(workspace, "flat", "axis", 0)
     run(qtbot, workspace)
     look_at(qtbot, panel, "y")
-    report = []
-    workspace.messages.shown.connect(report.append)
+    report = received(workspace.messages.shown)
     workspace.trigger("values.difference")
     assert [message.title for message in report] == ["There is no difference"]
     assert panel.pane.mode_box.currentText() == "Value"

@@ -17,10 +17,8 @@ START = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
 @pytest.fixture
-def messages(chain):
-    found = []
-    chain.messages.shown.connect(found.append)
-    return found
+def messages(chain, received):
+    return received(chain.messages.shown)
 
 
 @pytest.fixture

@@ -110,12 +110,11 @@ def small_tables(monkeypatch):
     monkeypatch.setattr("onnx_workbench.viewer.tensor_view.tensor_model._MOST_COLUMNS", 10)
 
 
-def test_too_many_cells_are_not_copied_and_that_is_reported(qtbot, panel, chain, monkeypatch):
+def test_too_many_cells_are_not_copied_and_that_is_reported(qtbot, received, panel, chain, monkeypatch):
     monkeypatch.setattr("onnx_workbench.viewer.tensor_view.table._MOST_COPIED", 5)
     select(qtbot, panel, put(chain, np.arange(6).reshape(2, 3)))
     QGuiApplication.clipboard().setText("before")
-    received = []
-    chain.messages.shown.connect(received.append)
+    received = received(chain.messages.shown)
     panel.pane.table.selectAll()
     assert copied(qtbot, panel) == "before"
     assert "2 × 3 are selected" in received[0].detail

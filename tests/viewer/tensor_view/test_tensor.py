@@ -246,11 +246,10 @@ def test_a_wrong_text_is_refused_at_the_cell(qtbot, panel, chain):
     assert value.initializer is before
 
 
-def test_a_refused_text_is_reported_of_when_the_user_goes_elsewhere(qtbot, panel, chain):
+def test_a_refused_text_is_reported_of_when_the_user_goes_elsewhere(qtbot, received, panel, chain):
     value = put(chain, np.array([1, 2], np.uint8))
     select(qtbot, panel, value)
-    report = []
-    chain.messages.shown.connect(report.append)
+    report = received(chain.messages.shown)
     editor = type_into(qtbot, panel, 0, 0, "300")
     QApplication.sendEvent(editor, QFocusEvent(QEvent.Type.FocusOut, Qt.FocusReason.ActiveWindowFocusReason))
     assert editor.isVisible()
@@ -277,7 +276,7 @@ def test_a_wrong_shape_is_refused_in_the_line_that_asks(qtbot, panel, chain):
     assert chain.document.undo_title == "Change the shape of t to 2×3"
 
 
-def test_what_changes_nothing_is_no_edit(qtbot, panel, chain):
+def test_what_changes_nothing_is_no_edit(qtbot, received, panel, chain):
     value = put(chain, np.array([[1, np.nan], [-0.0, 4]], np.float32))
     select(qtbot, panel, value)
     before = chain.document.current
@@ -287,8 +286,7 @@ def test_what_changes_nothing_is_no_edit(qtbot, panel, chain):
     panel.pane.editing.reshape("2×2")
     panel.pane.editing.compute([], "x*1")
     assert chain.document.current == before
-    report = []
-    chain.messages.shown.connect(report.append)
+    report = received(chain.messages.shown)
     QGuiApplication.clipboard().setText("\n")
     qtbot.keyClick(panel.pane.table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
     assert [message.title for message in report] == ["The clipboard holds no values"]
@@ -336,7 +334,7 @@ def choose(panel, top, left, bottom, right):
     panel.pane.table.selectionModel().select(block, QItemSelectionModel.SelectionFlag.ClearAndSelect)
 
 
-def test_blocks_are_copied_and_pasted(qtbot, panel, chain):
+def test_blocks_are_copied_and_pasted(qtbot, received, panel, chain):
     value = put(chain, np.arange(9, dtype=np.float32).reshape(3, 3))
     select(qtbot, panel, value)
     choose(panel, 0, 0, 1, 1)
@@ -346,8 +344,7 @@ def test_blocks_are_copied_and_pasted(qtbot, panel, chain):
     qtbot.keyClick(panel.pane.table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
     assert value.initializer.numpy().tolist() == [[0, 1, 2], [3, 0, 1], [6, 3, 4]]
     assert chain.document.undo_title == "Paste 4 values into t"
-    received = []
-    chain.messages.shown.connect(received.append)
+    received = received(chain.messages.shown)
     choose(panel, 2, 2, 2, 2)
     qtbot.keyClick(panel.pane.table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
     assert "does not fit" in received[0].title
@@ -424,7 +421,7 @@ def test_a_change_of_type_says_what_it_loses_first(qtbot, panel, chain):
     qtbot.waitUntil(lambda: value.initializer.element_type is E.DOUBLE)
 
 
-def test_large_tensors_are_changed_off_the_thread(qtbot, panel, chain):
+def test_large_tensors_are_changed_off_the_thread(qtbot, received, panel, chain):
     value = put(chain, np.ones((1000, 600), np.float32))
     select(qtbot, panel, value)
     panel.pane.editing.fill([], "2")
@@ -433,8 +430,7 @@ def test_large_tensors_are_changed_off_the_thread(qtbot, panel, chain):
     panel.pane.editing.fill([], "3")
     with chain.document.edit("Meanwhile") as edit:
         tensors.set_tensor_at(edit, TensorLocation(value), ArrayTensor(np.zeros(1, np.float32)))
-    received = []
-    chain.messages.shown.connect(received.append)
+    received = received(chain.messages.shown)
     qtbot.waitUntil(lambda: bool(received))
     assert "meantime" in received[0].title
     assert value.initializer.shape == (1,)
@@ -481,9 +477,8 @@ def test_constants_sparse_tensors_and_lists_of_tensors(qtbot, panel, chain):
     assert cells(panel) == [["0", "3"]]
 
 
-def test_where_a_block_finds_no_room_the_room_there_is_is_reported(qtbot, panel, chain):
-    report = []
-    chain.messages.shown.connect(report.append)
+def test_where_a_block_finds_no_room_the_room_there_is_is_reported(qtbot, received, panel, chain):
+    report = received(chain.messages.shown)
     select(qtbot, panel, put(chain, np.zeros(4, np.float32)))
     panel.pane.editing.paste("1\t2\n3\t4", panel.pane.slices.slice, 0, 1)
     select(qtbot, panel, put(chain, np.zeros((2, 3), np.float32)))

@@ -66,13 +66,12 @@ def vector(qtbot, panel, chain):
     return panel.pane.picture
 
 
-def test_the_last_row_of_a_vector_ends_where_the_vector_does(qtbot, vector):
+def test_the_last_row_of_a_vector_ends_where_the_vector_does(qtbot, received, vector):
     picture = vector.picture
     assert [picture.about(10, column) for column in (2, 3, 9)] == ["[102] = 102", "", ""]
     assert [picture.index(10, column) for column in (2, 3)] == [(102,), None]
     assert picture.pixels[10, :, 3].tolist() == [255] * 3 + [0] * 7
-    chosen = []
-    vector.element_chosen.connect(chosen.append)
+    chosen = received(vector.element_chosen)
     for column in (2, 3):
         place = vector._rect_of((0, 10, column)).center().toPoint()
         qtbot.mouseClick(vector, Qt.MouseButton.LeftButton, pos=place)

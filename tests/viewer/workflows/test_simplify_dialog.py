@@ -52,9 +52,8 @@ def dialog(opened):
     return opened(TEXT)
 
 
-def test_closing_the_dialog_a_second_time_does_nothing(dialog):
-    ended = []
-    dialog.finished.connect(ended.append)
+def test_closing_the_dialog_a_second_time_does_nothing(dialog, received):
+    ended = received(dialog.finished)
     dialog.reject()
     dialog.reject()
     assert ended == [0]
