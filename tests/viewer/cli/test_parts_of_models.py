@@ -94,10 +94,9 @@ def test_info_sums_up_some_nodes(tmp_path, capsys):
 
 
 def test_diff_reports_what_differs_at_some_nodes(tmp_path, capsys):
-    paths = [str(tmp_path / name) for name in ("a.onnx", "b.onnx")]
     changed = TEXT.replace("[three] y = Add(b, v)", "[four] y = Sub(b, v)").replace("{1.0,2", "{1.5,2")
-    for path, text in zip(paths, (TEXT, changed), strict=True):
-        builders.model_file(path, text)
+    models = {"a.onnx": TEXT, "b.onnx": changed}
+    paths = [str(builders.model_file(tmp_path / name, text)) for name, text in models.items()]
     said = {}
     for name, status in {"two": 0, "one": 1, "three": 1, "four": 1, "five": 2}.items():
         assert main(["diff", *paths, "--nodes", name]) == status
