@@ -161,6 +161,26 @@ def test_another_feed_runs_only_what_depends_on_it() -> None:
     assert done(session.run({"x": X, "z": X + 1})) == {"b", "y"}
 
 
+EDITS = st.lists(st.tuples(st.sampled_from(["a", "d"]), st.sampled_from([0.1, 0.25, 0.5])), max_size=6)
+
+
+@pytest.mark.long
+@given(EDITS)
+def test_reuse_never_changes_a_value(edits: list[tuple[str, float]]) -> None:
+    document = Document(parse(CHAIN))
+    session = Session(document)
+    for name, alpha in edits:
+        with document.edit("Set alpha") as edit:
+            edit.do(SetAttribute(node(document.model, name), "alpha", make_attribute("alpha", alpha)))
+        np.testing.assert_array_equal(
+            session.run({"x": X}).values["y"], Session(document.model).run({"x": X}).values["y"]
+        )
+    while document.undo():
+        np.testing.assert_array_equal(
+            session.run({"x": X}).values["y"], Session(document.model).run({"x": X}).values["y"]
+        )
+
+
 def test_random_operators_follow_the_seed() -> None:
     model = parse("g () => (float[50] y, float[50] z) { y = RandomNormal <shape = [50]> () z = Neg(y) }")
     session = Session(model)
@@ -498,6 +518,42 @@ def test_a_model_built_by_hand_runs() -> None:
 LONG = "g (float[3] v0) => (float[3] v12) {{ {} }}".format(
     "\n".join(f"v{i + 1} = LeakyRelu <alpha = 0.5> (v{i})" for i in range(12))
 )
+
+
+@pytest.mark.long
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("alpha"), st.integers(0, 11), st.sampled_from([0.25, 0.5, 2.0])),
+            st.tuples(st.just("input"), st.integers(1, 11), st.integers(0, 10)),
+            st.tuples(
+                st.just("operator"), st.integers(0, 11), st.sampled_from(["Neg", "Abs", "Nonsense", "LeakyRelu"])
+            ),
+        ),
+        max_size=8,
+    )
+)
+def test_a_plan_after_an_edit_is_as_good_as_a_new_one(edits: list[Any]) -> None:
+    """Whatever is edited: attributes, connections (also backwards and in circles), operators."""
+    document = Document(parse(LONG))
+    session = Session(document)
+    nodes = list(document.model.graph.nodes)
+    values = [document.model.graph.inputs[0], *(n.outputs[0] for n in nodes)]
+    for kind, index, what in edits:
+        with document.edit("Edit") as edit:
+            match kind:
+                case "alpha":
+                    edit.do(SetAttribute(nodes[index], "alpha", make_attribute("alpha", what)))
+                case "input":
+                    edit.do(SetInput(nodes[index], 0, values[what]))
+                case _:
+                    edit.do(SetField(nodes[index], "op_type", what))
+        ours, fresh = session.run({"v0": X}), Session(document.model).run({"v0": X})
+        assert [n.node for n in ours.nodes if n.failure] or ours.ok
+        assert len(ours.failures) == len(fresh.failures)
+        assert set(ours.values) == set(fresh.values)
+        for name in fresh.values:
+            np.testing.assert_array_equal(ours.values[name], fresh.values[name])
 
 
 @given(

@@ -156,6 +156,12 @@ def test_sequences_are_edited_as_copies() -> None:
     assert values == [a, b]
 
 
+def test_concat_from_sequence_joins_or_stacks() -> None:
+    values = [np.ones((2, 3)), np.zeros((2, 3))]
+    assert_same(call("ConcatFromSequence", [values], opset=11, axis=1), np.concatenate(values, 1))
+    assert_same(call("ConcatFromSequence", [values], opset=11, axis=-1, new_axis=1), np.stack(values, -1))
+
+
 def test_split_to_sequence_divides_with_a_shorter_rest() -> None:
     x = np.arange(10).reshape(5, 2)
     assert [p.shape for p in call("SplitToSequence", [x, np.array(2)], opset=11)] == [(2, 2), (2, 2), (1, 2)]
@@ -181,3 +187,9 @@ def test_split_to_sequence_divides_with_a_shorter_rest() -> None:
 def test_what_does_not_fit_is_refused(op_type: str, inputs: list[Any], attributes: Any) -> None:
     with pytest.raises(KernelError):
         call(op_type, inputs, opset=18, **attributes)
+
+
+def test_optionals_are_the_value_or_none() -> None:
+    assert call("Optional", [], opset=15) is None
+    assert call("OptionalHasElement", [None], opset=18) == np.array(False)
+    assert call("OptionalGetElement", [[1]], opset=18) == [1]

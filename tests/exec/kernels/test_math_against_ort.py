@@ -53,6 +53,15 @@ def test_function_of_one_tensor(op_type: str, opset: int) -> None:
     check(op_type, opset, x.reshape(6, 40)[::2, ::3])
 
 
+@pytest.mark.parametrize("op_type", ["Softmax", "LogSoftmax", "Hardmax"])
+@pytest.mark.parametrize("opset", [1, 11, 13])
+@pytest.mark.parametrize("axis", [0, 1, 2, 3, -1, -2])
+def test_softmax_axes(op_type: str, opset: int, axis: int) -> None:
+    if opset == 1 and axis < 0:
+        pytest.skip("negative axes came with opset 11")
+    check(op_type, opset, normal(2, 3, 4, 5), axis=axis)
+
+
 @pytest.mark.parametrize("op_type", ["Softmax", "LogSoftmax"])
 @pytest.mark.parametrize("shift", [-1e4, -200, 0, 59, 61, 200, 1e4])
 def test_softmax_of_large_and_small_values(op_type: str, shift: float) -> None:
@@ -62,6 +71,16 @@ def test_softmax_of_large_and_small_values(op_type: str, shift: float) -> None:
     x[1, 3] = shift
     check(op_type, 13, x)
     check(op_type, 13, x, axis=0)
+
+
+@pytest.mark.parametrize("op_type", ["Max", "Min", "Sum", "Mean"])
+@pytest.mark.parametrize("opset", [6, 8, 13])
+def test_any_number_of_inputs(op_type: str, opset: int) -> None:
+    x = [normal(3, 4), normal(3, 4), normal(3, 4)]
+    check(op_type, opset, *x)
+    check(op_type, opset, x[0])
+    if opset >= 8:
+        check(op_type, opset, normal(3, 1), normal(4), normal(2, 1, 1))
 
 
 @pytest.mark.parametrize("opset", [7, 12, 13, 15])

@@ -162,6 +162,14 @@ def test_lp_normalization(p: int, axis: int) -> None:
     assert not call("LpNormalization", [np.zeros((2, 2), np.float32)], opset=22, p=p).any()
 
 
+def test_mean_variance_normalization_over_other_axes() -> None:
+    x = normal(2, 3, 4)
+    result = call("MeanVarianceNormalization", [x], opset=9, axes=(-1, 0))
+    wide = x.astype(np.float64)
+    expected = (wide - wide.mean(axis=(0, 2), keepdims=True)) / wide.std(axis=(0, 2), keepdims=True)
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("op_type", "opset", "inputs", "attributes"),
     [

@@ -423,12 +423,39 @@ def test_stepping_and_breakpoints(sessions: Any) -> None:
 
 
 @pytest.mark.long
+def test_a_step_out_of_a_body_crosses_over(sessions: Any) -> None:
+    model = parse("""g (float[3] x) => (float[3] y) <bool yes = {1}, int64 n = {3}> {
+      y = Loop(n, yes, x) <body = b (int64 i, bool k, float[3] v) => (bool j, float[3] w) {
+        j = Identity(k)  w = Mul(v, v) }>
+    }""")
+    inner = next(one for graph in model.graphs() for one in graph.nodes if one.op_type == "Mul")
+    stepper = sessions(model).steps({"x": X}, breakpoints=[Breakpoint(node=inner)])
+    assert stepper.resume() == "in 'Loop', iteration 0, before 'Mul'"
+    assert stepper.step(out=True)
+    assert stepper.done
+
+
+@pytest.mark.long
 def test_observers_hear_of_nodes(sessions: Any) -> None:
     model = parse(CHAIN)
     received: list[Any] = []
     result = sessions(model).run({"x": X}, observer=received.extend)
     assert received == list(result.nodes)
     assert [f.operator for f in received] == [node.op_type for node in model.graph.nodes]
+
+
+@pytest.mark.long
+def test_values_inside_bodies_are_reached(sessions: Any) -> None:
+    text = """g (float[3] x, bool c) => (float[3] y) {
+      y = If (c) < then_branch = t () => (float[3] a) { w = Exp(x) a = Neg(w) },
+                   else_branch = e () => (float[3] b) { b = Neg(x) } > }"""
+    model = parse(text)
+    result = sessions(model).run({"x": X, "c": np.array(True)})
+    w = node(model, "w").outputs[0]
+    assert w is not None
+    assert str(result.info(w)) == "float[3]"
+    np.testing.assert_allclose(result.value(w), np.exp(X))
+    assert result.info(node(model, "b").outputs[0]) is None
 
 
 @pytest.mark.long

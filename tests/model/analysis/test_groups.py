@@ -149,6 +149,11 @@ def test_nodes_that_only_compute_sizes_make_no_block_and_belong_to_that_of_their
     assert [node.title for node in tree.root.children[1].nodes] == ["s1", "g1", "c1", "r1", "e1", "t1", "x1"]
 
 
+def test_a_graph_of_one_node_has_no_blocks():
+    graph = model('<ir_version: 10, opset_import: ["" : 21]> g (float[4] x) => (float[4] y) { y = Relu (x) }').graph
+    assert find_blocks(graph).outermost == 1
+
+
 def crowded(layers: int) -> Graph:
     """So many times a scope and four nodes in none, all in one scope after another one."""
     lines, names, last = ["s1 = Exp (x)", "s2 = Exp (s1)"], ["/start/a", "/start/b"], "s2"

@@ -30,6 +30,14 @@ def names(things):
     return {thing.name for thing in things if isinstance(thing, Node)}
 
 
+def test_upstream_is_what_a_node_depends_on():
+    nodes, values = diamond()
+    assert names(upstream([nodes["b"]])) == {"a", "b"}
+    assert names(upstream([nodes["d"]])) == {"a", "b", "c", "d"}
+    assert names(upstream([values["a"]])) == {"a"}
+    assert values["x"] in upstream([nodes["d"]])
+
+
 def test_upstream_sees_through_bodies():
     nodes, values = diamond()
     assert names(upstream([nodes["e"]])) == {"a", "b", "e"}

@@ -101,6 +101,14 @@ def test_replacing_values_keeps_the_declared_type_true(chain):
     assert w.type is None or w.type.shape.dims == (1,)
 
 
+def test_conversion_reports_what_is_lost():
+    tensor = ArrayTensor(np.array([0.1, 1.0, 1e10, np.nan], np.float32))
+    copy, report = initializers.convert(tensor, ElementType.FLOAT16, lambda a, t: a.astype(t.numpy_dtype))
+    assert copy.element_type is ElementType.FLOAT16
+    assert (report.total, report.changed, report.overflowed) == (4, 2, 1)
+    assert 0 < report.largest_error < 1e-3
+
+
 @pytest.mark.parametrize(
     ("values", "kind", "out"),
     [

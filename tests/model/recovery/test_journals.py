@@ -570,3 +570,14 @@ def test_a_cancelled_replay_leaves_the_journal(tmp_path, dead):
         recover(builders.document(), leftover, progress=progress)
     assert path.exists()
     assert recover(builders.document(), leftover) == 6
+
+
+def test_a_line_that_the_crash_cut_is_no_damage(tmp_path, dead):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    work(document)
+    abandon(kept)
+    (path,) = tmp_path.glob("*.journal")
+    path.write_bytes(path.read_bytes()[:-10])
+    (leftover,) = find_journals(tmp_path)
+    assert leftover.damage is None

@@ -9,9 +9,9 @@ from PySide6.QtGui import QColor
 
 from onnx_workbench.model.analysis import topology
 from onnx_workbench.model.edits import nodes as node_edits
-from onnx_workbench.model.history.steps import RemoveNode, SetAttribute, SetField
+from onnx_workbench.model.history.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInput
 from onnx_workbench.model.ir.attributes import make_attribute
-from onnx_workbench.model.ir.graph import Node
+from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.canvas.paint import backing_store
 from onnx_workbench.viewer.canvas.scene.drawing import Kind
@@ -84,6 +84,25 @@ def test_headers_have_the_colour_of_their_category(show, small):
     assert QColor(image.pixel(round(x * ratio), round(y * ratio))) == theme().header("layer")
 
 
+def test_an_inserted_node_appears_and_the_rest_stays(show, qtbot, small):
+    view = show(small.model())
+    workspace = view.workspace
+    relu = next(node for node in workspace.graph.nodes if node.op_type == "Relu")
+    workspace.selection.set([relu])
+    before = on_screen(view, box(view, "Relu"))
+    with workspace.document.edit("Insert") as edit:
+        value = Value("n", None, workspace.graph)
+        edit.do(InsertNode(workspace.graph, Node("Neg", (relu.outputs[0],), (value,))))
+        add = next(node for node in workspace.graph.nodes if node.op_type == "Add")
+        edit.do(SetInput(add, 0, value))
+    wait(qtbot, view)
+    assert "Neg" in titles(view)
+    assert on_screen(view, box(view, "Relu")) == pytest.approx(before, abs=1)
+    workspace.document.undo()
+    wait(qtbot, view)
+    assert "Neg" not in titles(view)
+
+
 @pytest.mark.parametrize("zoom", [1.0, 0.4])
 def test_an_operator_added_with_nothing_selected_comes_into_view_at_the_same_zoom(show, qtbot, zoom):
     view = show(long_chain(60).model())
@@ -124,6 +143,23 @@ def test_what_an_undo_removes_or_brings_back_moves_nothing_else(show, qtbot):
         (kept,) = view.scene.drawing.boxes_of(nodes[59])
         assert view.zoom == 0.8
         assert on_screen(view, kept) == pytest.approx(before, abs=1)
+
+
+def test_a_changed_attribute_changes_the_row(show, qtbot, small):
+    view = show(small.model())
+    conv = next(iter(view.workspace.graph.nodes))
+    with view.workspace.document.edit("Strides") as edit:
+        edit.do(SetAttribute(conv, "strides", make_attribute("strides", [2, 2])))
+    wait(qtbot, view)
+    assert ("strides", "[2, 2]") in [(row.name, row.text) for row in view.scene.boxes[box(view, "Conv")].rows]
+
+
+def test_a_renamed_value_changes_its_pill(show, qtbot, small):
+    view = show(small.model())
+    with view.workspace.document.edit("Rename") as edit:
+        edit.do(SetField(small.values["x"], "name", "image"))
+    wait(qtbot, view)
+    assert "image" in titles(view)
 
 
 def test_when_all_that_was_in_view_is_gone_what_is_left_comes_into_view(show, qtbot):

@@ -174,6 +174,29 @@ def test_an_edit_ends_cutting(desk):
     dialog.reject()
 
 
+UNKNOWN = """<ir_version: 8, opset_import: ["" : 17, "custom" : 1]>
+    g (float[2] x) => (float[2] y) { a = custom.Strange (x) b = Relu (a) y = Identity (b) }"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("action", ["model.extract", "model.split"])
+def test_parts_whose_types_nobody_knows_are_refused(desk, action):
+    desk.open(UNKNOWN)
+    count = len(desk.window.tabs())
+    desk.select(desk.value("a") if action == "model.split" else desk.workspace.graph.nodes[1])
+    desk.run(action)
+    dialog = desk.child(ExtractDialog)
+    dialog.ok.click()
+    desk.qtbot.waitUntil(lambda: bool(dialog.error.text()))
+    assert "The type or shape of a" in dialog.error.text()
+    assert len(desk.window.tabs()) == count
+    assert dialog.ok.isEnabled()
+    desk.workspace.types.set_rule("custom::Strange", "same as input 0")
+    with desk.qtbot.waitSignal(desk.window.files.opened):
+        dialog.ok.click()
+    assert str(desk.window.tab.workspace.graph.inputs[0].type) == "float[2]"
+
+
 @pytest.mark.long
 def test_types_are_inferred_where_they_are_not_known_yet(desk):
     """Without waiting for the inference in the background."""

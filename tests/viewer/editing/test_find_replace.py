@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 from shiboken6 import isValid
 
+from onnx_workbench.model.edits.attributes import set_attribute
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.text import regular_expressions
 from onnx_workbench.viewer.dialogs.find_replace import FindReplaceDialog
@@ -90,6 +91,13 @@ def test_an_expression_that_takes_too_long_lists_nothing(desk, dialog, monkeypat
     assert listed(dialog) == [("first", "x"), ("a" * 40, "x")]
 
 
+@pytest.mark.long
+def test_groups_of_a_regular_expression(desk, dialog):
+    dialog.regex.setChecked(True)
+    fill(dialog, r"(\w)\w*", r"\1", "node names", scope=1)
+    assert listed(dialog) == [("first", "f"), ("second", "s"), ("third", "t"), ("fourth", "f")]
+
+
 def test_the_selection_alone(desk):
     desk.select(desk.node("first"), desk.node("second"))
     desk.run("edit.replace")
@@ -121,6 +129,19 @@ def test_a_large_model_is_gone_through_bit_by_bit(desk, dialog, qtbot, monkeypat
         edit.do(SetField(desk.node("fourth"), "name", "other"))
     dialog.apply()
     qtbot.waitUntil(lambda: [n.name for n in desk.workspace.graph.nodes] == ["First", "second", "third", "other"])
+
+
+@pytest.mark.long
+def test_values_of_attributes_are_listed_with_their_names(desk, dialog):
+    with desk.document.edit("Set") as edit:
+        set_attribute(edit, desk.node("first"), "axes", [1, 2])
+    fill(dialog, "2", "x", "attribute values")
+    assert [dialog.model.index(0, column).data() for column in range(4)] == ["first", "axes", "1, 2", "1, x"]
+    dialog.apply()
+    assert "axes of first cannot be 1, x" in dialog.error.text()
+    fill(dialog, "2", "3", "attribute values")
+    dialog.apply()
+    assert desk.node("first").attributes["axes"].value == (1, 3)
 
 
 def test_replace_waits_for_the_search_without_holding_up_the_window(desk, dialog, monkeypatch):

@@ -277,6 +277,18 @@ def test_extract_opens_a_tab(desk):
 
 
 @pytest.mark.long
+def test_everything_between(desk):
+    desk.select(desk.value("a"), desk.value("c"))
+    desk.run("edit.select_between")
+    assert [n.name for n in desk.workspace.selection.nodes] == ["third", "second"]
+    desk.select(desk.value("a"), desk.value("c"))
+    desk.run("model.extract_between")
+    desk.child(ExtractDialog).ok.click()
+    desk.settle()
+    assert [n.name for n in desk.workspace.graph.nodes] == ["second", "third"]
+
+
+@pytest.mark.long
 def test_what_else_lies_between_takes_becomes_an_input(desk):
     """Inputs and outputs alone are refused there: z comes from nowhere."""
     desk.open("""<ir_version: 10, opset_import: ["" : 21]> g (float[2] x, float[2] z) => (float[2] y, float[2] s) {
@@ -302,6 +314,53 @@ def test_by_inputs_and_outputs(desk):
     desk.settle()
     graph = desk.workspace.graph
     assert (names(graph.inputs), names(graph.outputs)) == (["a"], ["c"])
+
+
+@pytest.mark.long
+def test_split_in_two(desk):
+    desk.select(desk.value("r"))
+    desk.run("model.split")
+    desk.child(ExtractDialog).ok.click()
+    desk.settle()
+    first, second = (tab.workspace.graph for tab in desk.window.tabs()[1:])
+    assert (names(first.inputs), names(first.outputs)) == (["x", "unused"], ["r"])
+    assert (names(second.inputs), names(second.outputs)) == (["r"], ["y"])
+
+
+@pytest.mark.long
+def test_a_model_is_split_at_what_nodes_compute_alone(desk):
+    binding = desk.window.actions_binding
+
+    def offered(*values):
+        desk.select(*(desk.value(name) for name in values))
+        binding.refresh()
+        return binding.qaction("model.split").isEnabled()
+
+    assert offered("r")
+    assert offered("x", "r")
+    assert not offered("x")
+
+
+@pytest.mark.long
+def test_parts_merged_give_the_whole(desk):
+    desk.select(desk.value("r"))
+    desk.run("model.split")
+    desk.child(ExtractDialog).ok.click()
+    desk.settle()
+    second = desk.window.tabs()[2].workspace
+    desk.window.area.activate(desk.window.tabs()[1])
+    desk.run("model.merge_tab")
+    popup = desk.child(ChoicePopup)
+    desk.qtbot.keyClicks(popup.field, second.title)
+    desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
+    desk.qtbot.waitUntil(lambda: desk.window.findChild(MergeDialog) is not None)
+    dialog = desk.child(MergeDialog)
+    assert dialog.connections() == {"r": "r"}
+    merged(desk, dialog)
+    desk.settle()
+    assert [n.op_type for n in desk.workspace.graph.nodes] == ["Mul", "Relu", "Add", "Softmax"]
+    desk.run("edit.undo")
+    assert [n.op_type for n in desk.workspace.graph.nodes] == ["Mul", "Relu"]
 
 
 @pytest.mark.long
@@ -485,6 +544,19 @@ def test_what_a_constant_node_gives_becomes_an_initializer_or_an_input_where_it_
     assert desk.document.undo_title == "Make w an input"
     desk.run("edit.undo")
     assert desk.value("w").producer.op_type == "Constant"
+
+
+@pytest.mark.long
+def test_constants_of_bodies_and_functions_are_not_made_inputs(desk):
+    desk.open(builders.BRANCHES)
+    inner = desk.node("inner")
+    with desk.document.edit("Constant") as edit:
+        made = nodes.add_node(edit, inner.graph, "Constant", attributes={"value_float": 1.0})
+    desk.select(made)
+    before = desk.document.revision
+    desk.run("value.to_input")
+    assert desk.messages()[-1] == "Only the main graph takes inputs in this way"
+    assert desk.document.revision == before
 
 
 def test_an_input_becomes_a_constant_with_values_that_are_asked_for(desk):

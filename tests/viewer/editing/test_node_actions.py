@@ -437,6 +437,18 @@ def test_an_operator_whose_place_is_gone_after_the_conversion_is_reported_of(des
 
 
 @pytest.mark.long
+def test_an_operator_that_is_converted_for_in_too_small_steps_is_reported_of(desk):
+    desk.open(AT_18)
+    dialog = choose_gelu(desk)
+    dialog.opset.setCurrentIndex(dialog.opset.findData(19))
+    desk.qtbot.waitUntil(lambda: not dialog.ok.isEnabled())
+    desk.qtbot.waitUntil(dialog.ok.isEnabled)
+    desk.qtbot.mouseClick(dialog.ok, Qt.MouseButton.LeftButton)
+    desk.qtbot.waitUntil(lambda: desk.messages()[-1:] == ["Gelu is not available"])
+    assert (ops(desk), desk.workspace.model.opset_imports[""]) == (["Relu", "Neg"], 19)
+
+
+@pytest.mark.long
 def test_a_function_that_is_behind_its_model_is_offered_the_version_of_the_model(desk):
     desk.open("""<ir_version: 10, opset_import: ["" : 20, "local" : 1]> g (float x) => (float y) { y = local.f (x) }
         <domain: "local", opset_import: ["" : 18]> f (a) => (b) { [inner] b = Relu (a) }""")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from PySide6.QtCore import QItemSelectionModel, Qt
@@ -9,9 +11,10 @@ from PySide6.QtWidgets import QApplication
 
 from onnx_workbench.model.edits import nodes
 from onnx_workbench.model.edits.attributes import set_attribute
-from onnx_workbench.model.history.steps import SetAttribute
+from onnx_workbench.model.history.steps import SetAttribute, SetField
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.text import regular_expressions
 from onnx_workbench.viewer.panels.node_table import NodeTablePanel
 from onnx_workbench.viewer.panels.node_table_model import NodeTableModel
 from onnx_workbench.viewer.style.theme import theme
@@ -152,6 +155,24 @@ def test_the_filter_speaks_the_query_language(panel, desk):
     panel.filter.setText("name:/(/")
     panel.refresh()
     assert "regular expression" in panel.error.text()
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal for it")
+def test_an_expression_that_takes_too_long_is_said(panel, desk, monkeypatch):
+    """It blocked the window until the program was killed."""
+    monkeypatch.setattr(regular_expressions, "LIMIT_SECONDS", 0.05)
+    with desk.document.edit("Rename") as edit:
+        edit.do(SetField(desk.node("b"), "name", "a" * 40))
+    listed(panel, desk.qtbot)
+    before = panel.status.text(), cells(panel, "Name")
+    panel.filter.setText("name:/(a+)+b/")
+    panel.refresh()
+    desk.qtbot.waitUntil(lambda: "takes too long" in panel.error.text())
+    assert (panel.status.text(), cells(panel, "Name")) == before
+    panel.filter.setText("name:/a+/")
+    desk.qtbot.waitUntil(lambda: cells(panel, "Name") == ["a", "a" * 40])
+    assert panel.error.isHidden()
 
 
 @pytest.mark.long
@@ -328,6 +349,19 @@ def test_a_large_model_is_listed_over_several_turns(panel, desk, monkeypatch):
     assert "a" not in cells(panel, "Name")
     assert panel.status.text() == f"{len(panel.model.rows)} nodes"
     assert panel.operator.currentText().startswith("All operators")
+
+
+@pytest.mark.long
+def test_what_is_selected_stays_selected_when_the_list_is_filtered(panel, desk):
+    choose(panel, 0)
+    listed(panel, desk.qtbot)
+    select(panel, "Name", *(row for row in range(panel.model.rowCount()) if row != 2))
+    chosen = [node for row, node in enumerate(panel.model.rows) if row != 2]
+    panel.filter.setText("op:conv")
+    panel.refresh()
+    listed(panel, desk.qtbot)
+    rows = {index.row() for index in panel.table.selectionModel().selectedIndexes()}
+    assert [panel.model.rows[row] for row in sorted(rows)] == [n for n in chosen if n.op_type == "Conv"]
 
 
 CALLS = """

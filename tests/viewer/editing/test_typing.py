@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLineEdit, QMessageBox
+from PySide6.QtWidgets import QApplication, QLineEdit, QMessageBox
 
 from onnx_workbench.model.edits.initializers import add_initializer
 from onnx_workbench.model.io.reader.read import load
@@ -30,6 +30,29 @@ def begin(desk, tree, *path, text):
     tree.editor.selectAll()
     desk.qtbot.keyClicks(tree.editor, text)
     return tree.editor
+
+
+def click_node(desk, name):
+    left, top, width, height = desk.view.scene.rect(desk.box(desk.node(name)))
+    point = desk.point(left + width / 2, top + height / 2)
+    desk.qtbot.mouseClick(desk.view, Qt.MouseButton.LeftButton, pos=point)
+
+
+def test_a_click_on_another_node_gives_the_text_to_the_first(desk, tree):
+    begin(desk, tree, "name", text="renamed")
+    click_node(desk, "second")
+    assert desk.workspace.selection.items == (desk.node("second"),)
+    assert desk.node("renamed").op_type == "Mul"
+    assert tree.editor is None
+
+
+def test_a_click_on_another_node_reports_what_was_refused(desk, tree, texts):
+    before = texts()
+    begin(desk, tree, "name", text="second")
+    click_node(desk, "third")
+    assert desk.workspace.selection.items == (desk.node("third"),)
+    assert any("second was not accepted" in title for title in desk.messages())
+    assert texts() == before
 
 
 def test_undo_while_typing_is_the_fields(desk, tree):
@@ -70,6 +93,18 @@ def file(desk, tmp_path):
     desk.qtbot.waitUntil(lambda: len(desk.window.tabs()) == 2)
     desk.settle()
     return path
+
+
+@pytest.mark.long
+def test_saving_takes_what_is_being_typed(desk, tree, file):
+    desk.select(desk.node("first"))
+    tree = desk.window.docks.open("inspector").tree
+    QApplication.processEvents()
+    begin(desk, tree, "name", text="renamed")
+    saved = []
+    desk.window.files.saver.save(desk.window.tab, lambda: saved.append(True))
+    desk.qtbot.waitUntil(lambda: bool(saved))
+    assert load(file).graph.nodes.first.name == "renamed"
 
 
 @pytest.fixture

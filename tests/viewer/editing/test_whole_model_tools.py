@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt
 
 from onnx_workbench.model.edits.interface import remove_input
 from onnx_workbench.model.edits.nodes import rename_node
+from onnx_workbench.model.edits.properties import set_text
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.viewer.workflows import background_edit
@@ -90,6 +91,21 @@ def test_a_tool_that_finds_nothing_leaves_no_edit(tools, action_id):
     tools.run(action_id)
     done(tools)
     assert tools.document.current is known
+
+
+@pytest.mark.long
+def test_documentation_is_removed_in_one_edit(tools):
+    call = tools.document.model.graph.nodes[-1]
+    with tools.document.edit("Describe") as edit:
+        set_text(edit, call, "doc_string", "exported by /home/me/train.py")
+    tools.run("model.remove_documentation")
+    done(tools)
+    assert tools.document.undo_title == "Remove documentation"
+    assert "Documentation of 1 object removed" in tools.messages()
+    assert call.doc_string == ""
+    tools.run("model.remove_documentation")
+    done(tools)
+    tools.qtbot.waitUntil(lambda: "There is no documentation to remove" in tools.messages())
 
 
 @pytest.mark.long

@@ -7,6 +7,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QMenu
 
 from onnx_workbench.viewer.canvas.tools import WireTool
+from onnx_workbench.viewer.dialogs.convert import ConvertDialog
 from onnx_workbench.viewer.popups.operator_palette import OperatorPalette
 from onnx_workbench.viewer.program.settings import DIRECTION
 from tests.model import builders
@@ -161,6 +162,24 @@ def test_dropped_in_the_open_the_palette_offers_what_fits(desk):
     desk.qtbot.keyClick(palette.field, Qt.Key.Key_Return)
     node = desk.workspace.selection.nodes[0]
     assert (node.op_type, node.inputs) == ("Tanh", (desk.value("r"),))
+
+
+@pytest.mark.long
+def test_dropped_in_the_open_an_operator_of_a_newer_opset_is_added_after_the_conversion(desk):
+    desk.open("""<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y) {
+        [first] a = Relu (x)
+        [second] y = Neg (a)
+    }""")
+    drag(desk, output(desk, desk.node("first")), QPoint(4, desk.view.height() // 2))
+    palette = desk.child(OperatorPalette)
+    desk.qtbot.keyClicks(palette.field, "Gelu")
+    desk.qtbot.keyClick(palette.field, Qt.Key.Key_Return)
+    dialog = desk.child(ConvertDialog)
+    desk.qtbot.waitUntil(dialog.ok.isEnabled)
+    desk.qtbot.mouseClick(dialog.ok, LEFT)
+    desk.qtbot.waitUntil(lambda: len(desk.workspace.graph.nodes) == 3)
+    node = desk.workspace.selection.nodes[0]
+    assert (node.op_type, node.inputs) == ("Gelu", (desk.value("a"),))
 
 
 VARIADIC = """

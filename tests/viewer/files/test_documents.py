@@ -235,6 +235,17 @@ def stop_button(window):
     return next(b for b in window.status.findChildren(QToolButton) if b.toolTip() == "Stop")
 
 
+def test_a_copy_holds_the_edits_made_while_it_was_prepared(window, qtbot, tab, slow_preparing, tmp_path):
+    rename(tab, "saved")
+    window.files.saver.save_with(tab, SaveOptions(tmp_path / "copy.onnx", copy=True))
+    assert window.files.saving
+    rename(tab, "meanwhile")
+    qtbot.waitUntil(lambda: not window.files.saving)
+    assert name_in(tmp_path / "copy.onnx") == "meanwhile"
+    assert name_in(tab.path) == "before"
+    assert tab.modified
+
+
 def test_the_dialog_of_options_waits_until_the_save_is_prepared(window, qtbot, tab, slow_preparing, tmp_path):
     window.actions_binding.run("file.save_copy")
     (dialog,) = window.findChildren(SaveOptionsDialog)

@@ -146,6 +146,19 @@ def test_an_export_waits_for_the_edit_and_has_it(qtbot, window, being_written, d
 
 
 @pytest.mark.long
+def test_an_export_that_waits_can_be_stopped(qtbot, window, being_written, delayed, monkeypatch, tmp_path):
+    _, task = being_written
+    path = tmp_path / "values.npy"
+    export(qtbot, window, monkeypatch, path)
+    qtbot.waitUntil(lambda: bool(titles(window.tab)))
+    choose(qtbot, window.tab, "Do not export")
+    assert titles(window.tab) == []
+    delayed.set()
+    qtbot.waitUntil(lambda: task.finished and idle(window))
+    assert not path.exists()
+
+
+@pytest.mark.long
 def test_a_copy_that_is_chosen_with_options_waits_too(qtbot, window, being_written, delayed, tmp_path):
     run(window, "file.save_copy")
     (dialog,) = window.findChildren(SaveOptionsDialog)
@@ -217,6 +230,38 @@ def test_closing_waits_for_an_export_that_waits(qtbot, window, being_written, de
     answer(qtbot, question(qtbot, window), Button.Discard)
     assert not window.tabs()
     assert np.load(path).ravel()[1] == 7
+
+
+@pytest.mark.long
+def test_closing_goes_on_once_an_export_that_waits_is_stopped(
+    qtbot, window, being_written, delayed, monkeypatch, tmp_path
+):
+    _, task = being_written
+    path = tmp_path / "values.npy"
+    export(qtbot, window, monkeypatch, path)
+    run(window, "file.close")
+    qtbot.waitUntil(lambda: "Stop saving" in buttons(window))
+    choose(qtbot, window.tab, "Stop saving")
+    answer(qtbot, question(qtbot, window), Button.Discard)
+    assert not window.tabs()
+    assert task.cancelled
+    assert not path.exists()
+
+
+@pytest.mark.long
+def test_closing_goes_on_once_an_export_that_waits_is_not_wanted(
+    qtbot, window, being_written, delayed, monkeypatch, tmp_path
+):
+    path = tmp_path / "values.npy"
+    export(qtbot, window, monkeypatch, path)
+    run(window, "file.close")
+    qtbot.waitUntil(lambda: "Do not export" in buttons(window))
+    choose(qtbot, window.tab, "Do not export")
+    answer(qtbot, question(qtbot, window), Button.Cancel)
+    assert titles(window.tab) == []
+    delayed.set()
+    qtbot.waitUntil(lambda: idle(window))
+    assert not path.exists()
 
 
 @pytest.mark.long

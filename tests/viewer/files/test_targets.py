@@ -70,6 +70,18 @@ def test_nor_the_file_of_another_document_while_it_is_open(window, qtbot, path):
     assert path.read_bytes() != before
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "said"), [("m.onnx", "name for a model"), ("w.bin", "holds weights")])
+def test_exports_replace_neither_models_nor_their_weights(window, qtbot, path, monkeypatch, name, said):
+    tab = opened(window, qtbot, path)
+    rename(tab, "edited")
+    before = path.with_name(name).read_bytes()
+    choose(monkeypatch, path.with_name(name))
+    window.actions_binding.run("edit.export_script")
+    assert any(said in title for title in titles(tab))
+    assert path.with_name(name).read_bytes() == before
+
+
 #: Every export of the window, with an extension that it writes, and whether it asks which once the file is chosen.
 _EXPORTS = {
     "edit.export_script": ".jsonl", "file.export": ".svg", "file.export_view": ".png", "file.export_selection": ".pdf",

@@ -6,18 +6,21 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QAbstractItemView
 
 from onnx_workbench.model.edits import attributes
 from onnx_workbench.model.edits.constants import add_constant
 from onnx_workbench.model.edits.properties import set_text
 from onnx_workbench.model.history.document import Document
-from onnx_workbench.model.history.steps import InsertNode, SetAttribute, SetField
+from onnx_workbench.model.history.steps import InsertNode, SetAttribute, SetField, SetGraphInputs
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.attributes import make_attribute
-from onnx_workbench.model.ir.graph import Graph, Model, Node
-from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
+from onnx_workbench.model.ir.types import ElementType, TensorType
+from onnx_workbench.model.text.formatting import type_text
+from onnx_workbench.viewer.inspector import nodes as inspector_nodes
 from onnx_workbench.viewer.run.workspace import Workspace
-from tests.viewer.inspector.inspector_actions import begin, index, press, relu, row, shown, write
+from tests.viewer.inspector.inspector_actions import begin, drag, index, press, relu, row, shown, write
 
 
 def test_it_shows_the_selection_and_the_graph_without_one(panel, workspace):
@@ -142,6 +145,55 @@ def test_remarks_on_a_whole_model_are_left_to_the_problems_panel(qtbot, panel, w
     for item in (workspace.model, workspace.model.graph):
         workspace.selection.set([item])
         assert not panel.tree.rows.find("problems").isValid()
+
+
+@pytest.mark.long
+def test_ten_thousand_inputs_are_rows_made_when_looked_at(qtbot):
+    graph = Graph("wide")
+    SetGraphInputs(graph, tuple(Value(f"i{n}") for n in range(10_000))).apply()
+    workspace = Workspace(Document(Model(graph, opset=18)), title="wide")
+    panel = shown(qtbot, workspace)
+    workspace.selection.set([graph])
+    assert row(panel, "inputs").text == "10000"
+    inputs = panel.tree.rows.find("inputs").siblingAtColumn(0)
+    panel.tree.expand(inputs)
+    assert panel.tree.rows.rowCount(inputs) == 10_001
+    write(qtbot, panel, "inputs", "input 9999 i9999", text="float")
+    assert type_text(graph.inputs[-1].type) == "float"
+    middle = panel.tree.rows.find("inputs", "input 51 i51")
+    panel.tree.scrollTo(middle, QAbstractItemView.ScrollHint.PositionAtCenter)
+    drag(qtbot, panel, ("inputs", "input 52 i52"), ("inputs", "input 50 i50"))
+    assert [v.name for v in graph.inputs[49:53]] == ["i49", "i52", "i50", "i51"]
+    workspace.close()
+
+
+@pytest.mark.long
+def test_of_ten_thousand_inputs_of_a_node_only_those_in_view_are_made_anew(qtbot, monkeypatch):
+    graph = Graph("wide")
+    values = tuple(Value(f"i{n}", TensorType(ElementType.FLOAT)) for n in range(10_000))
+    SetGraphInputs(graph, values).apply()
+    node = Node("Sum", values, (Value("s"),), name="sum")
+    InsertNode(graph, node).apply()
+    workspace = Workspace(Document(Model(graph, opset=18)), title="wide")
+    panel = shown(qtbot, workspace)
+    workspace.selection.set([node])
+    panel.tree.expand(panel.tree.rows.find("inputs").siblingAtColumn(0))
+    panel.grab()
+    made = []
+    counted = inspector_nodes._input_row
+    monkeypatch.setattr(inspector_nodes, "_input_row", lambda *a: made.append(a[2]) or counted(*a))
+    write(qtbot, panel, "name", text="total")
+    panel.grab()
+    assert node.name == "total"
+    assert 0 < len(made) < 200
+    third = index(panel, "inputs", "input 2").siblingAtColumn(0)
+    panel.tree.expand(third)
+    write(qtbot, panel, "inputs", "input 2", "type", text="int8")
+    assert type_text(values[2].type) == "int8"
+    press(qtbot, panel, "inputs", "input 9999", title="Disconnect")
+    assert len(node.inputs) == 9999
+    assert panel.tree.isExpanded(panel.tree.rows.find("inputs", "input 2").siblingAtColumn(0))
+    workspace.close()
 
 
 @pytest.mark.long

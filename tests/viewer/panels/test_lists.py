@@ -21,6 +21,7 @@ from onnx_workbench.viewer.panels.outline import OutlinePanel
 from onnx_workbench.viewer.panels.problems import ProblemsPanel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tables.outline_model import ObjectRole
+from onnx_workbench.viewer.tables.two_tone import TextsRole
 from onnx_workbench.viewer.tasks import event_loop
 from onnx_workbench.viewer.widgets import busy_cursor
 
@@ -41,6 +42,30 @@ def texts(model, parent=None):
         inner = texts(model, index)
         found.append((index.data(), inner) if inner else index.data())
     return found
+
+
+def test_the_outline_lists_every_graph(qtbot, workspace):
+    panel = shown(qtbot, OutlinePanel(workspace))
+    assert texts(panel.model) == [
+        ("main", ["Relu_0", "Neg_1", ("branch", [("then_branch", ["Abs_0"]), ("else_branch", ["Abs_0"])]), "call"]),
+        ("ƒ Twice", ["Softmax_0"]),
+        ("training: algorithm", ["Sub_0"]),
+    ]
+
+
+def test_the_outline_is_drawn_anew_for_names_not_for_attributes(qtbot, workspace):
+    panel = shown(qtbot, OutlinePanel(workspace))
+    relu = next(iter(workspace.model.graph.nodes))
+    panel.model.index_of(relu).data()
+    changed = []
+    panel.model.dataChanged.connect(lambda *_: changed.append(1))
+    with workspace.document.edit("Set a number") as edit:
+        edit.do(SetAttribute(relu, "alpha", make_attribute("alpha", 0.25)))
+    assert not changed
+    with workspace.document.edit("Change the operator") as edit:
+        edit.do(SetField(relu, "op_type", "Elu"))
+    assert changed
+    assert panel.model.index_of(relu).data(TextsRole)[0] == "Elu"
 
 
 # -- outline --------------------------------------------------------------------------------------------------
@@ -131,6 +156,18 @@ def test_groups_come_from_scopes(qtbot):
     ]
     workspace.selection.set([graph.nodes[3]])
     assert panel.tree.currentIndex().data() == "Mul", "the scopes above say the rest"
+    workspace.close()
+
+
+def test_names_in_files_are_plain_text(qtbot):
+    graph = Graph("<b>bold</b>\u202e")
+    InsertNode(graph, Node("Relu", name="a\nb" + "x" * 3000)).apply()
+    workspace = Workspace(Document(Model(graph)), title="hostile")
+    panel = shown(qtbot, OutlinePanel(workspace))
+    name = panel.model.index(0, 0, panel.model.index(0, 0)).data()
+    assert "\n" not in name
+    assert len(name) < 250
+    assert panel.model.index(0, 0).data() == "<b>bold</b>\\u202e"
     workspace.close()
 
 
@@ -388,6 +425,26 @@ def test_a_way_through_very_many_edits_is_listed_at_its_end(qtbot, workspace):
     qtbot.waitUntil(lambda: not panel._going.running)
     assert listed == [workspace.document.root]
     assert panel.list.currentIndex().row() == 0
+
+
+def test_views_hear_of_many_edits_on_a_way_through_history_at_once(qtbot, workspace):
+    """The journal hears of each; views took 20 ms an edit. A long edit is told alone: it may touch very much."""
+    for number in range(60):
+        with workspace.document.edit("Write") as edit:
+            for step in range(150 if number == 30 else 1):
+                edit.do(SetField(workspace.model, "doc_string", f"{number} {step}"))
+    panel = shown(qtbot, HistoryPanel(workspace))
+    each, report = [], []
+    workspace.document.subscribe(each.append)
+    workspace.changes.changed.connect(report.append)
+    panel.list.activated.emit(panel.model.index(0))
+    qtbot.waitUntil(lambda: not panel._going.running)
+    assert len(each) == 60
+    assert len(report) < len(each)
+    assert [step for change in report for step in change.steps] == [step for change in each for step in change.steps]
+    (long,) = [change for change in report if len(change.steps) >= 100]
+    assert len(long.steps) == 150
+    assert report[-1].state == workspace.document.root.id
 
 
 def test_the_pointer_shows_that_a_way_through_history_goes_over_very_much(qtbot, workspace, monkeypatch):

@@ -214,6 +214,16 @@ def test_operators_that_come_back_have_the_room_they_had(blocks, qtbot):
     assert tree.columnWidth(0) >= tree.sizeHintForColumn(0)
 
 
+def test_opening_every_row_measures_columns_once(blocks, qtbot, monkeypatch):
+    measured = []
+    blocks.tree.collapseAll()
+    qtbot.wait(1)
+    monkeypatch.setattr(blocks.tree, "sizeHintForColumn", lambda column: measured.append(column) or 50)
+    blocks.tree.expandAll()
+    qtbot.waitUntil(lambda: bool(measured))
+    assert len(measured) == 1
+
+
 def below(panel):
     """Every row that the tree has, in view or not."""
     found, index = [], panel.model.index(0, 0)
@@ -251,6 +261,45 @@ def test_closing_a_row_stops_opening_all(blocks, qtbot, opening):
     assert len(below(blocks)) == 1
     qtbot.keyClick(blocks.tree, Qt.Key.Key_Right)
     assert 1 < len(below(blocks)) < len(list(rows(blocks.model)))
+
+
+def test_rows_may_go_and_come_while_all_are_opened(blocks, qtbot, opening):
+    document = blocks.workspace.document
+    first = [node for node in document.model.graph.nodes if node.name.startswith("net/b0")]
+    with document.edit("Delete") as edit:
+        nodes.delete(edit, first)
+    document.undo()
+    qtbot.waitUntil(lambda: not opening.running)
+    assert_right(blocks)
+    assert "b9" in below(blocks)
+    blocks.tree.setCurrentIndex(blocks.model.index(0, 0))
+    qtbot.keyClick(blocks.tree, Qt.Key.Key_Asterisk)
+    qtbot.waitUntil(lambda: not opening.running)
+    assert below(blocks) == [index.data() for index in rows(blocks.model)]
+
+
+def test_edits_of_a_node_whose_operator_has_no_room_do_not_measure_columns_again(blocks, qtbot, monkeypatch):
+    document, measured = blocks.workspace.document, []
+    blocks.resize(120, 300)
+    node = next(iter(document.model.graph.nodes))
+    monkeypatch.setattr(blocks.tree, "sizeHintForColumn", lambda column: measured.append(column) or 50)
+    with document.edit("Change") as edit:
+        edit.do(SetField(node, "op_type", "ThresholdedRelu" * 5))
+    qtbot.waitUntil(lambda: len(measured) == 1)
+    for name in ("net/b0/i0", "net/b0/l0"):
+        with document.edit("Rename") as edit:
+            edit.do(SetField(node, "name", name))
+        qtbot.wait(1)
+    assert len(measured) == 1
+
+
+def test_a_copy_stands_in_the_group_of_its_original(blocks):
+    document = blocks.workspace.document
+    node = next(n for n in document.model.graph.nodes if n.name == "net/b4/n1")
+    group = blocks.model.index_of(node).parent()
+    with document.edit("Duplicate") as edit:
+        (copy,) = nodes.duplicate(edit, [node])
+    assert blocks.model.index_of(copy).parent() == group
 
 
 def test_a_body_shows_as_soon_as_a_node_has_one(blocks):
@@ -296,6 +345,31 @@ def test_a_node_in_a_stretch_that_nobody_opened_is_shown_when_it_is_selected(str
     stretched.workspace.selection.set([node])
     assert stretched.tree.currentIndex().data(ObjectRole) is node
     assert stretched.tree.isExpanded(stretched.tree.currentIndex().parent())
+
+
+@pytest.mark.long
+def test_stretches_follow_edits(stretched, received):
+    document, model = stretched.workspace.document, stretched.model
+    top = model.index(0, 0)
+    report = received(model.dataChanged)
+    last = model.index(2, 0, top)
+    assert last.data(TextsRole)[1] == "8 – 11"
+    loose = [node for node in document.model.graph.nodes if node.name.startswith("free")]
+    with document.edit("Delete") as edit:
+        nodes.delete_and_bridge(edit, loose[2:4])
+    assert_right(stretched)
+    assert titles(model, top) == ["net … free4", "free5 … free9"]
+    assert [model.index(row, 0, top).data(TextsRole)[1] for row in range(2)] == ["1 – 4", "5 – 9"]
+    assert {model.index(row, 0, top) for row in range(2)} <= set(report)
+    with document.edit("Delete") as edit:
+        nodes.delete_and_bridge(edit, loose[4:6])
+    assert titles(model, top) == ["net … free1", "free6 … free9"]
+    assert_right(stretched)
+    with document.edit("Delete all") as edit:
+        nodes.delete(edit, list(document.model.graph.nodes))
+    assert titles(model, top) == []
+    document.go_to(document.root)
+    assert_right(stretched)
 
 
 @pytest.mark.long
@@ -403,6 +477,26 @@ def test_nodes_that_only_rearrange_constants_are_constants_too(with_constants):
     assert titles(model, top)[-1] == "10 constants"
 
 
+def test_constants_come_go_and_change_their_kind_with_edits(with_constants):
+    document, model = with_constants.workspace.document, with_constants.model
+    graph, top = document.model.graph, model.index(0, 0)
+    list(rows(model))
+    constants = [node for node in graph.nodes if node.name.startswith("free") and node.op_type == "Constant"]
+    with document.edit("Delete") as edit:
+        nodes.delete(edit, constants[:4])
+    assert titles(model, top)[-1] == "6 constants"
+    with document.edit("Change") as edit:
+        edit.do(SetField(constants[5], "op_type", "RandomNormal"))
+    assert titles(model, top)[-2:] == ["free9", "5 constants"]
+    assert "free5.k" in titles(model, top)
+    document.go_to(document.root)
+    assert titles(model, top)[-1] == "10 constants"
+    assert_right(with_constants)
+    with document.edit("Delete all") as edit:
+        nodes.delete(edit, [node for node in graph.nodes if node.op_type == "Constant"])
+    assert titles(model, top)[-1] == "free9"
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("most", [3, 1000])
 @pytest.mark.parametrize("seed", range(4))
@@ -424,6 +518,10 @@ def test_any_edits_leave_a_stack_right(stacked, seed):
     test_any_edits_leave_the_outline_right(stacked, seed)
 
 
+def test_a_copy_of_a_node_in_a_stack_stands_in_the_group_of_its_original(stacked):
+    test_a_copy_stands_in_the_group_of_its_original(stacked)
+
+
 def test_a_row_that_goes_leaves_nothing_chosen(blocks):
     document, selection = blocks.workspace.document, blocks.workspace.selection
     node = next(n for n in document.model.graph.nodes if n.name == "free4")
@@ -433,6 +531,15 @@ def test_a_row_that_goes_leaves_nothing_chosen(blocks):
         nodes.delete_and_bridge(edit, [node])
     assert selection.items == ()
     assert not blocks.tree.selectionModel().selectedIndexes()
+
+
+def test_very_many_come_at_once(blocks):
+    document = blocks.workspace.document
+    list(rows(blocks.model))
+    with document.edit("Many") as edit:
+        for number in range(300):
+            nodes.add_node(edit, document.model.graph, "Abs", name=f"more/n{number}")
+    assert_right(blocks)
 
 
 def test_a_large_graph_fills_when_its_groups_are_known(blocks, qtbot, monkeypatch):
@@ -559,6 +666,25 @@ def rows_of_first(panel):
     top = panel.model.index(0, 0)
     inside = [panel.model.index(row, 0, top) for row in range(panel.model.rowCount(top))]
     return [index for index in inside if panel.tree.visualRect(index).intersects(panel.tree.viewport().rect())]
+
+
+def test_groups_that_are_closed_show_how_many_nodes_they_hold_now(blocks, qtbot, received):
+    """They went on showing the count of before until something else had them painted."""
+    document, tree = blocks.workspace.document, blocks.tree
+    node = next(n for n in document.model.graph.nodes if n.name == "net/b4/n1")
+    group = blocks.model.index_of(node).parent()
+    tree.expand(group.parent())
+    tree.collapse(group)
+    qtbot.waitUntil(lambda: blocks.tree.isVisible() and bool(tree.visualRect(group).height()))
+    tree.grab()  # it has been seen
+    assert group.data(TextsRole)[1] == "3 nodes"
+    report = received(blocks.model.dataChanged)
+    with document.edit("Delete") as edit:
+        nodes.delete_and_bridge(edit, [node])
+    assert group in report
+    assert group.data(TextsRole)[1] == "2 nodes"
+    document.undo()
+    assert group.data(TextsRole)[1] == "3 nodes"
 
 
 def test_very_many_nodes_that_have_other_names_are_called_by_them_at_once(blocks, qtbot, monkeypatch):

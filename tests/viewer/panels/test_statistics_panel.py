@@ -66,6 +66,23 @@ def test_a_selection_is_summed_up_by_itself(panel, qtbot):
     qtbot.waitUntil(lambda: len(cells(panel)) == 4)
 
 
+@pytest.mark.long
+def test_the_row_that_is_selected_stays_so_after_an_edit_and_goes_nowhere(panel, qtbot):
+    workspace = panel.workspace
+    show_nodes(panel, qtbot)
+    panel.table.selectRow(next(r for r, row in enumerate(panel.model.rows) if row.node.name == "second"))
+    chosen = panel.model.rows[panel.table.currentIndex().row()].node
+    assert workspace.selection.current is chosen
+    other = builders.node(workspace.document, "first")
+    workspace.selection.set([other])
+    count = len(panel.model.rows)
+    with workspace.document.edit("Delete") as transaction:
+        nodes.delete_and_bridge(transaction, [builders.node(workspace.document, "third")])
+    qtbot.waitUntil(lambda: len(panel.model.rows) == count - 1)
+    assert panel.model.rows[panel.table.currentIndex().row()].node is chosen
+    assert workspace.selection.current is other
+
+
 def test_rows_are_sorted_in_the_background_and_the_current_one_stays(panel, qtbot):
     panel.table.setCurrentIndex(panel.model.index(0, 0))
     before = [row.title for row in panel.model.rows]

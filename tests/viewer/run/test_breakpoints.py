@@ -1,5 +1,6 @@
 """Breakpoints on the graph and in the Run panel, by keys, menus and widgets of the real window."""
 
+import onnx
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QScrollArea, QToolButton
@@ -190,6 +191,21 @@ def test_a_breakpoint_inside_a_body_is_set_and_shown(window, qtbot, tmp_path):
 
 
 @pytest.mark.long
+def test_a_step_out_leaves_the_loop(window, qtbot, tmp_path):
+    path = tmp_path / "loop.onnx"
+    onnx.save(onnx.parser.parse_model(LOOP), path)
+    workspace = opened(window, qtbot, path)
+    (body,) = node(workspace, "loop").bodies
+    workspace.runs.breakpoints.toggle(next(n for n in body.nodes if n.op_type == "Neg"))
+    workspace.runs.inputs.set_source("x", Constant(1.0))
+    run(qtbot, workspace)
+    assert workspace.runs.is_paused
+    run(qtbot, workspace, "run.step_out")
+    assert "in 'loop'" not in workspace.run_state
+    assert workspace.results.value_of(node(workspace, "loop").outputs[0]) is not None
+
+
+@pytest.mark.long
 def test_a_breakpoint_inside_a_loop_stops_in_the_chosen_iteration(window, qtbot, tmp_path):
     workspace = opened(window, qtbot, builders.model_file(tmp_path / "loop.onnx", LOOP))
     (body,) = node(workspace, "loop").bodies
@@ -213,6 +229,28 @@ def test_a_breakpoint_inside_a_loop_stops_in_the_chosen_iteration(window, qtbot,
 
 
 @pytest.mark.long
+def test_steps_from_a_breakpoint_inside_a_body_point_at_each_node_inside(qtbot, window, tmp_path):
+    path = tmp_path / "loop.onnx"
+    onnx.save(onnx.parser.parse_model(LOOP), path)
+    workspace = opened(window, qtbot, path)
+    loop = node(workspace, "loop")
+    (body,) = loop.bodies
+    identity, negate = body.nodes
+    workspace.runs.breakpoints.set([Breakpoint(node=negate), Breakpoint(node=identity)])
+    workspace.runs.inputs.set_source("x", Constant(1.0))
+    run(qtbot, workspace)
+    workspace.runs.breakpoints.set([])
+    for waits_at in (identity, negate, identity, negate, identity, negate):
+        assert workspace.runs.paused_at is waits_at
+        assert workspace.selection.current is waits_at
+        qtbot.waitUntil(lambda: workspace.graph is body and not workspace.parent().view.scenes.is_busy)
+        assert marked(workspace, "next") == {waits_at}
+        run(qtbot, workspace, "run.step")
+    assert not workspace.runs.is_paused
+    assert workspace.results.is_current
+
+
+@pytest.mark.long
 def test_steps_show_what_goes_into_the_node_that_is_next_then_what_it_gave(qtbot, window, net):
     workspace = opened(window, qtbot, net)
     tensor = window.docks.open("tensor")
@@ -233,6 +271,35 @@ def test_steps_show_what_goes_into_the_node_that_is_next_then_what_it_gave(qtbot
 
 def shown(tensor):
     return tensor.pane.subject.target.title
+
+
+CONSTANTS = """
+<ir_version: 9, opset_import: ["" : 17]>
+constants (float[2] x) => (float[2] y)
+{
+    c = Constant <value_floats: floats = [-1.0, 1.0]> ()
+    [log] bad = Log (c)
+    [add] y = Add (x, bad)
+}
+"""
+
+
+@pytest.mark.long
+def test_a_condition_stops_for_what_constants_alone_make(window, qtbot, tmp_path):
+    path = tmp_path / "constants.onnx"
+    onnx.save(onnx.parser.parse_model(CONSTANTS), path)
+    workspace = opened(window, qtbot, path)
+    workspace.runs.breakpoints.set_condition("non-finite", on=True)
+    for _ in range(2):  # computed in the first run, known in the second
+        run(qtbot, workspace)
+        assert workspace.runs.is_paused
+        assert workspace.run_state.startswith("Paused after 'log'")
+        assert workspace.runs.paused_at.name == "add"
+        workspace.runs.stop()
+    workspace.runs.breakpoints.set(())
+    workspace.runs.breakpoints.toggle(value(workspace, "bad"))
+    run(qtbot, workspace)
+    assert workspace.runs.is_paused
 
 
 HIDDEN = """

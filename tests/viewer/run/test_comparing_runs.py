@@ -114,6 +114,23 @@ def test_another_open_model_and_a_file_are_matched_by_name(window, qtbot, net, t
 
 
 @pytest.mark.long
+def test_another_open_model_that_was_not_run_gets_the_same_inputs(window, qtbot, net, tmp_path):
+    first = opened(window, qtbot, net)
+    first.runs.inputs.set_source("x", Constant(3.0))
+    other_file = tmp_path / "other.onnx"
+    other_file.write_bytes(net.read_bytes())
+    second = opened(window, qtbot, other_file)
+    make_finite(second)
+    edit(second, "relu", "alpha", 0.0)
+    run(qtbot, second)
+    panel = window.docks.open("compare")
+    found = compared(qtbot, panel, compare.with_model(second, first))
+    assert found["c"].max_abs == 0, "its own inputs are others"
+    assert panel.first.name == "r"
+    assert first.results.current is None, "what it shows itself stays"
+
+
+@pytest.mark.long
 def test_of_another_open_model_that_fails_midway_what_it_computed_is_compared(window, qtbot, net, tmp_path):
     other_file = tmp_path / "other.onnx"
     other_file.write_bytes(net.read_bytes())
@@ -135,6 +152,20 @@ def test_of_another_open_model_that_fails_midway_what_it_computed_is_compared(wi
     found = compared(qtbot, panel, compare.with_model(workspace, other))
     assert "y" in found
     assert bar.messages == []
+
+
+@pytest.mark.long
+def test_fewer_bits_show_as_far_as_a_model_runs_that_fails(window, qtbot, net):
+    workspace, report = opened(window, qtbot, net), []
+    make_finite(workspace)
+    edit(workspace, "mean", "axes", [2, 9])
+    run(qtbot, workspace)
+    workspace.messages.shown.connect(report.append)
+    panel = window.docks.open("compare")
+    found = compared(qtbot, panel, compare.with_precision(workspace, "float16", None))
+    assert found["r"].max_abs > 0
+    assert not {"m", "y"} & found.keys()
+    assert report[0].detail.startswith("The run in float16 did not finish. ReduceMean failed")
 
 
 @pytest.mark.long
@@ -207,6 +238,27 @@ def test_another_open_model_that_had_other_inputs_gets_the_same(window, qtbot, n
     edit(first, "relu", "alpha", 0.0)
     assert compared(qtbot, panel, compare.with_model(second, first))["c"].max_abs == 0
     assert panel.first.name == "r", "compared with the model as it is"
+
+
+@pytest.mark.long
+def test_partners_in_another_open_model_get_the_same_inputs_whatever_it_ran_with(window, qtbot, net, tmp_path):
+    first = opened(window, qtbot, net)
+    make_finite(first)
+    run(qtbot, first)
+    theirs = first.results.current
+    other_file = tmp_path / "other.onnx"
+    other_file.write_bytes(net.read_bytes())
+    second = opened(window, qtbot, other_file)
+    with second.document.edit("Rename") as transaction:
+        rename_value(transaction, value(second, "x"), "picture")
+    second.runs.inputs.set_source("picture", Constant(3.0))
+    run(qtbot, second)
+    panel = window.docks.open("compare")
+    partners = {v: value(first, "x" if v.name == "picture" else v.name) for v in second.model.graph.values()}
+    found = compared(qtbot, panel, compare.with_model(second, first, partners.get))
+    assert {"picture", "c", "y"} <= found.keys()
+    assert not any(d.max_abs for d in found.values())
+    assert first.results.current is theirs, "what it shows itself stays"
 
 
 @pytest.mark.long
@@ -295,6 +347,16 @@ def test_names_of_the_graph_are_not_looked_for_in_functions(window, qtbot, tmp_p
     archive = tmp_path / "h.npz"
     np.savez(archive, h=workspace.results.value_of(value(workspace, "h")))
     assert compared(qtbot, panel, compare.with_npz(workspace, archive))["h"].max_abs == 0
+
+
+@pytest.mark.long
+def test_another_open_model_is_compared_in_its_functions_too(window, qtbot, tmp_path):
+    opened(window, qtbot, of_function(tmp_path / "other.onnx", "Neg"))
+    workspace = opened(window, qtbot, of_function(tmp_path / "f.onnx"))
+    make_finite(workspace)
+    run(qtbot, workspace)
+    found = pick(qtbot, window.docks.open("compare"), "other.onnx")
+    assert found == {(False, "x"): 0, (True, "h"): 0, (False, "a"): 4, (False, "h"): 4, (False, "y"): 4}
 
 
 @pytest.mark.long
@@ -489,6 +551,21 @@ def pair(window, qtbot, tmp_path):
     precise.runs.inputs.set_source("x", Constant(np.linspace(-1, 1, 12).reshape(4, 3).tolist()))
     run(qtbot, precise)
     return precise, quantized
+
+
+@pytest.mark.long
+def test_quantized_values_are_matched_with_what_replaces_them(window, qtbot, pair):
+    precise, quantized = pair
+    panel = window.docks.open("compare")
+    compared(qtbot, panel, compare.with_model(precise, quantized))
+    assert [(row.name, row.other) for row in panel.rows] == [("x", "xd"), ("a", "b"), ("b", "bd"), ("y", "y")]
+    assert "4 values agree" in panel.summary.text(), "within what 8 bits explain"
+    lost = {precise.results.value_by_number(key[1]).name: loss.snr for key, loss in panel._outcome.local.items()}
+    assert set(lost) == {"b"}
+    assert lost["b"] > 30
+    assert not panel.table.isColumnHidden(5)
+    panel.clear_button.click()
+    assert panel.table.isColumnHidden(5)
 
 
 def modes(pane):

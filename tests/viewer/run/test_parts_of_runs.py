@@ -124,6 +124,24 @@ def test_undo_brings_back_what_a_stopped_run_had_computed(window, qtbot, slow):
     assert is_reported_missing(window, qtbot, slow, "y")
 
 
+@pytest.mark.long
+def test_undo_brings_back_what_a_run_had_computed_that_another_took_the_place_of(window, qtbot, slow):
+    slow.runs.set_live(True)
+    edit(slow, "leaky", "alpha", 0.25)
+    slow.trigger("run.run")
+    qtbot.waitUntil(lambda: slow.results.has(value(slow, "m")))
+    edit(slow, "leaky", "alpha", 0.125)
+    qtbot.waitUntil(lambda: len(slow.results.records) == 1)
+    qtbot.waitUntil(lambda: shown(slow, "m") == [0.125, -2.0, 0.375, -4.0])
+    slow.runs.set_live(False)
+    slow.runs.stop()
+    idle(qtbot, slow)
+    slow.document.undo()
+    qtbot.waitUntil(lambda: shown(slow, "m") == [0.25, -2.0, 0.75, -4.0])
+    assert not slow.runs.is_running
+    assert is_reported_missing(window, qtbot, slow, "y")
+
+
 def shown(workspace, name):
     """The numbers of a value, once they are here."""
     shown = workspace.results.value_of(value(workspace, name))

@@ -518,6 +518,23 @@ def test_a_run_takes_what_is_being_typed_in_the_inspector(window, qtbot, workspa
 
 
 @pytest.mark.long
+def test_live_takes_what_was_typed_in_the_panel_before_enter(window, qtbot, workspace):
+    window.activateWindow()
+    panel = window.docks.open("run")
+    workspace.runs.inputs.set_source("x", Constant(0.0))
+    field = panel.rows[0].editors["constant"].text
+    field.setFocus()
+    field.selectAll()
+    qtbot.keyClicks(field, "3")
+    with qtbot.waitSignal(workspace.results.run_finished):
+        qtbot.mouseClick(panel.live, Qt.MouseButton.LeftButton)
+    idle(qtbot, workspace)
+    assert panel.live.isChecked()
+    assert workspace.runs.live
+    assert workspace.runs.inputs.source("x") == Constant(3)
+
+
+@pytest.mark.long
 def test_what_is_refused_in_the_inspector_stays_there_when_the_model_is_run(window, qtbot, workspace):
     window.activateWindow()
     tree = window.docks.open("inspector").tree
@@ -532,6 +549,19 @@ def test_what_is_refused_in_the_inspector_stays_there_when_the_model_is_run(wind
     assert tree.editor.text() == "much"
     assert tree.editor.hasFocus()
     assert "much" in tree.fields.error_text
+
+
+@pytest.mark.long
+def test_a_run_takes_the_seed_that_was_typed_before_enter(window, qtbot, workspace):
+    window.activateWindow()
+    panel = window.docks.open("run")
+    panel.seed.setFocus()
+    panel.seed.selectAll()
+    qtbot.keyClicks(panel.seed, "7")
+    with qtbot.waitSignal(workspace.results.run_finished):
+        qtbot.keyClick(panel.seed, Qt.Key.Key_F6)
+    idle(qtbot, workspace)
+    assert workspace.runs.inputs.seed == 7
 
 
 @pytest.mark.long

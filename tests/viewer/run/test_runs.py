@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import onnx
 import pytest
 from onnx import numpy_helper
 from PySide6.QtCore import Qt
@@ -17,7 +18,7 @@ from onnx_workbench.model.edits.nodes import delete_and_bridge, rename_node
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.io.reader.read import load
-from onnx_workbench.model.ir.types import Shape, TensorType
+from onnx_workbench.model.ir.types import SequenceType, Shape, TensorType
 from onnx_workbench.viewer.program.settings import MEMORY_LIMIT, RUN_IN_PROCESS
 from onnx_workbench.viewer.run.results.saved_runs import restore_run, write_run
 from onnx_workbench.viewer.run.session.inputs import as_json, from_json
@@ -103,6 +104,39 @@ def test_nothing_has_a_value_before_the_first_run(window, qtbot, net):
 
 
 @pytest.mark.long
+def test_values_inside_functions_and_bodies_are_there(window, qtbot, tmp_path):
+    text = """
+    <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
+    g (float[2] x, bool flag) => (float[2] y)
+    {
+        z = If (flag) <
+            then_branch: graph = yes () => (float[2] a) { a = Neg (x) },
+            else_branch: graph = no () => (float[2] b) { b = Abs (x) }
+        >
+        [call] y = local.twice (z)
+    }
+    <domain: "local", opset_import: ["" : 21]>
+    twice (v) => (o) { h = Add (v, v)  o = Relu (h) }
+    """
+    path = tmp_path / "f.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    workspace = opened(window, qtbot, path)
+    workspace.runs.inputs.set_source("x", Constant([1.0, -2.0]))
+    workspace.runs.inputs.set_source("flag", Constant(True))
+    run(qtbot, workspace)
+    everything = {v.name: v for g in workspace.model.graphs() for v in g.values()}
+    found = {name: workspace.results.value_of(everything[name]) for name in ("a", "h", "y")}
+    np.testing.assert_array_equal(found["a"], [-1, 2])
+    np.testing.assert_array_equal(found["h"], [-2, 4])
+    np.testing.assert_array_equal(found["y"], [0, 4])
+    assert workspace.results.node_of(node(workspace, "call")).seconds > 0
+    inner = next(iter(workspace.model.functions[0].body.nodes))
+    workspace.runs.run_to(inner)
+    idle(qtbot, workspace)
+    np.testing.assert_array_equal(workspace.results.value_of(everything["h"]), [-2, 4])
+
+
+@pytest.mark.long
 def test_a_run_to_a_node_of_functions_that_call_each_other_in_a_circle_is_refused(window, qtbot, tmp_path):
     text = """
     <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
@@ -184,6 +218,21 @@ def test_other_inputs_make_a_run_in_live_and_going_back_to_them_does_not(window,
     make_finite(workspace)
     assert workspace.results.current is first
     assert not workspace.runs.is_running
+
+
+@pytest.mark.long
+def test_steps_go_node_by_node_and_values_appear_one_by_one(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    run(qtbot, workspace, "run.step")
+    assert workspace.runs.is_paused
+    assert workspace.runs.paused_at is node(workspace, "conv")
+    run(qtbot, workspace, "run.step")
+    assert workspace.results.has(value(workspace, "c"))
+    assert not workspace.results.has(value(workspace, "l"))
+    assert workspace.selection.current is node(workspace, "log")
+    run(qtbot, workspace, "run.continue")
+    assert not workspace.runs.is_paused
+    assert workspace.results.has(value(workspace, "y"))
 
 
 # -- steps and breakpoints -------------------------------------------------------------------------------------
@@ -347,6 +396,32 @@ def test_a_wrong_size_that_follows_a_symbol_is_corrected_to_the_symbol(window, q
     assert value(workspace, "z").type.shape == Shape((3, 2)), "declared 3, computed 3"
 
 
+SEQUENCE = """<ir_version: 9, opset_import: ["" : 17]>
+g (float[2] x) => (float[2] s, float[2] y) <bool yes = {1}> {
+  s = SequenceConstruct (x, x)
+  y = If (yes) <then_branch = t () => (float[2] a) <float[5] q> { q = Neg (x) a = Abs (q) },
+    else_branch = e () => (float[2] b) { b = Identity (x) }>
+}"""
+
+
+@pytest.mark.long
+def test_wrong_declarations_in_bodies_and_of_sequences_are_corrected_too(window, qtbot, tmp_path):
+    path = tmp_path / "sequence.onnx"
+    onnx.save(onnx.parser.parse_model(SEQUENCE), path)
+    workspace = opened(window, qtbot, path)
+    run(qtbot, workspace)
+    panel = window.docks.open("run")
+    wait_for_readers(qtbot)
+    assert panel.outcome.correct.isVisibleTo(panel)
+    panel.outcome.correct.click()
+    qtbot.waitUntil(lambda: isinstance(value(workspace, "s").type, SequenceType))
+    (branch,) = [n for n in workspace.model.graph.nodes if n.bodies]
+    assert str(branch.bodies[0].nodes.first.outputs[0].type) == "float[2]"
+    assert not panel.outcome.correct.isVisibleTo(panel)
+    workspace.document.undo()
+    assert str(value(workspace, "s").type) == "float[2]"
+
+
 # -- around it -------------------------------------------------------------------------------------------------
 
 
@@ -426,6 +501,43 @@ def test_choices_are_remembered_for_the_file(window, qtbot, net):
 @pytest.mark.parametrize("source", [Random("normal", 0, 2, 7), Constant([1, 2]), Range(0, 2), File("a.npy", "k")])
 def test_sources_survive_being_remembered(source):
     assert as_json(from_json(json.loads(json.dumps(as_json(source))))) == as_json(source)
+
+
+@pytest.mark.long
+def test_overlays_follow_the_run_and_come_from_files(window, qtbot, net, tmp_path):
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    overlays = workspace.runs.overlays
+    workspace.trigger("run.colour_macs")
+    wait_for_readers(qtbot)
+    assert overlays.numbers[node(workspace, "conv")] == pytest.approx(4 * 64 * 27 / 1e6)
+    workspace.trigger("run.colour_sparsity")
+    idle(qtbot, workspace)
+    assert overlays.title == "Share of zeros"
+    assert overlays.numbers[node(workspace, "fc")] == 0
+    report = []
+    workspace.messages.shown.connect(lambda message: report.append((message.severity, message.title, message.detail)))
+    (tmp_path / "n.csv").write_text("name,number\nconv,3\nr,4\nother,5\n")
+    overlays.load(tmp_path / "n.csv")
+    idle(qtbot, workspace)
+    assert overlays.numbers == {node(workspace, "conv"): 3, node(workspace, "relu"): 4}
+    assert report == [("info", "2 of 3 names in n.csv match", "Not in the model: other")]
+    assert overlays.title == "number"
+    (tmp_path / "n.csv").write_text("conv,3\nr,four\n")
+    overlays.load(tmp_path / "n.csv")
+    idle(qtbot, workspace)
+    assert report[1:] == [("info", "1 of 1 name in n.csv match; 1 entry is not a finite number", "r: four")]
+    assert overlays.title == "n"
+    (tmp_path / "n.csv").write_text("conv,3\nr,4\nconv,5\n")
+    overlays.load(tmp_path / "n.csv")
+    idle(qtbot, workspace)
+    assert overlays.numbers[node(workspace, "conv")] == 5
+    assert report[2:] == [
+        ("info", "2 of 2 names in n.csv match; 1 name has several numbers: the last one is used", "conv")
+    ]
+    workspace.trigger("run.colour_none")
+    assert overlays.numbers == {}
 
 
 @pytest.mark.long

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QFileDialog
 
 from onnx_workbench.exec.engine.breakpoints import Breakpoint
@@ -79,11 +79,52 @@ def test_a_view_that_does_not_fit_is_not_forced(window, qtbot, received, workspa
 
 
 @pytest.mark.long
+def test_before_and_difference_and_pinning(window, qtbot, workspace):
+    edit(workspace, "relu", "alpha", 0.25)
+    run(qtbot, workspace)
+    panel = tensor(window, qtbot, workspace, "r")
+    workspace.results.fetch(value(workspace, "r"), before=True)
+    idle(qtbot, workspace)
+    for title, mode in (
+        ("Values of the Previous Run", 1),
+        ("Difference From the Previous Run", 2),
+        ("Values of This Run", 0),
+    ):
+        do(qtbot, window, workspace, title)
+        assert panel.pane.mode_box.currentIndex() == mode
+    do(qtbot, window, workspace, "Pin Tensor")
+    assert len(panel.panes) == 2
+
+
+@pytest.mark.long
 def test_exporting_what_a_run_gave(window, qtbot, workspace, monkeypatch, tmp_path):
     tensor(window, qtbot, workspace, "c")
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "c.npy"), ""))
     do(qtbot, window, workspace, "Export Values")
     np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), workspace.results.value_of(value(workspace, "c")))
+
+
+@pytest.mark.long
+def test_comparing_with_the_run_before_and_fewer_bits(window, qtbot, workspace):
+    edit(workspace, "relu", "alpha", 0.25)
+    edit(workspace, "conv", "pads", [0, 0, 0, 0])
+    run(qtbot, workspace)
+    compare(qtbot, window, workspace, "Values: Previous run")
+    panel = window.docks.panel("compare")
+    assert panel.first.name == "c"
+    do(qtbot, window, workspace, "First Divergence")
+    assert workspace.selection.current is value(workspace, "c")
+    workspace.selection.set([node(workspace, "relu")])
+    compare(qtbot, window, workspace, "Values: Selected node in bfloat16")
+    assert {row.name for row in panel.rows if row.difference.max_abs} <= {"r", "m", "y"}
+
+
+@pytest.mark.long
+def test_nothing_is_coloured_where_nothing_differs(window, qtbot, workspace):
+    run(qtbot, workspace, "run.fresh")
+    compare(qtbot, window, workspace, "Values: Previous run")
+    assert "agree" in window.docks.panel("compare").summary.text()
+    assert workspace.runs.overlays.numbers == {}
 
 
 @pytest.mark.long
@@ -185,6 +226,21 @@ def test_an_element_follows_a_new_name_and_reports_where_nothing_is_upstream(win
     with workspace.document.edit("Rename") as edit:
         edit.do(SetField(value(workspace, "x"), "name", "image"))
     assert element.name.text() == "image"
+
+
+@pytest.mark.long
+def test_clicking_a_cell_of_a_picture_shows_what_reaches_it(window, qtbot, workspace):
+    panel = tensor(window, qtbot, workspace, "c")
+    do(qtbot, window, workspace, "Values as Feature maps")
+    picture = panel.pane.picture
+    qtbot.waitUntil(lambda: panel.pane.stack.currentWidget() is picture)
+    frame = picture.layer_rect()
+    across, down = picture._cell_size()
+    spot = QPointF(frame.left() + 2.5 * across, frame.top() + 1.5 * down).toPoint()
+    qtbot.mouseClick(picture, Qt.MouseButton.LeftButton, pos=spot)
+    assert workspace.results.element == (value(workspace, "c"), (0, 0, 1, 2))
+    do(qtbot, window, workspace, "Trace Element")
+    assert window.docks.panel("element").traced == (value(workspace, "c"), (0, 0, 1, 2))
 
 
 @pytest.mark.long

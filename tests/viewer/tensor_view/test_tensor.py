@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import onnx
 import pytest
-from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QPointF, Qt
+from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QMimeData, QPointF, Qt
 from PySide6.QtGui import QFocusEvent, QGuiApplication
 from PySide6.QtWidgets import QApplication, QLineEdit
 
@@ -348,6 +348,18 @@ def test_blocks_are_copied_and_pasted(qtbot, received, panel, chain):
     choose(panel, 2, 2, 2, 2)
     qtbot.keyClick(panel.pane.table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
     assert "does not fit" in received[0].title
+
+
+def test_decimal_commas_of_a_spreadsheet_are_pasted_as_they_stand_in_its_cells(qtbot, panel, chain):
+    value = put(chain, np.zeros((2, 2), np.float32))
+    select(qtbot, panel, value)
+    data = QMimeData()
+    data.setText("0,5\n1,5\n")
+    data.setHtml("<html><body><Table><tr><td>0,5</td></tr><tr><td>1,5</td></tr></Table></body></html>")
+    QGuiApplication.clipboard().setMimeData(data)
+    choose(panel, 0, 0, 0, 0)
+    qtbot.keyClick(panel.pane.table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
+    assert value.initializer.numpy().tolist() == [[0.5, 0], [1.5, 0]]
 
 
 def test_an_expression_on_the_selection(qtbot, panel, chain):

@@ -8,16 +8,28 @@ import pytest
 from PySide6.QtCore import Qt
 from shiboken6 import isValid
 
+from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.viewer.dialogs.simplify import SimplifyDialog
 from onnx_workbench.viewer.run.workspace import Workspace
+from onnx_workbench.viewer.workflows import apply_edits
 from tests.model import builders
 from tests.model.snapshots import snapshot
-from tests.viewer.background_work import until_stopped
+from tests.viewer.background_work import pause_reader, until_stopped
 
 CHOICES = """
 <ir_version: 8, opset_import: ["" : 17]>
 g (float[2] x) => (float[2] y, float[2] z)
 { [one] a = Identity(x) [two] b = Identity(x) [three] c = Identity(b) [abs] y = Abs(a) [neg] z = Neg(c) }
+"""
+
+
+AGAIN = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[2] x) => (float[2] y) <int64[1] k = {0}, int64[2] kk = {0, 1}, int64[1] two = {2}>
+{
+    a = Unsqueeze(x, k) b = Squeeze(a, k) s = Abs(b) t = Reshape(s, two) c = Neg(t)
+    d = Unsqueeze(c, k) e = Unsqueeze(d, k) f = Squeeze(e, kk) y = Sin(f)
+}
 """
 
 
@@ -106,6 +118,67 @@ def test_what_was_stopped_can_be_begun_again(dialog, qtbot, monkeypatch):
     dialog.ok.click()
     qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report)
     assert [n.op_type for n in document.model.graph.nodes] == ["Mul"]
+
+
+@pytest.fixture
+def free(monkeypatch):
+    """Lets what is worked out be applied."""
+    return pause_reader(monkeypatch, apply_edits, "post_and_wait")[1]
+
+
+@pytest.fixture
+def about_to_change(dialog, qtbot, free):
+    """The dialog when all is worked out and the model is to be changed next."""
+    qtbot.waitUntil(dialog.ok.isEnabled)
+    dialog.ok.click()
+    qtbot.waitUntil(lambda: dialog.state.text().startswith("Changing the model"))
+    return dialog
+
+
+def test_escape_stops_what_is_not_made_yet(about_to_change, qtbot, free):
+    """It made all of it."""
+    dialog, workspace = about_to_change, about_to_change.workspace
+    before = snapshot(workspace.model)
+    qtbot.keyClick(dialog, Qt.Key.Key_Escape)
+    free.set()
+    qtbot.waitUntil(lambda: not workspace.tasks.running)
+    assert workspace.document.undo_title is None
+    assert snapshot(workspace.model) == before
+
+
+def test_an_edit_before_the_change_has_it_searched_again(about_to_change, qtbot, free):
+    dialog, document = about_to_change, about_to_change.workspace.document
+    with document.edit("Rename") as edit:
+        rename_node(edit, builders.node(document, "times"), "other")
+    free.set()
+    qtbot.waitUntil(lambda: "A pass can" in dialog.state.text())
+    assert document.undo_title == "Rename"
+    assert dialog.pages.currentWidget() is dialog.passes
+    assert dialog.ok.isEnabled()
+
+
+def test_what_is_stopped_before_the_change_can_be_begun_again(about_to_change, qtbot, free):
+    dialog = about_to_change
+    dialog.workspace.tasks.cancel_all()
+    qtbot.waitUntil(dialog.ok.isEnabled)
+    assert dialog.state.text() == "Stopped. Nothing was changed."
+    assert dialog.passes.isEnabled()
+    free.set()
+    assert dialog.workspace.document.undo_title is None
+
+
+def test_one_undo_takes_all_passes_back(opened, qtbot):
+    dialog = opened(AGAIN)
+    document = dialog.workspace.document
+    before = [n.op_type for n in document.model.graph.nodes]
+    qtbot.waitUntil(dialog.ok.isEnabled)
+    dialog.ok.click()
+    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report)
+    assert [n.op_type for n in document.model.graph.nodes] == ["Abs", "Neg", "Sin"]
+    assert [e.title for e in document.entries()][1:] == ["Simplify with 3 passes"]
+    assert dialog.state.text().startswith("Simplified; ")
+    document.undo()
+    assert [n.op_type for n in document.model.graph.nodes] == before
 
 
 def test_passes_that_are_not_chosen_do_nothing(dialog, qtbot):

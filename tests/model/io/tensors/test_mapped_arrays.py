@@ -2,6 +2,7 @@
 
 import json
 import mmap
+import struct
 import tempfile
 import tracemalloc
 
@@ -165,6 +166,15 @@ def test_rows_with_long_quoted_cells_are_whole(mapped, monkeypatch, tmp_path):
     monkeypatch.setattr(csv_files, "_LONGEST_QUOTED", 8)
     with pytest.raises(ModelError, match="A row with quotes has more than 8 characters"):
         read_tensor(tmp_path / "a.csv", ArrayTensor(texts))
+
+
+def test_a_picture_is_refused_by_the_size_that_its_header_claims(tmp_path):
+    head = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII5B", 13, b"IHDR", 60_000, 60_000, 8, 2, 0, 0, 0)
+    (tmp_path / "a.png").write_bytes(head)
+    with pytest.raises(ModelError) as caught:
+        read_tensor(tmp_path / "a.png")
+    assert caught.value.detail == "60,000 × 60,000 pixels take 14,400,000,000 bytes; at most 67,108,864 are read."
+    assert caught.value.place == str(tmp_path / "a.png")
 
 
 def test_more_texts_than_are_held_are_refused(monkeypatch, tmp_path):

@@ -156,6 +156,26 @@ def test_what_comes_into_view_beside_is_painted_in_one_strip():
     assert sorted(paint.sizes) == [(23, 963), (1600, 37)]
 
 
+def test_strips_are_thinner_where_they_take_long(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("onnx_workbench.viewer.canvas.paint.backing_store.time.perf_counter", lambda: now[0])
+    heights = []
+
+    def paint(_painter, area, scale):
+        heights.append(round((area[3] - area[1]) * scale) - 2)
+        now[0] += heights[-1] * 0.0005  # 64 rows: 32 ms
+
+    picture = BackingStore(Viewport(width=800, height=1000), theme().canvas)
+    picture.fill(paint, 0.005)
+    assert len(heights) == 1  # more would make the frame even longer
+    while not picture.is_complete:
+        picture.fill(paint, 0.005)
+    assert heights[0] == 64
+    assert set(heights[1:-1]) == {32}
+    assert 32 < heights[-1] < 64  # a thin rest is not worth a strip of its own
+    assert sum(heights) == 1000
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("step", [(23, 37), (-23, -37), (400, 3), (-3, 300)])
 @pytest.mark.parametrize("scale", [0.15, 0.35, 0.6, 1.0])

@@ -91,6 +91,17 @@ def test_an_inserted_node_is_drawn_without_looking_at_the_others(show, qtbot, mo
     assert len(view.scene.drawing.boxes_of(new)) == 1
 
 
+def test_edits_one_after_the_other_before_anything_is_drawn_are_all_drawn(show, qtbot):
+    view = show(residual(4).model())
+    document = view.workspace.document
+    node = next(iter(view.workspace.graph.nodes))
+    for _ in range(3):
+        with document.edit("Insert") as edit:
+            nodes.insert_on_edge(edit, node.outputs[0], "Relu")
+    wait(qtbot, view)
+    assert_right(view, DrawingOptions())
+
+
 def test_constants_in_rows_and_their_nodes_are_drawn_from_the_beginning(show, qtbot):
     g = Graphs()
     g.input("x", 2)
