@@ -1,6 +1,7 @@
 """What tests of runs do with a window."""
 
 import importlib.util
+import shutil
 
 import pytest
 from PySide6.QtCore import Qt
@@ -24,6 +25,19 @@ def opened(window, qtbot, path):
     window.files.open([path])
     qtbot.waitUntil(lambda: len(window.tabs()) > count and not window.tabs()[-1].view.scenes.is_busy)
     return window.tabs()[-1].workspace
+
+
+def opened_and_run(window, qtbot, path):
+    """Open a file and run it with inputs for which its values are finite; its workspace."""
+    workspace = opened(window, qtbot, path)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    return workspace
+
+
+def copy_of(path, name="other.onnx"):
+    """A copy of a file beside it."""
+    return shutil.copy(path, path.with_name(name))
 
 
 def run(qtbot, workspace, action="run.run"):

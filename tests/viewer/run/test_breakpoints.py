@@ -1,6 +1,5 @@
 """Breakpoints on the graph and in the Run panel, by keys, menus and widgets of the real window."""
 
-import onnx
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QScrollArea, QToolButton
@@ -192,9 +191,7 @@ def test_a_breakpoint_inside_a_body_is_set_and_shown(window, qtbot, tmp_path):
 
 @pytest.mark.long
 def test_a_step_out_leaves_the_loop(window, qtbot, tmp_path):
-    path = tmp_path / "loop.onnx"
-    onnx.save(onnx.parser.parse_model(LOOP), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "loop.onnx", LOOP))
     (body,) = node(workspace, "loop").bodies
     workspace.runs.breakpoints.toggle(next(n for n in body.nodes if n.op_type == "Neg"))
     workspace.runs.inputs.set_source("x", Constant(1.0))
@@ -230,9 +227,7 @@ def test_a_breakpoint_inside_a_loop_stops_in_the_chosen_iteration(window, qtbot,
 
 @pytest.mark.long
 def test_steps_from_a_breakpoint_inside_a_body_point_at_each_node_inside(qtbot, window, tmp_path):
-    path = tmp_path / "loop.onnx"
-    onnx.save(onnx.parser.parse_model(LOOP), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "loop.onnx", LOOP))
     loop = node(workspace, "loop")
     (body,) = loop.bodies
     identity, negate = body.nodes
@@ -286,9 +281,7 @@ constants (float[2] x) => (float[2] y)
 
 @pytest.mark.long
 def test_a_condition_stops_for_what_constants_alone_make(window, qtbot, tmp_path):
-    path = tmp_path / "constants.onnx"
-    onnx.save(onnx.parser.parse_model(CONSTANTS), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "constants.onnx", CONSTANTS))
     workspace.runs.breakpoints.set_condition("non-finite", on=True)
     for _ in range(2):  # computed in the first run, known in the second
         run(qtbot, workspace)

@@ -21,11 +21,13 @@ from tests.viewer.background_work import wait_for_readers
 from tests.viewer.run.run_actions import (
     ONNX_RUNTIME,
     compare_with,
+    copy_of,
     edit,
     make_finite,
     needs_onnx_runtime,
     node,
     opened,
+    opened_and_run,
     references,
     run,
     value,
@@ -40,18 +42,9 @@ def compared(qtbot, panel, prepare):
     return {row.name: row.difference for row in panel.rows}
 
 
-def made_and_run(window, qtbot, path):
-    workspace = opened(window, qtbot, path)
-    make_finite(workspace)
-    run(qtbot, workspace)
-    return workspace
-
-
 @pytest.mark.long
 def test_a_comparison_that_fails_is_over(window, qtbot, received, net, tmp_path):
-    workspace = opened(window, qtbot, net)
-    make_finite(workspace)
-    run(qtbot, workspace)
+    workspace = opened_and_run(window, qtbot, net)
     panel = window.docks.open("compare")
     invitation = panel.summary.text()
     messages = received(workspace.messages.shown)
@@ -62,9 +55,7 @@ def test_a_comparison_that_fails_is_over(window, qtbot, received, net, tmp_path)
 
 @pytest.mark.long
 def test_the_run_before_an_edit_differs_from_where_the_edit_was(window, qtbot, net):
-    workspace = opened(window, qtbot, net)
-    make_finite(workspace)
-    run(qtbot, workspace)
+    workspace = opened_and_run(window, qtbot, net)
     edit(workspace, "relu", "alpha", 0.1)
     run(qtbot, workspace)
     panel = window.docks.open("compare")
@@ -96,12 +87,8 @@ def test_fewer_bits_show_in_what_is_rounded_and_after_it(window, qtbot, net, pre
 
 @pytest.mark.long
 def test_another_open_model_and_a_file_are_matched_by_name(window, qtbot, net, tmp_path):
-    first = opened(window, qtbot, net)
-    make_finite(first)
-    run(qtbot, first)
-    other_file = tmp_path / "other.onnx"
-    other_file.write_bytes(net.read_bytes())
-    second = opened(window, qtbot, other_file)
+    first = opened_and_run(window, qtbot, net)
+    second = opened(window, qtbot, copy_of(net))
     second.runs.inputs.set_source("x", Constant(1.0))
     edit(second, "relu", "alpha", 0.0)
     run(qtbot, second)
@@ -117,9 +104,7 @@ def test_another_open_model_and_a_file_are_matched_by_name(window, qtbot, net, t
 def test_another_open_model_that_was_not_run_gets_the_same_inputs(window, qtbot, net, tmp_path):
     first = opened(window, qtbot, net)
     first.runs.inputs.set_source("x", Constant(3.0))
-    other_file = tmp_path / "other.onnx"
-    other_file.write_bytes(net.read_bytes())
-    second = opened(window, qtbot, other_file)
+    second = opened(window, qtbot, copy_of(net))
     make_finite(second)
     edit(second, "relu", "alpha", 0.0)
     run(qtbot, second)
@@ -132,9 +117,7 @@ def test_another_open_model_that_was_not_run_gets_the_same_inputs(window, qtbot,
 
 @pytest.mark.long
 def test_of_another_open_model_that_fails_midway_what_it_computed_is_compared(window, qtbot, net, tmp_path):
-    other_file = tmp_path / "other.onnx"
-    other_file.write_bytes(net.read_bytes())
-    other, workspace, report = opened(window, qtbot, other_file), made_and_run(window, qtbot, net), []
+    other, workspace, report = opened(window, qtbot, copy_of(net)), opened_and_run(window, qtbot, net), []
     edit(other, "relu", "alpha", 0.0)
     edit(other, "mean", "axes", [2, 9])
     workspace.messages.shown.connect(report.append)
@@ -170,9 +153,7 @@ def test_fewer_bits_show_as_far_as_a_model_runs_that_fails(window, qtbot, net):
 
 @pytest.mark.long
 def test_colours_that_are_not_of_a_comparison_stay_when_nothing_differs(window, qtbot, net):
-    workspace = opened(window, qtbot, net)
-    make_finite(workspace)
-    run(qtbot, workspace)
+    workspace = opened_and_run(window, qtbot, net)
     edit(workspace, "relu", "alpha", 0.1)
     run(qtbot, workspace)
     panel, overlays = window.docks.open("compare"), workspace.runs.overlays
@@ -202,13 +183,9 @@ def test_another_open_model_that_lacks_inputs_is_named(window, qtbot, net, tmp_p
 
 @pytest.mark.long
 def test_every_other_open_model_is_offered_until_it_is_closed(window, qtbot, net, tmp_path):
-    other_file = tmp_path / "other.onnx"
-    other_file.write_bytes(net.read_bytes())
-    opened(window, qtbot, other_file)
+    opened(window, qtbot, copy_of(net))
     other = window.tabs()[-1]
-    workspace = opened(window, qtbot, net)
-    make_finite(workspace)
-    run(qtbot, workspace)
+    opened_and_run(window, qtbot, net)
     panel = window.docks.open("compare")
 
     assert "Values: net.onnx" not in references(window)
@@ -226,9 +203,7 @@ def test_another_open_model_that_had_other_inputs_gets_the_same(window, qtbot, n
     first.runs.inputs.set_source("x", Constant(3.0))
     run(qtbot, first)
     theirs = first.results.current
-    other_file = tmp_path / "other.onnx"
-    other_file.write_bytes(net.read_bytes())
-    second = opened(window, qtbot, other_file)
+    second = opened(window, qtbot, copy_of(net))
     make_finite(second)
     second.runs.inputs.set_source("x", Constant(1.0))
     run(qtbot, second)
@@ -242,13 +217,9 @@ def test_another_open_model_that_had_other_inputs_gets_the_same(window, qtbot, n
 
 @pytest.mark.long
 def test_partners_in_another_open_model_get_the_same_inputs_whatever_it_ran_with(window, qtbot, net, tmp_path):
-    first = opened(window, qtbot, net)
-    make_finite(first)
-    run(qtbot, first)
+    first = opened_and_run(window, qtbot, net)
     theirs = first.results.current
-    other_file = tmp_path / "other.onnx"
-    other_file.write_bytes(net.read_bytes())
-    second = opened(window, qtbot, other_file)
+    second = opened(window, qtbot, copy_of(net))
     with second.document.edit("Rename") as transaction:
         rename_value(transaction, value(second, "x"), "picture")
     second.runs.inputs.set_source("picture", Constant(3.0))
@@ -264,9 +235,7 @@ def test_partners_in_another_open_model_get_the_same_inputs_whatever_it_ran_with
 @pytest.mark.long
 def test_onnx_runtime_agrees(window, qtbot, net):
     pytest.importorskip("onnxruntime")
-    workspace = opened(window, qtbot, net)
-    make_finite(workspace)
-    run(qtbot, workspace)
+    workspace = opened_and_run(window, qtbot, net)
     panel = window.docks.open("compare")
     found = compared(qtbot, panel, compare.with_onnxruntime(workspace))
     assert set(found) >= {"c", "l", "r", "m", "y"}
@@ -294,12 +263,8 @@ def of_function(path, operator="Abs"):
 
 def run_beside_another(window, qtbot, net, tmp_path):
     """A model that was run, in front of an open copy of it that was not."""
-    other_file = tmp_path / "other.onnx"
-    other_file.write_bytes(net.read_bytes())
-    other = opened(window, qtbot, other_file)
-    workspace = opened(window, qtbot, net)
-    make_finite(workspace)
-    run(qtbot, workspace)
+    other = opened(window, qtbot, copy_of(net))
+    workspace = opened_and_run(window, qtbot, net)
     return workspace, other
 
 
@@ -339,9 +304,7 @@ def test_a_comparison_before_the_first_run_runs_the_model(window, qtbot, net, tm
 @pytest.mark.long
 @needs_onnx_runtime
 def test_names_of_the_graph_are_not_looked_for_in_functions(window, qtbot, tmp_path):
-    workspace = opened(window, qtbot, of_function(tmp_path / "f.onnx"))
-    make_finite(workspace)
-    run(qtbot, workspace)
+    workspace = opened_and_run(window, qtbot, of_function(tmp_path / "f.onnx"))
     panel = window.docks.open("compare")
     assert pick(qtbot, panel, "ONNX Runtime") == {(False, "a"): 0, (False, "h"): 0, (False, "y"): 0}
     archive = tmp_path / "h.npz"
@@ -352,18 +315,14 @@ def test_names_of_the_graph_are_not_looked_for_in_functions(window, qtbot, tmp_p
 @pytest.mark.long
 def test_another_open_model_is_compared_in_its_functions_too(window, qtbot, tmp_path):
     opened(window, qtbot, of_function(tmp_path / "other.onnx", "Neg"))
-    workspace = opened(window, qtbot, of_function(tmp_path / "f.onnx"))
-    make_finite(workspace)
-    run(qtbot, workspace)
+    workspace = opened_and_run(window, qtbot, of_function(tmp_path / "f.onnx"))
     found = pick(qtbot, window.docks.open("compare"), "other.onnx")
     assert found == {(False, "x"): 0, (True, "h"): 0, (False, "a"): 4, (False, "h"): 4, (False, "y"): 4}
 
 
 @pytest.mark.long
 def test_what_an_edit_did_is_no_error_of_fewer_bits(window, qtbot, received, net):
-    workspace = opened(window, qtbot, net)
-    make_finite(workspace)
-    run(qtbot, workspace)
+    workspace = opened_and_run(window, qtbot, net)
     edit(workspace, "relu", "alpha", 0.1)
     report = received(workspace.messages.shown)
     panel = window.docks.open("compare")
@@ -378,7 +337,7 @@ def test_what_an_edit_did_is_no_error_of_fewer_bits(window, qtbot, received, net
 @pytest.mark.long
 @pytest.mark.parametrize("choice", ["All nodes in float16", ONNX_RUNTIME])
 def test_a_run_does_not_know_an_input_by_a_name_it_got_since(window, qtbot, received, net, choice):
-    workspace = made_and_run(window, qtbot, net)
+    workspace = opened_and_run(window, qtbot, net)
     with workspace.document.edit("Rename") as transaction:
         rename_value(transaction, value(workspace, "x"), "renamed")
     report = received(workspace.messages.shown)
@@ -451,9 +410,7 @@ def test_values_of_several_calls_are_reported_apart(window, qtbot, tmp_path):
 
 @pytest.mark.long
 def test_controls_and_what_came_out_lie_beside_each_other_in_a_small_window(window, qtbot, net):
-    workspace = opened(window, qtbot, net)
-    make_finite(workspace)
-    run(qtbot, workspace)
+    opened_and_run(window, qtbot, net)
     window.resize(800, 512)
     panel = window.docks.open("compare")
     docks = [window.findChild(QDockWidget, f"panel.{name}") for name in ("inspector", "compare")]
@@ -507,7 +464,7 @@ def test_what_is_computed_for_a_comparison_comes_between_runs(window, qtbot, net
 def test_values_of_another_model_are_not_brought_for_a_comparison_that_was_stopped(window, qtbot, net, tmp_path):
     other_file = tmp_path / "other.onnx"
     other_file.write_bytes(net.read_bytes())
-    other, workspace = (made_and_run(window, qtbot, path) for path in (other_file, net))
+    other, workspace = (opened_and_run(window, qtbot, path) for path in (other_file, net))
     theirs, begun = other.results.current.result, threading.Event()
     theirs.summaries = {slot: Summary(describe(np.zeros(1)), None) for slot in range(1, len(theirs.slots))}
     theirs.slots[:] = [MISSING] * len(theirs.slots)

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QApplication
 from onnx_workbench.model.ir.types import Shape
 from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
 from tests.viewer.background_work import wait_for_readers
-from tests.viewer.run.run_actions import idle, make_finite, node, opened, run, value
+from tests.viewer.run.run_actions import idle, make_finite, node, opened, opened_and_run, run, value
 
 
 def shown(panel):
@@ -39,9 +39,7 @@ def test_arrow_keys_walk_the_nodes_and_the_tensor_panel_follows(window, qtbot, n
 
 @pytest.mark.long
 def test_declarations_are_corrected_without_the_mouse(window, qtbot, received, net):
-    workspace = opened(window, qtbot, net)
-    make_finite(workspace)
-    run(qtbot, workspace)
+    workspace = opened_and_run(window, qtbot, net)
     workspace.trigger("values.correct_types")
     wait_for_readers(qtbot)
     assert value(workspace, "c").type.shape == Shape(("N", 4, 8, 8))
@@ -54,9 +52,7 @@ def test_declarations_are_corrected_without_the_mouse(window, qtbot, received, n
 
 @pytest.mark.long
 def test_what_a_run_is_compared_with_is_chosen_without_the_mouse(window, qtbot, net):
-    workspace = opened(window, qtbot, net)
-    make_finite(workspace)
-    run(qtbot, workspace)
+    workspace = opened_and_run(window, qtbot, net)
     workspace.trigger("model.compare")
     popup = window.findChild(ChoicePopup)
     qtbot.keyClicks(popup.field, "float16")

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QLabel
 from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.model.edits.nodes import change_operator, delete, rename_node
 from tests.model import builders
-from tests.viewer.run.run_actions import edit, idle, make_bad, make_finite, node, opened, run, value
+from tests.viewer.run.run_actions import edit, idle, make_bad, make_finite, node, opened, opened_and_run, run, value
 
 
 @pytest.fixture
@@ -111,9 +111,7 @@ def test_what_was_not_looked_at_is_reported_until_a_search_looks(window, qtbot, 
                   else_branch = f () => (float[1, 3] h) { h = Abs (x) }>
       z = Log (x)
     }"""
-    workspace = opened(window, qtbot, builders.model_file(tmp_path / "branches.onnx", text))
-    make_finite(workspace)
-    run(qtbot, workspace)
+    workspace = opened_and_run(window, qtbot, builders.model_file(tmp_path / "branches.onnx", text))
     workspace.trigger("run.first_non_finite")
     qtbot.waitUntil(lambda: bars(workspace) == ["Every value is finite"])
     make_bad(workspace)

@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import onnx
 import pytest
 from onnx import numpy_helper
 from PySide6.QtCore import Qt
@@ -24,7 +23,7 @@ from onnx_workbench.viewer.run.results.saved_runs import restore_run, write_run
 from onnx_workbench.viewer.run.session.inputs import as_json, from_json
 from tests.model import builders
 from tests.viewer.background_work import wait_for_readers
-from tests.viewer.run.run_actions import edit, idle, make_bad, make_finite, node, opened, run, value
+from tests.viewer.run.run_actions import edit, idle, make_bad, make_finite, node, opened, opened_and_run, run, value
 
 # -- values ----------------------------------------------------------------------------------------------------
 
@@ -118,9 +117,7 @@ def test_values_inside_functions_and_bodies_are_there(window, qtbot, tmp_path):
     <domain: "local", opset_import: ["" : 21]>
     twice (v) => (o) { h = Add (v, v)  o = Relu (h) }
     """
-    path = tmp_path / "f.onnx"
-    onnx.save(onnx.parser.parse_model(text), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "f.onnx", text))
     workspace.runs.inputs.set_source("x", Constant([1.0, -2.0]))
     workspace.runs.inputs.set_source("flag", Constant(True))
     run(qtbot, workspace)
@@ -158,9 +155,7 @@ def test_a_run_to_a_node_of_functions_that_call_each_other_in_a_circle_is_refuse
 
 @pytest.mark.long
 def test_an_edit_makes_what_depends_on_it_stale_and_an_undo_brings_the_values_back(window, qtbot, net):
-    workspace = opened(window, qtbot, net)
-    make_finite(workspace)
-    run(qtbot, workspace)
+    workspace = opened_and_run(window, qtbot, net)
     before = workspace.results.value_of(value(workspace, "y"))
     edit(workspace, "relu", "alpha", 0.25)
     stale = {v.name for v in workspace.model.graph.values() if workspace.results.is_stale(v)}
@@ -191,9 +186,7 @@ def test_a_rename_makes_nothing_stale(window, qtbot, net):
 
 @pytest.mark.long
 def test_live_runs_what_an_edit_affects_and_marks_what_changed(window, qtbot, net):
-    workspace = opened(window, qtbot, net)
-    make_finite(workspace)
-    run(qtbot, workspace)
+    workspace = opened_and_run(window, qtbot, net)
     workspace.trigger("run.live")
     with qtbot.waitSignal(workspace.results.run_finished):
         edit(workspace, "relu", "alpha", 0.1)
@@ -206,9 +199,7 @@ def test_live_runs_what_an_edit_affects_and_marks_what_changed(window, qtbot, ne
 
 @pytest.mark.long
 def test_other_inputs_make_a_run_in_live_and_going_back_to_them_does_not(window, qtbot, net):
-    workspace = opened(window, qtbot, net)
-    make_finite(workspace)
-    run(qtbot, workspace)
+    workspace = opened_and_run(window, qtbot, net)
     first = workspace.results.current
     workspace.runs.set_live(True)
     with qtbot.waitSignal(workspace.results.run_finished):
@@ -406,9 +397,7 @@ g (float[2] x) => (float[2] s, float[2] y) <bool yes = {1}> {
 
 @pytest.mark.long
 def test_wrong_declarations_in_bodies_and_of_sequences_are_corrected_too(window, qtbot, tmp_path):
-    path = tmp_path / "sequence.onnx"
-    onnx.save(onnx.parser.parse_model(SEQUENCE), path)
-    workspace = opened(window, qtbot, path)
+    workspace = opened(window, qtbot, builders.model_file(tmp_path / "sequence.onnx", SEQUENCE))
     run(qtbot, workspace)
     panel = window.docks.open("run")
     wait_for_readers(qtbot)
@@ -505,9 +494,7 @@ def test_sources_survive_being_remembered(source):
 
 @pytest.mark.long
 def test_overlays_follow_the_run_and_come_from_files(window, qtbot, net, tmp_path):
-    workspace = opened(window, qtbot, net)
-    make_finite(workspace)
-    run(qtbot, workspace)
+    workspace = opened_and_run(window, qtbot, net)
     overlays = workspace.runs.overlays
     workspace.trigger("run.colour_macs")
     wait_for_readers(qtbot)
@@ -554,9 +541,7 @@ def test_the_profile_reports_what_was_held_of_a_run_that_computed_it_all(window,
 
 @pytest.mark.long
 def test_times_are_measured_over_several_runs(window, qtbot, net):
-    workspace = opened(window, qtbot, net)
-    make_finite(workspace)
-    run(qtbot, workspace)
+    workspace = opened_and_run(window, qtbot, net)
     profile = window.docks.open("profile")
     wait_for_readers(qtbot)
     assert profile.nodes.isColumnHidden(3)
@@ -577,9 +562,7 @@ def test_times_are_measured_over_several_runs(window, qtbot, net):
 
 @pytest.mark.long
 def test_the_memory_at_its_peak_names_the_node_and_the_largest_tensor(window, qtbot, net):
-    workspace = opened(window, qtbot, net)
-    make_finite(workspace)
-    run(qtbot, workspace)
+    opened_and_run(window, qtbot, net)
     profile = window.docks.open("profile")
     profile.view.setCurrentIndex(2)
     wait_for_readers(qtbot)
@@ -614,9 +597,7 @@ def test_what_a_node_gives_is_exported_by_its_name(window, qtbot, net, tmp_path,
 
 @pytest.mark.long
 def test_the_profile_and_the_watch_list_show_the_run(window, qtbot, net):
-    workspace = opened(window, qtbot, net)
-    make_finite(workspace)
-    run(qtbot, workspace)
+    workspace = opened_and_run(window, qtbot, net)
     profile = window.docks.open("profile")
     wait_for_readers(qtbot)
     assert {"conv", "log", "relu", "mean", "fc"} <= {n.name for n in profile.nodes.targets()}
@@ -638,9 +619,7 @@ def test_the_profile_and_the_watch_list_show_the_run(window, qtbot, net):
 
 @pytest.mark.long
 def test_a_watched_value_that_is_gone_says_so_until_it_is_back(window, qtbot, net):
-    workspace = opened(window, qtbot, net)
-    make_finite(workspace)
-    run(qtbot, workspace)
+    workspace = opened_and_run(window, qtbot, net)
     watch = window.docks.open("watch")
     gone = value(workspace, "l")
     workspace.results.pin([gone])

@@ -9,14 +9,12 @@ from onnx_workbench.exec.engine.breakpoints import Breakpoint
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.viewer.dialogs.text_prompt import TextPrompt
 from tests.viewer.pointer import hover
-from tests.viewer.run.run_actions import compare_with, edit, idle, make_finite, node, opened, run, value
+from tests.viewer.run.run_actions import compare_with, edit, idle, node, opened_and_run, run, value
 
 
 @pytest.fixture
 def workspace(window, qtbot, net):
-    workspace = opened(window, qtbot, net)
-    make_finite(workspace)
-    run(qtbot, workspace)
+    workspace = opened_and_run(window, qtbot, net)
     return workspace
 
 
@@ -271,9 +269,7 @@ def test_a_point_of_a_line_is_traced(window, qtbot, workspace):
 def remote(make_window, qtbot, net):
     """A model whose values are in another process until someone looks."""
     window = make_window()
-    workspace = opened(window, qtbot, net)
-    make_finite(workspace)
-    run(qtbot, workspace)
+    workspace = opened_and_run(window, qtbot, net)
     return window, workspace
 
 
