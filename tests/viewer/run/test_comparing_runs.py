@@ -315,7 +315,7 @@ def test_names_of_the_graph_are_not_looked_for_in_functions(window, qtbot, tmp_p
 @pytest.mark.long
 def test_another_open_model_is_compared_in_its_functions_too(window, qtbot, tmp_path):
     opened(window, qtbot, of_function(tmp_path / "other.onnx", "Neg"))
-    workspace = opened_and_run(window, qtbot, of_function(tmp_path / "f.onnx"))
+    opened_and_run(window, qtbot, of_function(tmp_path / "f.onnx"))
     found = pick(qtbot, window.docks.open("compare"), "other.onnx")
     assert found == {(False, "x"): 0, (True, "h"): 0, (False, "a"): 4, (False, "h"): 4, (False, "y"): 4}
 
