@@ -14,8 +14,7 @@ from tests.viewer.run.run_actions import compare_with, edit, idle, node, opened_
 
 @pytest.fixture
 def workspace(window, qtbot, net):
-    workspace = opened_and_run(window, qtbot, net)
-    return workspace
+    return opened_and_run(window, qtbot, net)
 
 
 def do(qtbot, window, workspace, action):
