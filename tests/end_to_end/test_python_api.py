@@ -19,6 +19,7 @@ import pytest
 import onnx_workbench as ow
 from onnx_workbench.model import extensions
 from onnx_workbench.model.checks.problem import Problem
+from tests.model import builders
 
 REPOSITORY = Path(__file__).parents[2]
 SAMPLE = REPOSITORY / "resources" / "sample" / "digits.onnx"
@@ -149,8 +150,7 @@ def test_edits_has_every_edit_function():
 def test_an_edit_is_an_entry_of_the_history():
     document = ow.Document(ow.load(SAMPLE))
     image = document.model.graph.inputs[0]
-    with document.edit("Rename the input") as edit:
-        ow.edits.rename_value(edit, image, "picture")
+    builders.one_edit(document, ow.edits.rename_value, image, "picture")
     assert image.name == "picture"
     document.undo()
     assert image.name == "image"
@@ -175,8 +175,7 @@ def test_changes_to_a_document_can_be_undone():
     document = ow.Document(ow.load(SAMPLE))
     before = len(document.model.graph.nodes)
     relu = next(node for node in document.model.graph.nodes if node.op_type == "Relu")
-    with document.edit("Make a node that does nothing") as edit:
-        ow.edits.change_operator(edit, relu, "Identity")
+    builders.one_edit(document, ow.edits.change_operator, relu, "Identity")
     assert ow.simplify(document, checks=1).is_applied
     assert len(document.model.graph.nodes) < before
     while document.undo():
@@ -187,8 +186,7 @@ def test_changes_to_a_document_can_be_undone():
 def test_what_does_not_agree_is_found_and_reported():
     model, other = ow.load(SAMPLE), ow.load(SAMPLE)
     relu = next(node for node in other.graph.nodes if node.op_type == "Relu")
-    with ow.Document(other).edit("Change an operator") as edit:
-        ow.edits.change_operator(edit, relu, "Sigmoid")
+    builders.one_edit(ow.Document(other), ow.edits.change_operator, relu, "Sigmoid")
     comparison = ow.compare(model, other)
     assert not comparison.agrees
     assert comparison.first_divergence.name == relu.outputs[0].name
@@ -430,8 +428,7 @@ def test_a_model_and_its_results_can_be_copied_and_pickled(again, tmp_path):
 
     other = again(model)
     assert not ow.diff(model, other)
-    with ow.Document(other).edit("Rename") as edit:
-        ow.edits.rename_value(edit, other.graph.inputs[0], "z")
+    builders.one_edit(ow.Document(other), ow.edits.rename_value, other.graph.inputs[0], "z")
     assert model.graph.inputs[0].name == "x"
 
     same = again(result)

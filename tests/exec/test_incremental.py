@@ -29,6 +29,7 @@ from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType, TensorType
 from tests.examples import examples
 from tests.exec.texts import node, parse, states
+from tests.model import builders
 
 X = np.array([1.0, -2.0, 3.0], np.float32)
 
@@ -54,8 +55,7 @@ def test_a_value_that_was_not_kept_is_computed_when_it_becomes_an_output() -> No
     assert hidden is not None
     assert before.find(hidden) is MISSING
     graph = document.model.graph
-    with document.edit("Make a an output") as edit:
-        edit.do(SetGraphOutputs(graph, (*graph.outputs, hidden)))
+    builders.do(document, SetGraphOutputs(graph, (*graph.outputs, hidden)))
     after = session.run({"x": x})
     assert list(after.outputs) == ["y", "a"]
     np.testing.assert_array_equal(after.outputs["a"], -x)
@@ -66,8 +66,7 @@ def test_a_constant_has_its_value_inside_a_function_whose_nodes_were_all_kept() 
     session = Session(document)
     session.run({"x": X})
     call, after = node(document.model, "v"), node(document.model, "y")
-    with document.edit("Change alpha") as edit:
-        edit.do(SetAttribute(after, "alpha", make_attribute("alpha", 0.25)))
+    builders.do(document, SetAttribute(after, "alpha", make_attribute("alpha", 0.25)))
     with document.edit("Rewire") as edit:  # so that the run is planned anew
         edit.do(SetGraphOutputs(document.model.graph, (*document.model.graph.outputs, call.outputs[0])))
     result = session.run({"x": X})
@@ -98,8 +97,7 @@ def test_a_snapshot_has_the_types_of_inputs_as_they_are(in_body: bool) -> None:
     before = snapshots.take()
     loop = node(document.model, "y")
     changed = (loop.bodies[0] if in_body else document.model.graph).inputs[2]
-    with document.edit("Set type") as edit:
-        edit.do(SetField(changed, "type", TensorType(ElementType.FLOAT, None)))
+    builders.do(document, SetField(changed, "type", TensorType(ElementType.FLOAT, None)))
     after = snapshots.take()
     graphs = (
         (after.graph.nodes[0].bodies[0], before.graph.nodes[0].bodies[0]) if in_body else (after.graph, before.graph)
@@ -121,8 +119,7 @@ def test_after_an_edit_in_a_body_all_but_the_node_around_it_is_shared() -> None:
     assert inside is not None
     taken = [snapshots.take()]
     for changed in (inside, after):
-        with document.edit("Set alpha") as edit:
-            edit.do(SetAttribute(changed, "alpha", make_attribute("alpha", 0.25)))
+        builders.do(document, SetAttribute(changed, "alpha", make_attribute("alpha", 0.25)))
         taken.append(snapshots.take())
     first, second, third = (one.graph.nodes for one in taken)
     assert [new is old for new, old in zip(second, first, strict=True)] == [False, True]
@@ -223,8 +220,7 @@ def test_laid_out_weights_that_edits_replaced_are_let_go_of_by_their_bytes(monke
     session, graph = Session(document), document.model.graph
     x, value, kept = np.ones((3, size), np.float32), graph.inputs[1], []
     for number in range(1, 15):
-        with document.edit("Set the weight") as edit:
-            edit.do(SetInitializer(graph, value, ArrayTensor(np.full((size, size), number, np.float32))))
+        builders.do(document, SetInitializer(graph, value, ArrayTensor(np.full((size, size), number, np.float32))))
         assert session.run({"x": x}).outputs["y"][0, 0] == number * size
         kept.append(session.engine.library.weight_bytes // (4 * size**2))
     assert kept[0] == 2, "as it was read, and laid out"

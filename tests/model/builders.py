@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import onnx.parser
 
 from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import Step
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
+
+T = TypeVar("T")
 
 CHAIN = """
 <ir_version: 10, opset_import: ["" : 21]>
@@ -82,6 +87,19 @@ def document(text: str = CHAIN, *, trained: bool = False) -> Document:
 def node(owner: Document | Model, name: str) -> Node:
     """The node of a name, wherever it is."""
     return next(n for g in _model(owner).graphs() for n in g.nodes if n.name == name)
+
+
+def do(document: Document, *steps: Step) -> None:
+    """Do steps as one edit, whatever its title."""
+    with document.edit("Edit") as edit:
+        for step in steps:
+            edit.do(step)
+
+
+def one_edit(document: Document, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
+    """Do one edit, whatever its title; what the function returns: `one_edit(document, rename_node, node, "other")`."""
+    with document.edit("Edit") as edit:
+        return function(edit, *arguments, **options)
 
 
 def value(owner: Document | Model, name: str) -> Value:

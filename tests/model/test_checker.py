@@ -31,13 +31,11 @@ def test_the_checker_keeps_up_with_edits():
     checker = Checker(document)
     assert [p.severity for p in checker.run() if p.severity == "error"] == []
     fourth = builders.node(document, "fourth")
-    with document.edit("Break") as edit:
-        edit.do(SetAttribute(fourth, "axis", make_attribute("axis", 1.0)))
+    builders.do(document, SetAttribute(fourth, "axis", make_attribute("axis", 1.0)))
     assert [p.rule for p in checker.problems if p.severity == "error"] == ["attribute-kind"]
     document.undo()
     assert [p.rule for p in checker.problems if p.severity == "error"] == []
-    with document.edit("Delete") as edit:
-        nodes.delete(edit, [builders.node(document, "second")])
+    builders.one_edit(document, nodes.delete, [builders.node(document, "second")])
     assert not checker.finished  # only what an edit touches is checked at once
     assert [p.rule for p in checker.problems if p.severity == "error"] == ["undefined-value"]
     document.undo()
@@ -58,8 +56,7 @@ def test_incremental_checks_agree_with_checking_anew(text):
         lambda edit: nodes.delete(edit, [first]),
     ]
     for step in steps:
-        with document.edit("Step") as edit:
-            step(edit)
+        builders.one_edit(document, step)
         expected = {(p.rule, p.message) for p in check_model(document.model)}
         assert {(p.rule, p.message) for p in checker.run()} == expected
     while document.undo():
@@ -153,11 +150,9 @@ def test_bodies_that_come_and_go_are_checked_and_forgotten():
     checker.run()
     holder = next(n for n in document.model.graph.nodes if n.bodies)
     body = holder.bodies[0]
-    with document.edit("Break") as edit:
-        edit.do(InsertNode(body, Node("Relu", (), (Value("lonely"),), name="lonely")))
+    builders.do(document, InsertNode(body, Node("Relu", (), (Value("lonely"),), name="lonely")))
     assert any(p.place.name == "lonely" for p in checker.run() if isinstance(p.place, Node))
-    with document.edit("Remove") as edit:
-        edit.do(RemoveNode(holder))
+    builders.do(document, RemoveNode(holder))
     assert not any(p.place.name == "lonely" for p in checker.run() if isinstance(p.place, Node))
     document.undo()
     assert any(p.place.name == "lonely" for p in checker.run() if isinstance(p.place, Node))
@@ -167,8 +162,7 @@ def test_a_node_without_wires_is_forgotten_with_its_problems():
     document = builders.document()
     checker = Checker(document)
     checker.run()
-    with document.edit("Insert") as edit:
-        edit.do(InsertNode(document.model.graph, Node("NoSuch", (), (), name="lonely")))
+    builders.do(document, InsertNode(document.model.graph, Node("NoSuch", (), (), name="lonely")))
     assert "operator" in [p.rule for p in checker.run()]
     document.undo()
     assert_agrees(checker, document)
@@ -182,10 +176,8 @@ def test_an_odd_name_that_only_bodies_still_ask_for_is_none_of_the_graph():
         values.rename_value(edit, outer.outputs[0], "<b>")
         nodes.rename_node(edit, first, "<b>")
     assert_agrees(checker, document)
-    with document.edit("Delete") as edit:
-        nodes.delete(edit, [outer])
-    with document.edit("Another name") as edit:
-        nodes.rename_node(edit, first, "fine")
+    builders.one_edit(document, nodes.delete, [outer])
+    builders.one_edit(document, nodes.rename_node, first, "fine")
     assert_agrees(checker, document)
 
 

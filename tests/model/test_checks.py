@@ -182,8 +182,7 @@ def test_outputs_whose_nodes_are_gone_are_removed_but_for_the_last():
     model = document.model
 
     def lose(name):
-        with document.edit("Delete") as edit:
-            edit.do(RemoveNode(next(n for n in model.graph.nodes if n.outputs[0].name == name)))
+        builders.do(document, RemoveNode(next(n for n in model.graph.nodes if n.outputs[0].name == name)))
 
     lose("a")
     lose("b")
@@ -359,8 +358,7 @@ def test_what_is_wrong_is_found_at_once_and_fixed_where_that_is_safe(text, chang
     checker = Checker(document)
     checker.run()
     for change in changes:
-        with document.edit("Break") as edit:
-            edit.do(change(document))
+        builders.do(document, change(document))
     assert_agrees(checker, document)
     found = [p for p in check_model(document.model) if p.rule == rule]
     assert found, check_model(document.model)
@@ -430,8 +428,7 @@ def test_value_info_that_lists_a_value_twice_is_reported_and_fixed():
     graph = document.model.graph
     middle = graph.nodes.first.outputs[0]
     checker = Checker(document)
-    with document.edit("Declare") as edit:
-        edit.do(SetField(graph, "declared", (middle, middle)))
+    builders.do(document, SetField(graph, "declared", (middle, middle)))
     (problem,) = checker.run()
     assert (problem.rule, problem.place) == ("duplicate-declaration", middle)
     assert_agrees(checker, document)
@@ -439,8 +436,7 @@ def test_value_info_that_lists_a_value_twice_is_reported_and_fixed():
         problem.fix.apply(edit)
     assert list(graph.declared) == [middle]
     assert not checker.run()
-    with document.edit("Say the type") as edit:
-        edit.do(SetField(middle, "type", TensorType(ElementType.FLOAT, Shape(("2*n",)))))
+    builders.do(document, SetField(middle, "type", TensorType(ElementType.FLOAT, Shape(("2*n",)))))
     assert [p.message for p in checker.run()] == ["The size 2*n is not named by a C identifier"]
     assert_agrees(checker, document)
 
@@ -451,8 +447,7 @@ def test_names_that_are_no_identifiers_are_reported_in_one_note():
     assert checker.run() == []
     node = first(document)
     for target, name in ((node, "/a/b"), (node.outputs[0], "y:0"), (document.model.graph.inputs[0], "größe")):
-        with document.edit("Rename") as edit:
-            edit.do(SetField(target, "name", name))
+        builders.do(document, SetField(target, "name", name))
     with document.edit("Measure") as edit:
         batch = TensorType(ElementType.FLOAT, Shape(("n + 1", "m")))
         edit.do(SetField(document.model.graph.inputs[0], "type", batch))
@@ -470,8 +465,7 @@ def test_a_model_without_a_domain_is_remarked():
     document = builders.document()
     checker = Checker(document)
     assert checker.run() == []
-    with document.edit("Clear") as edit:
-        properties.set_text(edit, document.model, "domain", "")
+    builders.one_edit(document, properties.set_text, document.model, "domain", "")
     assert [(p.rule, p.severity, p.place) for p in checker.run()] == [("model-domain", "info", document.model)]
     assert_agrees(checker, document)
 

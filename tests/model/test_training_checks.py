@@ -29,8 +29,7 @@ def test_an_update_may_take_an_output_of_the_main_graph():
         properties.add_training(edit, TrainingInfo(Graph("initialization"), Graph("algorithm")))
         properties.set_bindings(edit, model.training_info[0], update={"w": "kept"})
     assert errors(model) == []
-    with document.edit("Rename") as edit:
-        values.rename_value(edit, builders.value(document, "kept"), "again")
+    builders.one_edit(document, values.rename_value, builders.value(document, "kept"), "again")
     assert model.training_info[0].update_binding == (("w", "again"),)
     assert errors(model) == []
     with document.edit("Initialize") as edit, pytest.raises(ModelError, match="No output 'again'"):

@@ -73,8 +73,7 @@ def test_types_are_inferred_once_typing_rests(window, qtbot, monkeypatch):
     monkeypatch.setattr(inference, "infer", lambda *given: asked.append(given) or infer(*given))
 
     def edit(alpha):
-        with workspace.document.edit("Set alpha") as transaction:
-            set_attribute(transaction, node(workspace.document, "last"), "alpha", alpha)
+        builders.one_edit(workspace.document, set_attribute, node(workspace.document, "last"), "alpha", alpha)
 
     monkeypatch.setattr(type_inference, "_DELAY_MS", 3_600_000)
     edit(0.25)

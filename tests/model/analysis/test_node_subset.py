@@ -233,8 +233,7 @@ def test_a_name_that_chosen_nodes_meet_becomes_a_number_everywhere():
     types = infer(document.model)
     nodes = of(document, "Relu")
     assert symbols_of(nodes, document.model, types.type_of) == ["N"]
-    with document.edit("Freeze") as edit:
-        freeze(edit, {"N": 4}, nodes, types.type_of)
+    builders.one_edit(document, freeze, {"N": 4}, nodes, types.type_of)
     assert [str(v.type) for v in document.model.graph.outputs] == ["float[4,3]", "float[M,3]"]
 
 
@@ -257,8 +256,7 @@ def test_inputs_that_nodes_are_computed_from_become_free(operator, expected):
     graph = document.model.graph
     inputs = inputs_of(graph, of(document, operator))
     assert [value.name for value in inputs] == expected
-    with document.edit("Free") as edit:
-        free_dimensions(edit, graph, dict.fromkeys(batch_places(inputs), "batch"))
+    builders.one_edit(document, free_dimensions, graph, dict.fromkeys(batch_places(inputs), "batch"))
     assert [v.name for v in graph.inputs if v.type.shape.dims[0] == "batch"] == expected
 
 
@@ -296,8 +294,7 @@ def test_chosen_calls_are_inlined_with_the_calls_in_them():
 
 def test_a_call_in_a_function_is_inlined_there():
     document = builders.document(CALLS)
-    with document.edit("Inline") as edit:
-        inline_calls(edit, of(document, "Inner"))
+    builders.one_edit(document, inline_calls, of(document, "Inner"))
     assert {f.name for f in document.model.functions} == {"Twice", "Other"}
     assert [n.op_type for n in document.model.function("f", "Twice").body.nodes] == ["Neg", "Add"]
 
@@ -308,8 +305,7 @@ def test_blocks_are_found_among_chosen_nodes():
     feeds = fed(document.model)
     before = outputs(document.model, feeds)
     nodes = list(document.model.graph.nodes)[:6]
-    with document.edit("Extract") as edit:
-        extract_blocks(edit, among=nodes)
+    builders.one_edit(document, extract_blocks, among=nodes)
     (function,) = document.model.functions
     assert [n.op_type for n in document.model.graph.nodes] == [
         function.name,
@@ -355,8 +351,7 @@ def described():
 def test_texts_are_taken_from_chosen_nodes():
     document = described()
     mul, relu, add, neg = document.model.graph.nodes
-    with document.edit("Strip") as edit:
-        report = strip(edit, ["doc", "metadata"], [relu])
+    report = builders.one_edit(document, strip, ["doc", "metadata"], [relu])
     assert dict(report.summary()) == {"description removed": 1, "metadata removed": 1}
     assert [bool(n.doc_string) for n in (mul, relu, add, neg)] == [True, False, True, True]
     assert document.model.doc_string == "whole"

@@ -26,8 +26,7 @@ def test_outputs_come_and_go_one_by_one(document):
         assert nodes.produce_output(edit, node, 2) is third
     assert node.outputs[1] is None
     assert third.producer is node
-    with document.edit("Drop") as edit:
-        nodes.drop_output(edit, node, 2)
+    builders.one_edit(document, nodes.drop_output, node, 2)
     assert len(node.outputs) == 1
 
 
@@ -39,8 +38,7 @@ def test_an_output_in_use_stays(document):
 
 def test_calls_follow_a_function_to_its_new_name_and_domain(document):
     function, call = document.model.functions[0], builders.node(document, "call")
-    with document.edit("Rename") as edit:
-        functions.rename_function(edit, function, name="times", domain="other")
+    builders.one_edit(document, functions.rename_function, function, name="times", domain="other")
     assert function.key == ("other", "times", "")
     assert (call.domain, call.op_type) == ("other", "times")
     assert "other" in document.model.opset_imports
@@ -49,8 +47,7 @@ def test_calls_follow_a_function_to_its_new_name_and_domain(document):
 
 def test_a_function_keeps_its_name_when_the_new_one_is_empty_or_taken(document):
     function = document.model.functions[0]
-    with document.edit("Add") as edit:
-        functions.add_function(edit, "second")
+    builders.one_edit(document, functions.add_function, "second")
     for name in ("", "second"):
         with pytest.raises(ModelError), document.edit("Rename") as edit:
             functions.rename_function(edit, function, name=name)

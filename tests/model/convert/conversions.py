@@ -24,8 +24,7 @@ def made(opset, text, ir_version=8):
 def declared(text):
     """The bytes of a model with all its types."""
     document = builders.document(text)
-    with document.edit("Declare") as edit:
-        declare_all(edit, infer(document.model))
+    builders.one_edit(document, declare_all, infer(document.model))
     return to_bytes(document.model)
 
 

@@ -33,8 +33,7 @@ def joined(other_text):
     clashes = clashing_functions(here.model, other.model)
     report = align(other, imports, clashes)
     assert not means_something_else(other.model, imports)
-    with here.edit("Merge") as edit:
-        merge(edit, here.model.graph, other.model)
+    builders.one_edit(here, merge, here.model.graph, other.model)
     content = to_bytes(here.model)
     onnx.checker.check_model(content)
     x = np.arange(6, dtype=np.float32).reshape(2, 3) - 2

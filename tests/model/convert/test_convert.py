@@ -381,8 +381,7 @@ def test_limits_that_become_inputs_are_scalars():
 
 def test_a_version_that_changes_no_node_is_reported_all_the_same():
     document = made(20, "g (float[2] x) => (float[2] y) { y = Relu(x) }", 10)
-    with document.edit("Convert") as edit:
-        report = convert_opset(edit, 21, lambda value: value.type)
+    report = builders.one_edit(document, convert_opset, 21, lambda value: value.type)
     assert report.summary() == [("opset 20 → 21", 1)]
 
 

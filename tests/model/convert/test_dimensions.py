@@ -23,8 +23,7 @@ from tests.model.snapshots import snapshot
 def test_names_become_numbers_everywhere():
     document = builders.document()
     assert symbols(document.model) == {"N": 2}
-    with document.edit("Freeze") as edit:
-        freeze(edit, {"N": 3})
+    builders.one_edit(document, freeze, {"N": 3})
     assert {str(v.type) for v in (builders.value(document, "x"), builders.value(document, "y"))} == {"float[3,4]"}
     with pytest.raises(ModelError, match="No dimension is named N"), document.edit("Freeze") as edit:
         freeze(edit, {"N": 1})
@@ -43,8 +42,7 @@ def test_names_become_numbers_everywhere():
 )
 def test_a_batch_is_changed_and_shapes_in_constants_follow(head, body):
     document = made(21, f"g {head} {{ {body} }}", 10)
-    with document.edit("Set") as edit:
-        report = change_batch(edit, document.model.graph, 5)
+    report = builders.one_edit(document, change_batch, document.model.graph, 5)
     assert not report.warnings
     assert str(builders.value(document, "x").type) == "float[5,2,3]"
     found = outputs(document.model, {"x": np.zeros((5, 2, 3), np.float32)})["y"]
@@ -54,8 +52,7 @@ def test_a_batch_is_changed_and_shapes_in_constants_follow(head, body):
 def test_a_shape_with_a_second_open_size_is_reported_where_it_cannot_stay_open():
     text = "g (float[1,2,3] x) => (float[1,6] y) <int64[2] s = {1,-1}> { y = Reshape<allowzero=1>(x, s) }"
     document = made(21, text, 10)
-    with document.edit("Set") as edit:
-        report = change_batch(edit, document.model.graph, "N")
+    report = builders.one_edit(document, change_batch, document.model.graph, "N")
     assert [remark.place.op_type for remark in report.warnings] == ["Reshape"]
 
 
@@ -100,8 +97,7 @@ def test_two_sizes_that_one_shape_cannot_leave_open_are_reported():
 def test_a_free_size_that_a_weight_fixes_is_reported(body):
     weights = "<float[3] w = {1.0,2.0,3.0}, float[3,1] m = {1.0,2.0,3.0}>"
     document = made(17, f"g (float[2,3] x) => (float[2,k] y) {weights} {{ {body} }}")
-    with document.edit("Free") as edit:
-        report = free_dimensions(edit, document.model.graph, {("x", 1): "N"})
+    report = builders.one_edit(document, free_dimensions, document.model.graph, {("x", 1): "N"})
     assert [remark.text.split(" ", 1)[1] for remark in report.warnings] == ["needs N to be 3"]
 
 
@@ -128,8 +124,7 @@ def test_texts_and_types_go():
         for item in (document.model, builders.node(document, "first"), builders.value(document, "x")):
             set_text(edit, item, "doc_string", "text")
             set_metadata(edit, item, "key", "text")
-    with document.edit("Strip") as edit:
-        report = strip(edit, ["doc", "metadata", "producer", "types"])
+    report = builders.one_edit(document, strip, ["doc", "metadata", "producer", "types"])
     assert dict(report.summary())["description removed"] == 3
     assert dict(report.summary())["metadata removed"] == 3
     assert not builders.node(document, "first").doc_string
@@ -147,8 +142,7 @@ def test_traces_of_python_go_and_scopes_stay():
         edit.do(SetField(first, "metadata", traces | scopes))
         edit.do(SetField(second, "metadata", {"namespace": scopes["namespace"]}))
     before = scope_paths(document.model.graph)
-    with document.edit("Strip") as edit:
-        report = strip(edit, ["traces"])
+    report = builders.one_edit(document, strip, ["traces"])
     assert report.summary() == [("trace removed", 1)]
     assert set(first.metadata) == {"mine", "pkg.torch.onnx.name_scopes"}
     assert scope_paths(document.model.graph) == before
@@ -164,8 +158,7 @@ def test_sizes_that_are_both_called_a_question_mark_are_two():
         for dim in value.type.tensor_type.shape.dim:
             dim.dim_param = "?"
     document = Document(load(proto.SerializeToString()))
-    with document.edit("Free") as edit:
-        free_dimensions(edit, document.model.graph, {("x", 0): "batch"})
+    builders.one_edit(document, free_dimensions, document.model.graph, {("x", 0): "batch"})
     shapes = {name: builders.value(document, name).type.shape.dims for name in "xyz"}
     assert shapes == {"x": ("batch", "?"), "y": ("batch", "?"), "z": ("?",)}
     with document.edit("Freeze") as edit, pytest.raises(ModelError, match="No dimension is named"):
@@ -177,7 +170,6 @@ def test_a_new_batch_is_declared_only_where_it_follows():
         g (float[1,4] x) => (float[1,1] s, float[1,4] y, float[1,4] z) <float[1,1] k = {2}> {
             cc = Concat <axis = 1> (x, k) s = ReduceSum (cc) y = Neg (x) z = my.own.Magic (x)
         }""")
-    with document.edit("Batch") as edit:
-        change_batch(edit, document.model.graph, "N")
+    builders.one_edit(document, change_batch, document.model.graph, "N")
     declared = {value.name: value.type.shape.dims for value in document.model.graph.outputs}
     assert declared == {"s": (1, 1), "y": ("N", 4), "z": (None, 4)}

@@ -50,8 +50,7 @@ layers (float[2, 3] x, float[2, 3] mask) => (float[2, 3] y, float[2, 3] s1)
 
 def extracted(text, **options):
     document = builders.document(text)
-    with document.edit("Extract blocks") as edit:
-        report = extract_blocks(edit, **options)
+    report = builders.one_edit(document, extract_blocks, **options)
     assert_linked(document.model)
     onnx.checker.check_model(to_bytes(document.model))
     return document, report
@@ -146,8 +145,7 @@ def test_what_bodies_take_from_outside_becomes_inputs_of_the_function():
     for yes in (True, False):
         feeds = {"x": x, "z": z, "f": np.array(yes)}
         assert np.array_equal(run(builders.model(BRANCHES), feeds)["y"], run(document.model, feeds)["y"])
-    with document.edit("Inline") as edit:
-        inline_all(edit)
+    builders.one_edit(document, inline_all)
     assert_linked(document.model)
     kinds = {(d.kind, d.subject) for d in compare(builders.model(BRANCHES), document.model).differences}
     assert kinds <= {("renamed", "node"), ("renamed", "value"), ("added", "model")}
@@ -203,8 +201,7 @@ def test_nodes_whose_constants_are_not_available_are_left_out_and_warned_of():
         for body in node.bodies:
             (constant,) = body.nodes
             SetAttribute(constant, "value", make_attribute("value", Missing(ElementType.FLOAT, (65,)))).apply()
-    with document.edit("Extract blocks") as edit:
-        report = extract_blocks(edit)
+    report = builders.one_edit(document, extract_blocks)
     assert [remark.place.op_type for remark in report.warnings] == ["If", "If"]
     assert "not available" in report.warnings[0].text
 
@@ -254,8 +251,7 @@ def test_whatever_repeats_computes_the_same_and_comes_back(text):
     feeds = {"x": np.array([0.5, 1, -2], np.float32), "z": np.array([3, -0.25, 1], np.float32)}
     before, after = run(builders.model(text), feeds), run(document.model, feeds)
     assert all(np.array_equal(before[name], after[name], equal_nan=True) for name in before)
-    with document.edit("Inline") as edit:
-        inline_all(edit)
+    builders.one_edit(document, inline_all)
     operators = [[n.op_type for n in m.graph.nodes] for m in (builders.model(text), document.model)]
     assert sorted(operators[0]) == sorted(operators[1])
     assert not any(d.kind in ("added", "removed") for d in _nodes(compare(builders.model(text), document.model)))
@@ -270,8 +266,7 @@ def test_real_models_compute_the_same(name, real_models):
     folder = real_models.with_data(name)
     document = Document(load(folder / "model.onnx"))
     copy_of_model = WorkingCopy(document.model)
-    with copy_of_model.document.edit("Extract blocks") as edit:
-        report = extract_blocks(edit)
+    report = builders.one_edit(copy_of_model.document, extract_blocks)
     steps = copy_of_model.steps()
     with document.edit("Extract blocks") as edit:
         for step in steps:

@@ -13,8 +13,7 @@ from tests.model import builders
 
 def warnings(model, version):
     document = Document(model)
-    with document.edit("Claim") as edit:
-        report = claim_ir_version(edit, version)
+    report = builders.one_edit(document, claim_ir_version, version)
     assert model.ir_version == version
     return [remark.text for remark in report.warnings]
 
@@ -49,8 +48,7 @@ def test_each_kind_of_thing_is_reported_once_with_a_place():
     proto.graph.node[0].metadata_props.add(key="scope", value="layer")
     proto.graph.quantization_annotation.add(tensor_name="x")
     document = Document(load(proto.SerializeToString()))
-    with document.edit("Claim") as edit:
-        report = claim_ir_version(edit, 3)
+    report = builders.one_edit(document, claim_ir_version, 3)
     assert [remark.text for remark in report.warnings] == [
         "The model has initializers that are not inputs, which requires IR version 4",
         "The model has quantization annotations, which requires IR version 5",

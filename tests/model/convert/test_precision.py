@@ -343,8 +343,7 @@ def test_calls_that_differ_are_inlined_and_converted(target, case):
     )
     state, feeds = snapshot(document.model), fed(document.model)
     before = outputs(document.model, feeds)
-    with document.edit("Inline") as edit:
-        report = inline_calls_that_differ(edit, FLOAT, infer(document.model).type_of)
+    report = builders.one_edit(document, inline_calls_that_differ, FLOAT, infer(document.model).type_of)
     assert "differ in types" in report.changes[0].text
     assert not document.model.functions
     to_precision(document, target)
@@ -561,8 +560,7 @@ def test_a_file_that_a_converted_weight_is_read_from_is_not_replaced(tmp_path, m
     document = Document(load(path))
     to_precision(document, HALF)
     merged = builders.document()  # into which the weight was merged
-    with merged.edit("Merge") as edit:
-        edit.do(SetInitializer(merged.model.graph, builders.value(merged, "w"), initializer(document)))
+    builders.do(merged, SetInitializer(merged.model.graph, builders.value(merged, "w"), initializer(document)))
     for model in (document.model, merged.model):
         with pytest.raises(ModelError, match="holds weights"):
             check_target(tmp_path / "w.data", "model", own=model)

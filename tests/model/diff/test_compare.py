@@ -39,8 +39,7 @@ def facts(comparison):
 def edited(change, text=builders.CHAIN):
     """What the comparison of a model and its edited copy tells."""
     document = builders.document(text)
-    with document.edit("Edit") as edit:
-        change(edit, document)
+    builders.one_edit(document, change, document)
     return facts(compare(builders.model(text), document.model))
 
 
@@ -74,8 +73,7 @@ def test_attribute_that_comes_and_goes():
 def test_not_a_number_is_equal_to_itself():
     document, other = builders.document(), builders.document()
     for one in (document, other):
-        with one.edit("NaN") as edit:
-            attributes.set_attribute(edit, builders.node(one, "first"), "a", float("nan"))
+        builders.one_edit(one, attributes.set_attribute, builders.node(one, "first"), "a", float("nan"))
     assert not compare(document.model, other.model)
 
 
@@ -177,8 +175,7 @@ def test_bodies_and_functions():
 
 def test_functions_that_come_and_go():
     document = builders.document(builders.BRANCHES)
-    with document.edit("Remove") as edit:
-        edit.do(SetField(document.model, "functions", ()))
+    builders.do(document, SetField(document.model, "functions", ()))
     assert facts(compare(builders.model(builders.BRANCHES), document.model)) == [
         ("removed", "function", "scale", "", "", "")
     ]
@@ -476,8 +473,7 @@ def test_what_differs_can_be_taken_over(text, plan):
                 _do(document, what, all_nodes[where % len(all_nodes)], all_values[where % len(all_values)], number)
     comparison = compare(original.model, document.model)
     before = snapshot(original.model)
-    with original.edit("Take over") as edit:
-        refused = apply_differences(edit, comparison, comparison.differences, "old")
+    refused = builders.one_edit(original, apply_differences, comparison, comparison.differences, "old")
     assert_linked(original.model)
     assert not refused
     left = compare(original.model, document.model).differences

@@ -21,8 +21,7 @@ from tests.model.snapshots import assert_linked
 def united(change, text=builders.CHAIN):
     """A model and an edited copy of it, as one."""
     document = builders.document(text)
-    with document.edit("Edit") as edit:
-        change(edit, document)
+    builders.one_edit(document, change, document)
     old, new = builders.model(text), document.model
     comparison = compare(old, new)
     return comparison, build_union(comparison)
@@ -115,8 +114,7 @@ def test_a_function_of_another_name_is_there_once(real_models):
     if not folder.exists():
         pytest.skip("no such model here")
     document = Document(load(folder / "model.onnx"))
-    with document.edit("Rename") as edit:
-        functions.rename_function(edit, document.model.functions[0], name="Other")
+    builders.one_edit(document, functions.rename_function, document.model.functions[0], name="Other")
     comparison = compare(load(folder / "model.onnx"), document.model)
     union = build_union(comparison)
     assert_whole(comparison, union)

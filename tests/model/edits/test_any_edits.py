@@ -65,8 +65,7 @@ class AnyEdits(RuleBasedStateMachine):
         """Do it as one entry; refusals are as good as changes."""
         before = snapshot(self.document.model)
         try:
-            with self.document.edit("Edit") as edit:
-                change(edit)
+            builders.one_edit(self.document, change)
         except ModelError:
             assert snapshot(self.document.model) == before
 

@@ -36,8 +36,7 @@ def sharding(document: Document) -> tuple[ShardingSpec, ...]:
 
 
 def put(document: Document, spec: ShardingSpec | None, place: int = 0) -> None:
-    with document.edit("Shard") as edit:
-        devices.set_sharding(edit, builders.node(document, "first"), 0, place, spec)
+    builders.one_edit(document, devices.set_sharding, builders.node(document, "first"), 0, place, spec)
 
 
 def test_a_sharding_is_set_saved_and_taken_back(document):
@@ -93,8 +92,7 @@ def test_nodes_follow_the_name_of_a_configuration(document):
 
 def test_removing_a_configuration_takes_the_nodes_parts_along(document):
     before = to_bytes(document.model)
-    with document.edit("Remove") as edit:
-        devices.remove_configuration(edit, document.model.configurations[1])
+    builders.one_edit(document, devices.remove_configuration, document.model.configurations[1])
     assert [c.configuration_id for c in builders.node(document, "first").device_configurations] == ["three"]
     document.undo()
     assert to_bytes(document.model) == before
@@ -113,8 +111,7 @@ def names_of(node):
 
 
 def test_a_copy_says_how_its_own_values_are_spread(spread):
-    with spread.edit("Duplicate") as edit:
-        (copy,) = nodes.duplicate(edit, [builders.node(spread, "first")])
+    (copy,) = builders.one_edit(spread, nodes.duplicate, [builders.node(spread, "first")])
     assert names_of(copy) == ["x", copy.outputs[0].name]
     assert not list(check_devices_of(copy, spread.model))
 
@@ -130,8 +127,7 @@ def test_nodes_bring_the_device_configurations_they_take_part_in(spread):
     assert not list(check_devices_of(pasted, other.model))
     other.undo()
     assert to_bytes(other.model) == before
-    with other.edit("Merge") as edit:
-        merged = copy_paste.merge(edit, other.model.graph, spread.model, {"x": "y"})
+    merged = builders.one_edit(other, copy_paste.merge, other.model.graph, spread.model, {"x": "y"})
     first = next(node for node in merged if node.device_configurations)
     assert names_of(first) == ["y", first.outputs[0].name]
     assert not list(check_devices_of(first, other.model))

@@ -33,8 +33,7 @@ def change(document, target, old, new, field=""):
     """Replace some text of a message."""
     message = MessageEdit(target, field)
     assert old in message.text
-    with document.edit("Edit message") as edit:
-        message.apply(edit, message.text.replace(old, new, 1))
+    builders.one_edit(document, message.apply, message.text.replace(old, new, 1))
 
 
 @pytest.fixture
@@ -47,8 +46,7 @@ def test_the_text_of_every_message_changes_nothing():
     document = Document(load(data))
     for target, field in messages(document.model):
         message = MessageEdit(target, field)
-        with document.edit("Nothing") as edit:
-            message.apply(edit, message.text)
+        builders.one_edit(document, message.apply, message.text)
         assert to_bytes(document.model) == data
     assert not document.modified
 
@@ -72,8 +70,7 @@ def test_every_scalar_is_edited_saved_and_undone(document):
             message = MessageEdit(target, field)
             new = '"other"' if match[2].startswith('"') else "3.0" if "." in match[2] else "3"
             text = message.text[: match.start(2)] + new + message.text[match.end(2) :]
-            with document.edit("Set") as edit:
-                message.apply(edit, text)
+            builders.one_edit(document, message.apply, text)
             assert MessageEdit(target, field).text == text
             onnx.ModelProto.FromString(to_bytes(document.model))
             assert_linked(document.model)
@@ -142,8 +139,7 @@ def test_bodies_stay_the_objects_they_are_and_may_change_places():
     text = (
         message.text.replace("then_branch", "_").replace("else_branch", "then_branch").replace('"_"', '"else_branch"')
     )
-    with document.edit("Swap") as edit:
-        message.apply(edit, text)
+    builders.one_edit(document, message.apply, text)
     assert branch.attributes["then_branch"].value is bodies["else_branch"]
     assert branch.attributes["else_branch"].value is bodies["then_branch"]
     assert_linked(document.model)
@@ -259,8 +255,7 @@ def test_a_message_that_another_edit_changed_is_not_overwritten():
     document = builders.document()
     first = document.model.graph.nodes.first
     message = MessageEdit(first)
-    with document.edit("Rename") as edit:
-        rename_node(edit, first, "elsewhere")
+    builders.one_edit(document, rename_node, first, "elsewhere")
     with pytest.raises(ModelError, match="has changed"), document.edit("Edit") as edit:
         message.apply(edit, message.text)
 

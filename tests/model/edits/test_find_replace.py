@@ -26,8 +26,7 @@ def found_in(document, pattern, replacement, *where, **options):
 
 def replace(document, *arguments, **options):
     found = found_in(document, *arguments, **options)
-    with document.edit("Replace") as edit:
-        replace_all(edit, found)
+    builders.one_edit(document, replace_all, found)
     return [(r.before, r.after) for r in found]
 
 
@@ -44,8 +43,7 @@ def values_of(document, node):
 def test_find_and_replace_shows_before_it_does(document):
     found = found_in(document, "^(.)", r"new_\1", "value names", "node names", regex=True)
     assert all(r.after == f"new_{r.before}" for r in found)
-    with document.edit("Replace") as edit:
-        replace_all(edit, found)
+    builders.one_edit(document, replace_all, found)
     assert all(v.name.startswith("new_") for g in document.model.graphs() for v in g.values())
     assert_linked(document.model)
     assert [p for p in check_model(document.model) if p.severity == "error"] == []
@@ -75,8 +73,7 @@ def test_replacing_into_one_name_twice_is_refused_whole(chain):
 def test_names_may_change_places(chain):
     assert replace(chain, "first", "other", "node names") == [("first", "other")]
     found = found_in(chain, "other", "second", "node names") + found_in(chain, "second", "other", "node names")
-    with chain.edit("Swap") as edit:
-        replace_all(edit, found)
+    builders.one_edit(chain, replace_all, found)
     assert [n.name for n in chain.model.graph.nodes][:2] == ["second", "other"]
 
 
@@ -161,8 +158,7 @@ def test_bindings_and_shardings_follow_names_that_are_replaced(rich):
 def test_bindings_and_shardings_follow_names_that_change_places(rich):
     (training,) = rich.model.training_info
     found = found_in(rich, "w", "b", "value names", whole=True) + found_in(rich, "b", "w", "value names", whole=True)
-    with rich.edit("Swap") as edit:
-        replace_all(edit, found)
+    builders.one_edit(rich, replace_all, found)
     assert training.update_binding == (("b", "w_new"),)
     assert [s.tensor_name for s in builders.node(rich, "first").device_configurations[0].sharding] == ["b"]
 

@@ -119,8 +119,7 @@ def cost(count, change):
     checker.run()
 
     def edit():
-        with document.edit("Edit") as edit:
-            change(edit)
+        builders.one_edit(document, change)
 
     return lines(edit) + lines(document.undo)
 
@@ -135,8 +134,7 @@ def test_twice_as_many_cost_about_twice_as_much(change):
 @pytest.mark.parametrize("change", EDITS.values(), ids=EDITS)
 def test_links_stay_whole(change):
     document = wide(32)
-    with document.edit("Edit") as edit:
-        change(edit)
+    builders.one_edit(document, change)
     assert_linked(document.model)
     document.undo()
     assert_linked(document.model)

@@ -246,8 +246,7 @@ def test_a_function_is_called_by_an_overload_it_has():
 
 def test_a_node_before_an_output_leaves_the_output_its_name(document):
     y = builders.value(document, "y")
-    with document.edit("Insert") as edit:
-        node = nodes.insert_on_edge(edit, y, "Neg")
+    node = builders.one_edit(document, nodes.insert_on_edge, y, "Neg")
     (output,) = document.model.graph.outputs
     assert output is node.outputs[0]
     assert output.name == "y"
@@ -260,8 +259,7 @@ def test_node_names_stay_unique(document):
 
 
 def test_outputs_in_use_cannot_be_dropped(document):
-    with document.edit("More") as edit:
-        nodes.set_output_count(edit, builders.node(document, "first"), 3)
+    builders.one_edit(document, nodes.set_output_count, builders.node(document, "first"), 3)
     assert len(builders.node(document, "first").outputs) == 3
     with pytest.raises(ModelError, match="Output a is used"), document.edit("Fewer") as edit:
         nodes.set_output_count(edit, builders.node(document, "first"), 0)

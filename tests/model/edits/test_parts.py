@@ -85,8 +85,7 @@ def test_a_constant_that_moves_keeps_its_texts_and_annotations(chain):
 
 def test_an_initializer_becomes_an_input(chain):
     w = builders.value(chain, "w")
-    with chain.edit("To input") as edit:
-        interface.initializer_to_input(edit, chain.model.graph, w)
+    builders.one_edit(chain, interface.initializer_to_input, chain.model.graph, w)
     assert w in chain.model.graph.inputs
     assert w.initializer is None
     assert w.type == TensorType(ElementType.FLOAT, Shape((4,)))
@@ -95,8 +94,7 @@ def test_an_initializer_becomes_an_input(chain):
 
 def test_replacing_values_keeps_the_declared_type_true(chain):
     w = builders.value(chain, "w")
-    with chain.edit("Replace") as edit:
-        initializers.set_tensor(edit, w, ArrayTensor(np.ones((1,), np.float32)))
+    builders.one_edit(chain, initializers.set_tensor, w, ArrayTensor(np.ones((1,), np.float32)))
     assert w.initializer.shape == (1,)
     assert w.type is None or w.type.shape.dims == (1,)
 
@@ -180,8 +178,7 @@ def test_constants_come_along_into_a_function_and_stay_for_others():
     lambda edit: functions.extract_function(edit, list(edit.model.functions[0].body.nodes), "inner", "nested"),
 ])  # fmt: skip
 def test_the_model_imports_the_domain_of_each_function(branches, change):
-    with branches.edit("Change") as edit:
-        change(edit)
+    builders.one_edit(branches, change)
     assert legal(branches.model)
 
 
@@ -276,8 +273,7 @@ def test_a_function_is_found_by_what_it_is_called_by_now(branches):
     model = branches.model
     function = model.functions[0]
     old = function.key
-    with branches.edit("Rename") as edit:
-        functions.rename_function(edit, function, name="other")
+    builders.one_edit(branches, functions.rename_function, function, name="other")
     assert (model.function(*old), model.function(old[0], "other")) == (None, function)
     branches.undo()
     assert (model.function(*old), model.function(old[0], "other")) == (function, None)
@@ -301,8 +297,7 @@ def test_an_input_that_is_returned_stops_being_both():
 def test_a_changed_signature_changes_its_calls(branches):
     function = branches.model.functions[0]
     extra = Value("extra")
-    with branches.edit("Signature") as edit:
-        functions.set_signature(edit, function, inputs=(extra, *function.body.inputs))
+    builders.one_edit(branches, functions.set_signature, function, inputs=(extra, *function.body.inputs))
     call = builders.node(branches, "call")
     assert [v and v.name for v in call.inputs] == [None, "z"]
     assert_linked(branches.model)

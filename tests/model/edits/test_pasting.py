@@ -18,8 +18,7 @@ pytestmark = pytest.mark.usefixtures("undo_restores")
 
 def test_pasting_in_the_same_model_reconnects(chain):
     fragment = copy_paste.copy([builders.node(chain, "second"), builders.node(chain, "third")])
-    with chain.edit("Paste") as edit:
-        relu, add = copy_paste.paste(edit, chain.model.graph, fragment)
+    relu, add = builders.one_edit(chain, copy_paste.paste, chain.model.graph, fragment)
     assert relu.inputs[0] is builders.value(chain, "a")
     assert add.inputs == (relu.outputs[0], builders.value(chain, "b"))
     assert legal(chain.model)
@@ -27,8 +26,7 @@ def test_pasting_in_the_same_model_reconnects(chain):
 
 def test_pasting_into_another_model_brings_what_is_needed(chain, branches):
     fragment = copy_paste.copy([builders.node(branches, "choose"), builders.node(branches, "call")])
-    with chain.edit("Paste") as edit:
-        choose, call = copy_paste.paste(edit, chain.model.graph, fragment)
+    choose, call = builders.one_edit(chain, copy_paste.paste, chain.model.graph, fragment)
     assert choose.inputs == (None,)
     assert call.inputs[0] is choose.outputs[0]
     assert chain.model.function("local", "scale") is not None
@@ -46,8 +44,7 @@ def test_what_was_copied_does_not_change_with_the_model_or_keep_it(chain, branch
     assert [function.model for function in fragment.functions] == [None]
     for _ in unlink(model):
         pass
-    with chain.edit("Paste") as edit:
-        copy_paste.paste(edit, chain.model.graph, fragment)
+    builders.one_edit(chain, copy_paste.paste, chain.model.graph, fragment)
     assert [node.op_type for node in chain.model.function("local", "scale").body.nodes] == before
     assert before
     assert legal(chain.model)
@@ -56,8 +53,7 @@ def test_what_was_copied_does_not_change_with_the_model_or_keep_it(chain, branch
 def test_constants_come_along_under_free_names(chain):
     other = builders.document(builders.CHAIN.replace("1.0, 2.0", "9.0, 9.0"))
     fragment = copy_paste.copy([builders.node(other, "first")])
-    with chain.edit("Paste") as edit:
-        (mul,) = copy_paste.paste(edit, chain.model.graph, fragment)
+    (mul,) = builders.one_edit(chain, copy_paste.paste, chain.model.graph, fragment)
     assert mul.inputs[0] is builders.value(chain, "x")
     assert mul.inputs[1].name == "w_1"
     assert mul.inputs[1].initializer.numpy().tolist() == [9, 9, 3, 4]
@@ -81,8 +77,7 @@ def test_constant_nodes_come_along_as_initializers_do():
     fragment = copy_paste.copy([builders.node(document, "mul"), builders.node(document, "add")])
     assert fragment.size == 2
     other = builders.document(CONSTANTS.replace("{1, 2}", "{3, 4}"))
-    with other.edit("Paste") as edit:
-        mul, add = copy_paste.paste(edit, other.model.graph, fragment)
+    mul, add = builders.one_edit(other, copy_paste.paste, other.model.graph, fragment)
     weight = mul.inputs[1].producer
     assert (mul.inputs[1].name, weight.name) == ("w_1", "w_1")
     assert weight.attributes["value"].value.numpy().tolist() == [1, 2]
@@ -94,12 +89,10 @@ def test_constant_nodes_come_along_as_initializers_do():
 def test_constant_nodes_are_shared_where_they_were_copied():
     document = builders.document(CONSTANTS)
     fragment = copy_paste.copy([builders.node(document, "mul")])
-    with document.edit("Paste") as edit:
-        (mul,) = copy_paste.paste(edit, document.model.graph, fragment)
+    (mul,) = builders.one_edit(document, copy_paste.paste, document.model.graph, fragment)
     assert mul.inputs == (builders.value(document, "x"), builders.value(document, "w"))
     chosen = copy_paste.copy([builders.node(document, "w"), builders.node(document, "mul")])
-    with document.edit("Paste") as edit:
-        constant, mul = copy_paste.paste(edit, document.model.graph, chosen)
+    constant, mul = builders.one_edit(document, copy_paste.paste, document.model.graph, chosen)
     assert mul.inputs[1] is constant.outputs[0], "it was copied itself"
     assert constant is not builders.node(document, "w")
 
@@ -125,8 +118,7 @@ def test_nodes_whose_values_are_taken_come_before_what_is_pasted(place):
     graph, choose = document.model.graph, builders.node(document, "choose")
     copied = builders.node(document, "last")
     if place == "nested":  # what the body of a pasted node captures
-        with document.edit("Capture") as edit:
-            values.connect(edit, builders.node(document, "yes"), 0, builders.value(document, "l"))
+        builders.one_edit(document, values.connect, builders.node(document, "yes"), 0, builders.value(document, "l"))
         copied = choose
     before = to_bytes(document.model)
     with document.edit("Paste") as edit:
@@ -183,8 +175,7 @@ def test_functions_that_do_something_else_here_come_under_other_names(how):
 
 def test_a_function_that_is_here_does_not_come_again():
     here, other = builders.document(CALLS), builders.document(CALLS)
-    with here.edit("Paste") as edit:
-        copy_paste.paste(edit, here.model.graph, copy_paste.copy(list(other.model.graph.nodes)))
+    builders.one_edit(here, copy_paste.paste, here.model.graph, copy_paste.copy(list(other.model.graph.nodes)))
     assert [f.name for f in here.model.functions] == ["outer", "inner", "alone"]
 
 

@@ -24,8 +24,7 @@ def test_sorting_gives_the_order_that_nodes_run_in(places, data):
     document = builders.document(f"{head} {{ {body} }}")
     graph, before = document.model.graph, snapshot(document.model)
     expected = run_order(graph)
-    with document.edit("Sort") as edit:
-        moved = sort_nodes(edit, graph)
+    moved = builders.one_edit(document, sort_nodes, graph)
     assert list(graph.nodes) == expected
     assert moved == len([step for step in document.current.steps if isinstance(step, InsertNode)])
     document.undo()

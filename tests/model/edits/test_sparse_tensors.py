@@ -90,8 +90,7 @@ def test_constants_go_between_sparse_and_dense_and_back_through_a_file():
         assert list(node.attributes) == ["sparse_value"]
         again = builders.node(load(to_bytes(document.model)), "k").attributes["sparse_value"].value
         assert tensors.to_dense(again).numpy().tolist() == array.tolist()
-        with document.edit("Dense") as edit:
-            tensors.set_tensor_at(edit, TensorLocation(node, "sparse_value"), ArrayTensor(array))
+        builders.one_edit(document, tensors.set_tensor_at, TensorLocation(node, "sparse_value"), ArrayTensor(array))
         assert list(node.attributes) == ["value"]
         document.undo()
         document.undo()

@@ -286,8 +286,7 @@ def test_a_body_that_takes_less_than_its_loop_gives_takes_the_next_one():
 
 def test_a_loop_that_gives_less_than_it_hands_on_is_not_guessed_at():
     document, node, body = opened(LOOP.replace("y, z, s, t =", "y =").replace(", float[2] e, float[2] f)", ")"))
-    with document.edit("Return less") as edit:
-        edit.do(SetGraphOutputs(body, body.outputs[:2]))
+    builders.do(document, SetGraphOutputs(body, body.outputs[:2]))
     add_input(document, body, "k")
     assert (len(body.inputs), len(node.inputs), names(body.outputs), len(node.outputs)) == (5, 5, ["more", "c"], 1)
 

@@ -16,6 +16,7 @@ from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor
 from onnx_workbench.model.ir.types import ElementType
+from tests.model import builders
 from tests.model.builders import document, node, value
 
 E = ElementType
@@ -32,10 +33,8 @@ def test_every_type_is_edited_and_undone(kind):
     w = value(owner, "w")
     place = TensorLocation(w)
     start = tensor([["1", "0"], ["1", "1"]], E.STRING) if kind is E.STRING else tensor([[1, 1], [1, 1]], kind)
-    with owner.edit("Set") as edit:
-        tensors.set_tensor_at(edit, place, start)
-    with owner.edit("Set element") as edit:
-        tensors.set_tensor_at(edit, place, tensors.set_element(start, (0, 1), "1"))
+    builders.one_edit(owner, tensors.set_tensor_at, place, start)
+    builders.one_edit(owner, tensors.set_tensor_at, place, tensors.set_element(start, (0, 1), "1"))
     with owner.edit("Fill") as edit:
         text = "true" if kind is E.BOOL else "1"
         tensors.set_tensor_at(edit, place, tensors.fill(tensors.tensor_at(place), [(slice(None), 0)], text))
@@ -191,12 +190,10 @@ def test_types_change_with_a_report():
 def test_constants_and_attributes_are_places():
     owner = document()
     first = node(owner, "first")
-    with owner.edit("Add") as edit:
-        edit.do(SetAttribute(first, "t", make_attribute("t", (tensor([1.0]), tensor([2.0])))))
+    builders.do(owner, SetAttribute(first, "t", make_attribute("t", (tensor([1.0]), tensor([2.0])))))
     places = list(tensors.tensor_locations(first))
     assert places == [TensorLocation(first, "t", 0), TensorLocation(first, "t", 1)]
-    with owner.edit("Change") as edit:
-        tensors.set_tensor_at(edit, places[1], tensor([9.0]))
+    builders.one_edit(owner, tensors.set_tensor_at, places[1], tensor([9.0]))
     assert [t.numpy().tolist() for t in first.attributes["t"].value] == [[1.0], [9.0]]
     owner.undo()
     assert tensors.tensor_at(places[1]).numpy().tolist() == [2.0]
@@ -242,13 +239,10 @@ def test_where_values_are_stored_is_kept_through_edits_and_saves(tmp_path):
         save(owner.model, tmp_path / name)
         return value(load(tmp_path / name), "w").initializer
 
-    with owner.edit("Store outside") as edit:
-        tensors.set_tensor_at(edit, place, tensors.store(w.initializer, external=True))
-    with owner.edit("Set") as edit:
-        tensors.set_tensor_at(edit, place, tensors.set_element(w.initializer, (0,), "9"))
+    builders.one_edit(owner, tensors.set_tensor_at, place, tensors.store(w.initializer, external=True))
+    builders.one_edit(owner, tensors.set_tensor_at, place, tensors.set_element(w.initializer, (0,), "9"))
     outside = saved("outside.onnx")
     assert outside.storage == "external"
     assert outside.numpy().tolist() == [9, 2, 3, 4]
-    with owner.edit("Store inside") as edit:
-        tensors.set_tensor_at(edit, place, tensors.store(w.initializer, external=False))
+    builders.one_edit(owner, tensors.set_tensor_at, place, tensors.store(w.initializer, external=False))
     assert saved("inside.onnx").storage == "inline"

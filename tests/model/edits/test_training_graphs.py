@@ -95,8 +95,7 @@ def test_what_only_training_uses_is_alive(document):
         values.connect(edit, builders.node(document, "loss"), 0, node.outputs[0])
     for fresh in (checker, Checker(document)):
         assert "dead-node" not in {problem.rule for problem in fresh.run()}
-    with document.edit("Use no longer") as edit:
-        values.connect(edit, builders.node(document, "loss"), 0, builders.value(document, "y"))
+    builders.one_edit(document, values.connect, builders.node(document, "loss"), 0, builders.value(document, "y"))
     for fresh in (checker, Checker(document)):
         assert [problem.place for problem in fresh.run() if problem.rule == "dead-node"] == [node]
     checker.close()

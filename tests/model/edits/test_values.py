@@ -20,8 +20,7 @@ def document(request):
 
 
 def test_renaming_reaches_bodies(branches):
-    with branches.edit("Rename") as edit:
-        values.rename_value(edit, builders.value(branches, "d"), "doubled")
+    builders.one_edit(branches, values.rename_value, builders.value(branches, "d"), "doubled")
     assert builders.node(branches, "inner").inputs[0].name == "doubled"
     assert check_model(branches.model) == []
 
@@ -56,10 +55,8 @@ def test_connecting_fixes_the_order(chain):
     from onnx_workbench.model.edits.nodes import add_node
 
     graph = chain.model.graph
-    with chain.edit("Add") as edit:
-        late = add_node(edit, graph, "Neg", [builders.value(chain, "x")])
-    with chain.edit("Connect") as edit:
-        values.connect(edit, builders.node(chain, "third"), 0, late.outputs[0])
+    late = builders.one_edit(chain, add_node, graph, "Neg", [builders.value(chain, "x")])
+    builders.one_edit(chain, values.connect, builders.node(chain, "third"), 0, late.outputs[0])
     assert [n.name for n in graph.nodes].index("Neg") < [n.name for n in graph.nodes].index("third")
     assert [p for p in check_model(chain.model) if p.severity == "error"] == []
     chain.undo()
@@ -75,8 +72,7 @@ def test_variadic_inputs_grow_and_shrink(chain):
         values.connect(edit, node, 1, x)
         values.connect(edit, node, 2, builders.value(chain, "a"))
     assert [v.name for v in node.inputs] == ["x", "x", "a"]
-    with chain.edit("Drop") as edit:
-        values.disconnect(edit, node, 0)
+    builders.one_edit(chain, values.disconnect, node, 0)
     assert [v.name for v in node.inputs] == ["x", "a"]
     assert_linked(chain.model)
 
@@ -94,8 +90,7 @@ def test_optional_inputs_leave_a_gap_or_go(chain):
         node = add_node(edit, chain.model.graph, "Clip", [x, a, a])
         values.disconnect(edit, node, 1)
     assert node.inputs == (x, None, a)
-    with chain.edit("Drop") as edit:
-        values.disconnect(edit, node, 2)
+    builders.one_edit(chain, values.disconnect, node, 2)
     assert node.inputs == (x,)
 
 
@@ -147,8 +142,7 @@ def test_function_attributes_can_be_referred_to_only_in_functions(branches):
     with pytest.raises(ModelError, match="not in a function"), branches.edit("Refer") as edit:
         attributes.refer_to_function_attribute(edit, builders.node(branches, "double"), "a", "factor")
     inside = next(iter(branches.model.functions[0].body.nodes))
-    with branches.edit("Refer") as edit:
-        attributes.refer_to_function_attribute(edit, inside, "value_float", "factor")
+    builders.one_edit(branches, attributes.refer_to_function_attribute, inside, "value_float", "factor")
     assert inside.attributes["value_float"].reference == "factor"
 
 
@@ -156,8 +150,7 @@ def test_the_batch_is_set_everywhere(chain):
     graph = chain.model.graph
     with chain.edit("Declare") as edit:
         values.set_type(edit, builders.value(chain, "a"), TensorType(ElementType.FLOAT, Shape(("N", 4))))
-    with chain.edit("Batch") as edit:
-        interface.set_batch(edit, graph, 8)
+    builders.one_edit(chain, interface.set_batch, graph, 8)
     assert [v.type.shape.dims for v in (*graph.inputs[:1], *graph.outputs, builders.value(chain, "a"))] == [(8, 4)] * 3
     assert builders.value(chain, "w").initializer.shape == (4,)
     with pytest.raises(ModelError, match="cannot be a dimension"), chain.edit("Batch") as edit:
@@ -171,8 +164,7 @@ def test_outputs_that_no_input_reaches_keep_their_shape(chain):
         node = initializers.initializer_to_constant(edit, made)
         values.set_type(edit, node.outputs[0], TensorType(ElementType.INT64, Shape((2, 1))))
         interface.add_output(edit, graph, node.outputs[0])
-    with chain.edit("Batch") as edit:
-        interface.set_batch(edit, graph, 8)
+    builders.one_edit(chain, interface.set_batch, graph, 8)
     assert [v.type.shape.dims for v in graph.outputs] == [(8, 4), (2, 1)]
 
 
@@ -198,10 +190,8 @@ def test_missing_node_names_are_given(branches):
 
     unnamed = builders.graph(branches, "no").nodes.first
     assert unnamed.name == ""
-    with branches.edit("Same") as edit:
-        edit.do(SetField(builders.node(branches, "call"), "name", "double"))
-    with branches.edit("Name") as edit:
-        names.regenerate_node_names(edit, branches.model, only_missing=True)
+    builders.do(branches, SetField(builders.node(branches, "call"), "name", "double"))
+    builders.one_edit(branches, names.regenerate_node_names, branches.model, only_missing=True)
     for root in branches.model.root_graphs():
         found = [n.name for g in root.walk() for n in g.nodes]
         assert all(found)
@@ -221,8 +211,7 @@ def test_an_output_that_begins_with_another_size_keeps_it():
             y = Relu (x) found = NonZero (x) rows = Transpose (found)
         }""")
     graph = document.model.graph
-    with document.edit("Set") as edit:
-        interface.set_batch(edit, graph, "batch")
+    builders.one_edit(document, interface.set_batch, graph, "batch")
     assert [value.type.shape.dims for value in (*graph.inputs, *graph.outputs)] == [
         ("batch", 3), ("batch", 3), (2, "n"), ("n", 2),
     ]  # fmt: skip

@@ -241,8 +241,7 @@ def test_functions_that_call_each_other_without_end():
 
 def test_after_an_edit_the_new_values_are_known():
     document = builders.document()
-    with document.edit("Insert") as edit:
-        node = nodes.insert_on_edge(edit, builders.value(document, "r"), "Transpose")
+    node = builders.one_edit(document, nodes.insert_on_edge, builders.value(document, "r"), "Transpose")
     assert infer(document.model).types[node.outputs[0]] == tensor(4, "N")
 
 
@@ -469,8 +468,7 @@ def test_only_numbers_and_names_of_the_model_are_written():
     found = infer(model)
     assert found.types[builders.value(model, "twice")] == tensor("2*N", 4)
     document = Document(model)
-    with document.edit("Declare") as edit:
-        declare_all(edit, found)
+    builders.one_edit(document, declare_all, found)
     written = {value.name: value.type.shape.dims for value in model.graph.values() if value.type is not None}
     assert written == {
         "x": ("N", 4),

@@ -28,8 +28,7 @@ def test_names_of_both_branches_are_known_and_a_renamed_one_is_free_again():
     assert_known(document.model)
     value = next(v for g in document.model.graph.walk() for n in g.nodes for v in n.outputs)
     old = value.name
-    with document.edit("Rename") as edit:
-        values.rename_value(edit, value, "another")
+    builders.one_edit(document, values.rename_value, value, "another")
     assert old not in names_taken(document.model.graph)
     assert_known(document.model)
     document.undo()

@@ -318,8 +318,7 @@ def test_a_state_of_zeros_of_a_node_without_other_inputs_does_no_harm() -> None:
     body = "y = Relu(x) h = LSTM(x, x, x, , , z)"
     document = builders.document(graph(body, "(float[2] x) => (float[2] y, float[] h)", state))
     node = document.model.graph.nodes[1]
-    with document.edit("Take inputs away") as edit:
-        edit.do(SetInputs(node, (None,) * 5 + node.inputs[5:]))
+    builders.do(document, SetInputs(node, (None,) * 5 + node.inputs[5:]))
     simplify(document, evaluate=evaluate)
     assert left(document) == {"Relu": 1, "LSTM": 1}
 
@@ -336,8 +335,7 @@ def test_a_state_filled_with_what_cannot_be_read_stays() -> None:
         )
     )
     filled = next(n for n in document.model.graph.nodes if n.op_type == "ConstantOfShape")
-    with document.edit("Point at a file that is gone") as edit:
-        set_attribute(edit, filled, "value", Missing(ElementType.FLOAT, (1,)))
+    builders.one_edit(document, set_attribute, filled, "value", Missing(ElementType.FLOAT, (1,)))
     simplify(document, evaluate=evaluate)
     gru = next(n for n in document.model.graph.nodes if n.op_type == "GRU")
     assert len(gru.inputs) == 6

@@ -5,6 +5,7 @@ from __future__ import annotations
 from onnx_workbench.model.edits import nodes
 from onnx_workbench.model.edits.interface import add_output
 from onnx_workbench.viewer.program.settings import COLUMNS
+from tests.model import builders
 from tests.viewer.canvas.graphs import Graphs, long_chain
 from tests.viewer.canvas.painting import wait
 
@@ -39,8 +40,7 @@ def test_an_edit_leaves_the_columns(show, qtbot):
     chain = long_chain(60)
     view = show(chain.model())
     wide, count = view.scene.width, len(view.scene.boxes)
-    with view.workspace.document.edit("Delete") as edit:
-        nodes.delete_and_bridge(edit, [chain.values["v30"].producer])
+    builders.one_edit(view.workspace.document, nodes.delete_and_bridge, [chain.values["v30"].producer])
     wait(qtbot, view)
     assert len(view.scene.boxes) == count - 1
     assert view.scene.width > wide / 2
@@ -49,8 +49,7 @@ def test_an_edit_leaves_the_columns(show, qtbot):
 def test_a_new_output_stands_beside_its_producer(show, qtbot):
     chain = long_chain(60)
     view = show(chain.model())
-    with view.workspace.document.edit("Output") as edit:
-        add_output(edit, chain.graph, chain.values["v20"])
+    builders.one_edit(view.workspace.document, add_output, chain.graph, chain.values["v20"])
     wait(qtbot, view)
     drawing = view.scene.drawing
     (producer,) = drawing.boxes_of(chain.values["v20"].producer)
@@ -78,8 +77,7 @@ def test_an_edit_inside_a_wrapped_group_keeps_the_order_of_the_others(show, qtbo
     view.expansion.expand_all()
     wait(qtbot, view)
     before = beside(view)
-    with view.workspace.document.edit("Delete") as edit:
-        nodes.delete_and_bridge(edit, [blocks.values["Relu7"].producer])
+    builders.one_edit(view.workspace.document, nodes.delete_and_bridge, [blocks.values["Relu7"].producer])
     wait(qtbot, view)
     after = beside(view)
     assert len(before) > 20

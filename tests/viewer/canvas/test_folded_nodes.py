@@ -22,6 +22,7 @@ from onnx_workbench.viewer.canvas.tooltip_text import tip_of
 from onnx_workbench.viewer.pictures.export import render_graph
 from onnx_workbench.viewer.program.settings import FOLD_NODES
 from onnx_workbench.viewer.style.theme import theme
+from tests.model import builders
 from tests.real_models import RealModels
 from tests.viewer.canvas.graphs import Graphs
 from tests.viewer.canvas.painting import wait
@@ -173,8 +174,7 @@ def test_the_setting_draws_them_all_and_is_remembered(show, qtbot, reshaped):
 def test_a_size_that_becomes_an_output_is_drawn_until_that_is_undone(show, qtbot, reshaped):
     view = show(reshaped.model())
     graph, document = view.workspace.graph, view.workspace.document
-    with document.edit("Add Output") as edit:
-        edit.do(SetGraphOutputs(graph, (*graph.outputs, reshaped.values["n"])))
+    builders.do(document, SetGraphOutputs(graph, (*graph.outputs, reshaped.values["n"])))
     wait(qtbot, view)
     assert {"Shape", "Gather"} <= set(drawn(view.scene.drawing))
     assert rows(view.scene.drawing, producer(reshaped, "y")) == [("sizes", "▸ 2")]
@@ -209,16 +209,13 @@ def test_any_edits_are_drawn_as_if_from_the_beginning(show, qtbot, reshaped, see
         node = chance.choice([node for node in graph.nodes if node.op_type != "Constant"][:-1])
         match chance.randrange(4):
             case 0:
-                with document.edit("Insert") as edit:
-                    nodes.insert_on_edge(edit, node.outputs[0], chance.choice(["Identity", "Neg"]))
+                builders.one_edit(document, nodes.insert_on_edge, node.outputs[0], chance.choice(["Identity", "Neg"]))
             case 1 if len(graph.nodes) > 6 and node.op_type != "Cast":
-                with document.edit("Delete") as edit:
-                    nodes.delete_and_bridge(edit, [node])
+                builders.one_edit(document, nodes.delete_and_bridge, [node])
             case 2:
                 taken = list(graph.nodes)[: list(graph.nodes).index(node)]
                 if taken and node.inputs:
-                    with document.edit("Connect") as edit:
-                        edit.do(SetInput(node, 0, chance.choice(taken).outputs[0]))
+                    builders.do(document, SetInput(node, 0, chance.choice(taken).outputs[0]))
             case _:
                 document.undo()
         wait(qtbot, view)

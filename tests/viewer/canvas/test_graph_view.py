@@ -19,6 +19,7 @@ from onnx_workbench.viewer.popups.operator_palette import OperatorEntry
 from onnx_workbench.viewer.program.settings import DIRECTION, SHOW_INITIALIZERS, SHOW_NAMES
 from onnx_workbench.viewer.style.theme import theme, themes
 from onnx_workbench.viewer.workflows.insert_operator import insert
+from tests.model import builders
 from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain, residual, settle
 from tests.viewer.canvas.painting import is_painted, wait
 
@@ -148,8 +149,7 @@ def test_what_an_undo_removes_or_brings_back_moves_nothing_else(show, qtbot):
 def test_a_changed_attribute_changes_the_row(show, qtbot, small):
     view = show(small.model())
     conv = next(iter(view.workspace.graph.nodes))
-    with view.workspace.document.edit("Strides") as edit:
-        edit.do(SetAttribute(conv, "strides", make_attribute("strides", [2, 2])))
+    builders.do(view.workspace.document, SetAttribute(conv, "strides", make_attribute("strides", [2, 2])))
     wait(qtbot, view)
     assert ("strides", "[2, 2]") in [(row.name, row.text) for row in view.scene.boxes[box(view, "Conv")].rows]
 
@@ -386,12 +386,10 @@ def test_a_trace_ends_with_the_last_of_its_nodes(show, qtbot, small):
     found = topology.downstream([relu])
     view.workspace.highlights.mark("traced", found)
     nodes = [item for item in found if isinstance(item, Node)]
-    with document.edit("One of them") as edit:
-        node_edits.delete(edit, nodes[-1:])
+    builders.one_edit(document, node_edits.delete, nodes[-1:])
     wait(qtbot, view)
     assert view.highlighter.is_traced
-    with document.edit("All of them") as edit:
-        node_edits.delete(edit, nodes[:-1])
+    builders.one_edit(document, node_edits.delete, nodes[:-1])
     wait(qtbot, view)
     assert not view.highlighter.is_traced, "it would dim all that is left"
 
@@ -530,8 +528,7 @@ def test_edits_elsewhere_leave_the_scene_alone(show, qtbot, branching_model):
     wait(qtbot, view)
     assert view.scene is not scene
     height = view.scene.rect(box(view, "Add"))[3]
-    with view.workspace.document.edit("Axis") as edit:
-        edit.do(SetAttribute(next(iter(inner.nodes)), "axis", make_attribute("axis", 1)))
+    builders.do(view.workspace.document, SetAttribute(next(iter(inner.nodes)), "axis", make_attribute("axis", 1)))
     wait(qtbot, view)
     assert view.scene.rect(box(view, "Add"))[3] > height
 
@@ -708,8 +705,7 @@ def test_an_operator_added_to_nothing_comes_into_view_and_stays(show, qtbot, sco
     document, near = view.workspace.document, g.values["v30"].producer
     view.centre_at(1.0, *corner(near).tolist())
     seen = view.viewport.area
-    with document.edit("Add Tanh") as edit:
-        added = node_edits.add_node(edit, view.workspace.graph, "Tanh", [])
+    added = builders.one_edit(document, node_edits.add_node, view.workspace.graph, "Tanh", [])
     wait(qtbot, view)
     x, y = corner(added).tolist()
     assert seen[0] < x < seen[2]

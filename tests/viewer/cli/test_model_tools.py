@@ -164,8 +164,7 @@ def test_edit_does_what_a_script_says(chain, tmp_path, capsys):
     from onnx_workbench.model.scripts import edit_script
 
     document = builders.document()
-    with document.edit("Set axis") as edit:
-        attributes.set_attribute(edit, builders.node(document, "fourth"), "axis", 0)
+    builders.one_edit(document, attributes.set_attribute, builders.node(document, "fourth"), "axis", 0)
     recorded, out = tmp_path / "edits.jsonl", tmp_path / "out.onnx"
     recorded.write_text(edit_script.export(document))
     assert main(["edit", str(chain), str(recorded), "-o", str(out)]) == 0

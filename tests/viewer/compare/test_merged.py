@@ -296,8 +296,7 @@ def test_nodes_in_another_order_are_marked_as_moved(window, qtbot, tmp_path):
     two (float[4] x) => (float[4] y, float[4] z) { [one] y = Relu (x) [two] z = Exp (x) }"""
     document = builders.document(text)
     save(document.model, tmp_path / "old.onnx")
-    with document.edit("Move") as edit:
-        nodes.move_before(edit, builders.node(document, "two"), builders.node(document, "one"))
+    builders.one_edit(document, nodes.move_before, builders.node(document, "two"), builders.node(document, "one"))
     save(document.model, tmp_path / "new.onnx")
     window.files.open([tmp_path / "old.onnx", tmp_path / "new.onnx"])
     qtbot.waitUntil(lambda: len(window.tabs()) == 2 and not window.files.pending)

@@ -141,8 +141,7 @@ def test_what_is_wrong_in_a_body_or_function_shows_at_the_nodes_that_hold_it(win
 
     qtbot.waitUntil(lambda: marked() == {"call", "choice"})
     wrong = next(node for graph in tab.workspace.model.graphs() for node in graph.nodes if node.name == "wrong")
-    with tab.workspace.document.edit("Mend") as edit:
-        edit.do(SetField(wrong, "op_type", "Abs"))
+    builders.do(tab.workspace.document, SetField(wrong, "op_type", "Abs"))
     qtbot.waitUntil(lambda: not marked())
 
 
@@ -162,8 +161,7 @@ def test_a_function_that_does_not_take_what_a_call_gives_is_a_problem_until_it_i
     try:
         qtbot.waitUntil(lambda: len(misfits()) == 1)
         assert misfits() == ["q of Add is tensor(int64), p is tensor(float) in the call bad"]
-        with workspace.document.edit("Cast to float") as edit:
-            edit.do(SetAttribute(model.graph.nodes[0], "to", make_attribute("to", 1)))
+        builders.do(workspace.document, SetAttribute(model.graph.nodes[0], "to", make_attribute("to", 1)))
         qtbot.waitUntil(lambda: not misfits())
         workspace.document.undo()
         qtbot.waitUntil(lambda: len(misfits()) == 1)

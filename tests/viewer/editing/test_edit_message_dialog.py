@@ -105,8 +105,7 @@ def test_the_dialog_closes_with_its_document(qtbot, window):
 def test_a_text_of_any_characters_is_kept(qtbot, window, branches):
     text = 'tab\tand \u202e\u00a0\u2028 bytes \udcff, 中文 \\ "quoted"'
     graph = branches.model.graph
-    with branches.document.edit("Describe") as edit:
-        edit.do(SetField(graph, "doc_string", text))
+    builders.do(branches.document, SetField(graph, "doc_string", text))
     dialog = opened(window, branches, graph)
     write(dialog, 'name: "branches"', 'name: "other"')
     qtbot.mouseClick(dialog.ok, Qt.MouseButton.LeftButton)

@@ -166,8 +166,7 @@ def test_closing_the_dialog_ends_cutting(desk, how):
 @pytest.mark.long
 def test_an_edit_ends_cutting(desk):
     dialog, task = begun(desk)
-    with desk.document.edit("Rename") as edit:
-        rename_node(edit, desk.node("fourth"), "mine")
+    builders.one_edit(desk.document, rename_node, desk.node("fourth"), "mine")
     assert task.cancelled
     desk.qtbot.waitUntil(dialog.ok.isEnabled)
     assert len(desk.window.tabs()) == 1

@@ -133,8 +133,7 @@ def test_a_large_model_is_gone_through_bit_by_bit(desk, dialog, qtbot, monkeypat
 
 @pytest.mark.long
 def test_values_of_attributes_are_listed_with_their_names(desk, dialog):
-    with desk.document.edit("Set") as edit:
-        set_attribute(edit, desk.node("first"), "axes", [1, 2])
+    builders.one_edit(desk.document, set_attribute, desk.node("first"), "axes", [1, 2])
     fill(dialog, "2", "x", "attribute values")
     assert [dialog.model.index(0, column).data() for column in range(4)] == ["first", "axes", "1, 2", "1, x"]
     dialog.apply()

@@ -143,8 +143,7 @@ def test_inputs_keep_their_public_names(desk):
 
 def test_types_that_are_inferred_later_are_shown_and_choices_stay(dialog, desk, qtbot):
     dialog.feed("p", "c")
-    with desk.document.edit("Change") as edit:
-        attributes.set_attribute(edit, desk.node("fourth"), "axis", 0)
+    builders.one_edit(desk.document, attributes.set_attribute, desk.node("fourth"), "axis", 0)
     qtbot.waitUntil(lambda: not desk.workspace.tasks.running)
     desk.workspace.types.changed.emit()
     assert dialog.connections()["p"] == "c"

@@ -494,8 +494,7 @@ def test_an_output_has_the_shape_that_is_known_by_the_action_and_by_the_fix(desk
     desk.select(value)
     desk.run("graph.make_output")
     assert value.type.shape == shape
-    with desk.document.edit("Forget") as edit:
-        set_type(edit, value, replace(value.type, shape=None))
+    builders.one_edit(desk.document, set_type, value, replace(value.type, shape=None))
     problems = desk.workspace.problems
     problems.start()
 

@@ -179,8 +179,7 @@ def test_rename_a_node_where_it_stands(desk):
 @pytest.mark.long
 def test_a_long_name_is_seen_whole_while_it_is_changed(desk):
     node = desk.node("second")
-    with desk.document.edit("Long") as edit:
-        rename_node(edit, node, "/encoder/layer.11/attention/output/dense/MatMul")
+    builders.one_edit(desk.document, rename_node, node, "/encoder/layer.11/attention/output/dense/MatMul")
     desk.select(node)
     key(desk, Qt.Key.Key_F2)
     field = desk.child(RenameField)
@@ -248,8 +247,7 @@ def test_add_an_operator_by_itself(desk):
 @pytest.mark.long
 def test_functions_of_one_name_are_added_by_their_overloads(desk):
     wide, narrow = (Function("scale", "local", overload) for overload in ("wide", "narrow"))
-    with desk.document.edit("Functions") as edit:
-        edit.do(SetField(desk.document.model, "functions", (wide, narrow)))
+    builders.do(desk.document, SetField(desk.document.model, "functions", (wide, narrow)))
     for function in (wide, narrow):
         palette(desk, f"scale:{function.overload}")
         node = desk.workspace.selection.nodes[0]

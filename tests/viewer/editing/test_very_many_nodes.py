@@ -53,8 +53,7 @@ def chosen_values(action, *names):
 def take_from_the_outputs(desk):
     graph = desk.workspace.graph
     if len(graph.outputs) == 1:
-        with desk.document.edit("Return") as edit:
-            add_outputs(edit, graph, [desk.value("r")])
+        builders.one_edit(desk.document, add_outputs, graph, [desk.value("r")])
     desk.select(*graph.outputs)
     desk.run("graph.remove_output")
 

@@ -13,6 +13,7 @@ from onnx_workbench.model.edits.properties import set_text
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.viewer.workflows import background_edit
+from tests.model import builders
 from tests.model.snapshots import snapshot
 from tests.viewer.background_work import until_stopped
 
@@ -96,8 +97,7 @@ def test_a_tool_that_finds_nothing_leaves_no_edit(tools, action_id):
 @pytest.mark.long
 def test_documentation_is_removed_in_one_edit(tools):
     call = tools.document.model.graph.nodes[-1]
-    with tools.document.edit("Describe") as edit:
-        set_text(edit, call, "doc_string", "exported by /home/me/train.py")
+    builders.one_edit(tools.document, set_text, call, "doc_string", "exported by /home/me/train.py")
     tools.run("model.remove_documentation")
     done(tools)
     assert tools.document.undo_title == "Remove documentation"
@@ -122,8 +122,7 @@ def test_an_edit_while_the_batch_is_set_is_kept(desk, monkeypatch):
     monkeypatch.setattr(background_edit, "known_of", paused)
     background_edit.set_batch(desk.workspace, desk.workspace.graph, "n", "n")
     desk.qtbot.waitUntil(began.is_set)
-    with desk.document.edit("Remove an input") as edit:
-        remove_input(edit, desk.workspace.graph, desk.value("unused"))
+    builders.one_edit(desk.document, remove_input, desk.workspace.graph, desk.value("unused"))
     resume.set()
     desk.qtbot.waitUntil(lambda: desk.document.undo_title == "Set batch dimension to n")
     assert [str(v.type) for v in (*desk.workspace.graph.inputs, *desk.workspace.graph.outputs)] == ["float[n,4]"] * 2
@@ -208,8 +207,7 @@ def test_an_edit_meanwhile_is_kept(tools, monkeypatch):
     monkeypatch.setattr(background_edit, "attempt", paused)
     tools.run("model.value_names")
     tools.qtbot.waitUntil(began.is_set)
-    with tools.document.edit("Rename") as edit:
-        rename_node(edit, tools.node("last"), "mine")
+    builders.one_edit(tools.document, rename_node, tools.node("last"), "mine")
     resume.set()
     tools.qtbot.waitUntil(lambda: tools.document.undo_title == "Regenerate value names")
     assert tools.node("mine")

@@ -87,8 +87,7 @@ def test_a_file_is_listed_and_loaded_once_it_is_ticked(window, qtbot, tmp_path):
     qtbot.waitUntil(lambda: str(tab.workspace.types.type_of(value)) == "float[2,6]")
     run(window, "run.run")
     qtbot.waitUntil(lambda: tab.workspace.results.current is not None and not tab.workspace.runs.is_running)
-    with tab.workspace.document.edit("Rename") as edit:
-        edit.do(SetField(tab.workspace.graph.nodes.first, "name", ""))
+    builders.do(tab.workspace.document, SetField(tab.workspace.graph.nodes.first, "name", ""))
     qtbot.waitUntil(lambda: any(problem.rule == "my-ops-name" for problem in tab.workspace.problems.all))
     result = tab.workspace.results.current.result
     assert result.missing_outputs == {}

@@ -13,6 +13,7 @@ from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType, TensorType
 from onnx_workbench.model.text.types import parse_type
 from onnx_workbench.viewer.dialogs.edit_text import EditTextDialog
+from tests.model import builders
 from tests.viewer.inspector.inspector_actions import begin, index, press, relu, row, shown, write
 
 
@@ -207,8 +208,7 @@ def test_enter_on_the_first_values_opens_them_all(qtbot, workspace, received):
     node = relu(workspace)
     tensor = ArrayTensor(np.array([1, 2, 3], np.int64))
     SetAttribute(node, "own", make_attribute("own", tensor)).apply()
-    with workspace.document.edit("Add") as edit:
-        constant = add_initializer(edit, workspace.graph, tensor)
+    constant = builders.one_edit(workspace.document, add_initializer, workspace.graph, tensor)
     panel = shown(qtbot, workspace)
     asked = received(workspace.action_requested)
     for item, path in ((node, ("attributes", "own", "values")), (constant, ("initializer", "values"))):
@@ -244,8 +244,7 @@ def test_a_body_is_gone_into(qtbot, panel, workspace):
 def inside(qtbot, workspace):
     """The panel at the node of a function that has an attribute."""
     function = workspace.model.functions[0]
-    with workspace.document.edit("Signature") as edit:
-        edit.do(SetField(function, "attributes", ("where",)))
+    builders.do(workspace.document, SetField(function, "attributes", ("where",)))
     panel = shown(qtbot, workspace)
     workspace.selection.set([function.body.nodes.first])
     return panel, function.body.nodes.first
@@ -301,8 +300,7 @@ def test_a_long_list_is_edited_one_element_a_line(qtbot, workspace):
 def test_strings_of_any_characters_are_kept_in_a_long_list(qtbot, panel, workspace):
     node = relu(workspace)
     begun = ("a, b", 'c"d\n\t', "\u00a0\u2028 bytes \udcff", "中文") * 1_000
-    with workspace.document.edit("Strings") as edit:
-        edit.do(SetAttribute(node, "texts", make_attribute("texts", begun)))
+    builders.do(workspace.document, SetAttribute(node, "texts", make_attribute("texts", begun)))
     workspace.selection.set([node])
     dialog = editor_of(panel, "texts")
     dialog.text.appendPlainText(',"more"')
@@ -388,14 +386,12 @@ def test_renaming_keeps_the_reference(qtbot, inside):
 @pytest.mark.parametrize("begun", ["x" * 30_000, "bytes \udcff " + "y" * 30_000])
 def test_a_long_text_is_edited_unless_it_has_changed(qtbot, panel, workspace, begun):
     node = relu(workspace)
-    with workspace.document.edit("Text") as edit:
-        edit.do(SetAttribute(node, "text", make_attribute("text", begun)))
+    builders.do(workspace.document, SetAttribute(node, "text", make_attribute("text", begun)))
     workspace.selection.set([node])
     dialog = editor_of(panel, "text")
     dialog.text.moveCursor(QTextCursor.MoveOperation.End)
     qtbot.keyClicks(dialog.text, "!")
-    with workspace.document.edit("Elsewhere") as edit:
-        edit.do(SetField(workspace.model, "producer_name", "me"))
+    builders.do(workspace.document, SetField(workspace.model, "producer_name", "me"))
     qtbot.mouseClick(dialog.ok, Qt.MouseButton.LeftButton)
     assert node.attributes["text"].value == begun + "!"
     dialog = editor_of(panel, "text")

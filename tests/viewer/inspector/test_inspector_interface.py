@@ -11,6 +11,7 @@ from onnx_workbench.model.ir.graph import QuantizationAnnotation
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.text.formatting import type_text
+from tests.model import builders
 from tests.viewer.inspector.inspector_actions import choose, drag, index, press, relu, row, write
 
 
@@ -35,8 +36,7 @@ def test_a_user_without_a_name_is_reported_by_what_it_gives(qtbot, panel, worksp
     user = workspace.model.graph.nodes[1]
     workspace.selection.set([next(v for v in user.inputs if v is not None)])
     assert (row(panel, "uses", "use 0").text, row(panel, "uses", "use 0").style) == (user.name, "normal")
-    with workspace.document.edit("Rename") as edit:
-        edit.do(SetField(user, "name", ""))
+    builders.do(workspace.document, SetField(user, "name", ""))
     named = row(panel, "uses", "use 0")
     assert (named.text, named.style) == (user.outputs[0].name, "muted")
 
@@ -99,8 +99,7 @@ def test_graph_inputs_are_added_typed_moved_renamed_and_removed(qtbot, panel, wo
 
 def test_inputs_with_defaults_are_listed_after_the_others(qtbot, panel, workspace):
     graph = workspace.model.graph
-    with workspace.document.edit("Default") as edit:
-        edit.do(SetInitializer(graph, graph.inputs[0], ArrayTensor(np.zeros((1, 3), np.float32))))
+    builders.do(workspace.document, SetInitializer(graph, graph.inputs[0], ArrayTensor(np.zeros((1, 3), np.float32))))
     workspace.selection.set([graph])
     section = row(panel, "inputs")
     assert section.text == "1"
@@ -335,8 +334,7 @@ def test_quantization_annotations_are_shown_and_lead_to_the_message(qtbot, panel
 def test_types_are_short_and_copied_as_they_are(qtbot, panel, workspace):
     value = workspace.model.graph.inputs[0]
     dims = "p2o.DynamicDimension.0", "p2o.DynamicDimension.1"
-    with workspace.document.edit("Declare") as edit:
-        edit.do(SetField(value, "type", TensorType(ElementType.FLOAT, Shape(dims))))
+    builders.do(workspace.document, SetField(value, "type", TensorType(ElementType.FLOAT, Shape(dims))))
     workspace.selection.set([value])
     assert row(panel, "type").text == "float Dimension.0×Dimension.1"
     panel.tree.setCurrentIndex(index(panel, "type"))

@@ -20,6 +20,7 @@ from onnx_workbench.model.ir.types import ElementType, TensorType
 from onnx_workbench.model.text.formatting import type_text
 from onnx_workbench.viewer.inspector import nodes as inspector_nodes
 from onnx_workbench.viewer.run.workspace import Workspace
+from tests.model import builders
 from tests.viewer.inspector.inspector_actions import begin, drag, index, press, relu, row, shown, write
 
 
@@ -39,13 +40,11 @@ def test_it_shows_the_selection_and_the_graph_without_one(panel, workspace):
 def test_the_first_view_reports_what_kind_of_model_it_is(panel, workspace):
     model = workspace.model
     assert row(panel, "model").text.startswith(f"IR {model.ir_version} · opset ")
-    with workspace.document.edit("set") as edit:
-        set_text(edit, model, "producer_name", "pytorch")
+    builders.one_edit(workspace.document, set_text, model, "producer_name", "pytorch")
     assert row(panel, "producer").text.startswith("pytorch")
     counts = Counter(node.op_type for node in model.graph.nodes)
     assert all(f"{operator} {count}" in row(panel, "operators").text for operator, count in counts.most_common(4))
-    with workspace.document.edit("add") as edit:
-        add_constant(edit, model.graph, "weights: float[30,50]")
+    builders.one_edit(workspace.document, add_constant, model.graph, "weights: float[30,50]")
     assert row(panel, "initializers").text == "1 · 1,500 elements · 6.00 kB"
     row(panel, "model").actions[0].run()
     assert workspace.selection.items == (model,)
@@ -65,8 +64,7 @@ def test_defaults_are_greyed_and_missing_ones_named(net):
     workspace.selection.set([conv])
     group = row(panel, "attributes", "group")
     assert (group.text, group.style, group.note) == ("1", "muted", "default")
-    with workspace.document.edit("Remove") as edit:
-        attributes.remove_attribute(edit, cast, "to")
+    builders.one_edit(workspace.document, attributes.remove_attribute, cast, "to")
     workspace.selection.set([cast])
     assert (row(panel, "attributes", "to").text, row(panel, "attributes", "to").style) == ("required", "error")
 

@@ -26,6 +26,7 @@ from onnx_workbench.viewer.tables import outline_rows
 from onnx_workbench.viewer.tables.outline_model import ObjectRole, OutlineModel
 from onnx_workbench.viewer.tables.two_tone import TextsRole
 from onnx_workbench.viewer.tasks import event_loop
+from tests.model import builders
 from tests.viewer.canvas.graphs import long_chain, residual
 
 
@@ -114,8 +115,7 @@ def test_what_is_open_stays_open_when_nodes_come_and_go(blocks):
     group = blocks.model.index_of(node).parent()
     tree.expand(group.parent())
     tree.expand(group)
-    with document.edit("Insert") as edit:
-        made = nodes.insert_on_edge(edit, node.outputs[0], "Neg")
+    made = builders.one_edit(document, nodes.insert_on_edge, node.outputs[0], "Neg")
     assert_right(blocks)
     with document.edit("Delete") as edit:
         nodes.delete_and_bridge(edit, [node])
@@ -185,13 +185,11 @@ def test_a_row_reads_operator_then_name_and_group_then_size(blocks, qtbot):
 def test_functions_of_one_name_are_reported_apart_by_their_overloads(blocks, received):
     document, model = blocks.workspace.document, blocks.model
     listed = tuple(Function("scale", "local", overload) for overload in ("", "wide"))
-    with document.edit("Functions") as edit:
-        edit.do(SetField(document.model, "functions", listed))
+    builders.do(document, SetField(document.model, "functions", listed))
     first, second = (model.index(row, 0) for row in (1, 2))
     assert (first.data(), second.data()) == ("ƒ scale", "ƒ scale:wide")
     report = received(model.dataChanged)
-    with document.edit("Overload") as edit:
-        edit.do(SetField(listed[0], "overload", "narrow"))
+    builders.do(document, SetField(listed[0], "overload", "narrow"))
     assert first in report
     assert first.data() == "ƒ scale:narrow"
 
@@ -297,8 +295,7 @@ def test_a_copy_stands_in_the_group_of_its_original(blocks):
     document = blocks.workspace.document
     node = next(n for n in document.model.graph.nodes if n.name == "net/b4/n1")
     group = blocks.model.index_of(node).parent()
-    with document.edit("Duplicate") as edit:
-        (copy,) = nodes.duplicate(edit, [node])
+    (copy,) = builders.one_edit(document, nodes.duplicate, [node])
     assert blocks.model.index_of(copy).parent() == group
 
 
@@ -306,8 +303,7 @@ def test_a_body_shows_as_soon_as_a_node_has_one(blocks):
     document = blocks.workspace.document
     node = document.model.graph.nodes.first
     list(rows(blocks.model))
-    with document.edit("Body") as edit:
-        edit.do(SetAttribute(node, "body", make_attribute("body", Graph("inner"))))
+    builders.do(document, SetAttribute(node, "body", make_attribute("body", Graph("inner"))))
     index = blocks.model.index_of(node)
     assert blocks.model.rowCount(index) == 1
     document.undo()
@@ -471,8 +467,7 @@ def test_nodes_that_only_rearrange_constants_are_constants_too(with_constants):
         edit.do(SetInput(passed, 0, constant.outputs[0]))
     assert "passed" not in titles(model, top)
     assert titles(model, top)[-1] == "11 constants"
-    with document.edit("Connect") as edit:
-        edit.do(SetInput(passed, 0, graph.nodes.last.outputs[0]))
+    builders.do(document, SetInput(passed, 0, graph.nodes.last.outputs[0]))
     assert "passed" in titles(model, top)
     assert titles(model, top)[-1] == "10 constants"
 
@@ -710,8 +705,7 @@ def test_closed_groups_of_every_graph_show_how_many_nodes_they_hold(blocks, rece
     SetGraphInputs(body, (source,)).apply()
     for number in range(6):
         InsertNode(body, Node("Relu", (source,), (Value(f"w{number}"),), name=f"net/f{number // 3}/m{number}")).apply()
-    with document.edit("Add a function") as edit:
-        edit.do(SetField(document.model, "functions", (Function("f", "local", body=body),)))
+    builders.do(document, SetField(document.model, "functions", (Function("f", "local", body=body),)))
     counts = []
     gone = [next(n for n in document.model.graph.nodes if n.name == "net/b4/n1"), body.nodes.last]
     for node in gone:

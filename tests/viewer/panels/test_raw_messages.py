@@ -194,8 +194,7 @@ def test_rows_of_before_an_edit_open_no_other_message(qtbot, wide):
     path = (*GRAPH, ("node", 700))
     wide.tree.setCurrentIndex(cell(wide, path, 0))
     document = wide.workspace.document
-    with document.edit("Remove") as edit:
-        edit.do(RemoveNode(document.model.graph.nodes.first))
+    builders.do(document, RemoveNode(document.model.graph.nodes.first))
     wide.edit(wide.tree.currentIndex())
     assert "read again" in wide.error.text()
     qtbot.waitUntil(lambda: cell(wide, (*path, ("name", 0))).data() == "n701")

@@ -76,8 +76,7 @@ def test_the_row_that_is_selected_stays_so_after_an_edit_and_goes_nowhere(panel,
     other = builders.node(workspace.document, "first")
     workspace.selection.set([other])
     count = len(panel.model.rows)
-    with workspace.document.edit("Delete") as transaction:
-        nodes.delete_and_bridge(transaction, [builders.node(workspace.document, "third")])
+    builders.one_edit(workspace.document, nodes.delete_and_bridge, [builders.node(workspace.document, "third")])
     qtbot.waitUntil(lambda: len(panel.model.rows) == count - 1)
     assert panel.model.rows[panel.table.currentIndex().row()].node is chosen
     assert workspace.selection.current is other

@@ -31,8 +31,7 @@ def test_wrong_declarations_are_those_of_the_model_as_it_is(window, qtbot, net, 
         return found
 
     def declare(name, type_):
-        with workspace.document.edit("Declare") as transaction:
-            set_type(transaction, value(workspace, name), type_)
+        builders.one_edit(workspace.document, set_type, value(workspace, name), type_)
 
     assert listed() == ["c"]
     window.docks.open("run").outcome.correct.click()
@@ -61,8 +60,7 @@ def test_wrong_declarations_are_those_of_the_model_as_it_is(window, qtbot, net, 
 )
 def test_what_is_said_beside_the_numbers_is_what_is_listed(window, qtbot, net, declared, report):
     workspace = opened(window, qtbot, net)
-    with workspace.document.edit("Declare") as transaction:
-        set_type(transaction, value(workspace, "l"), declared)
+    builders.one_edit(workspace.document, set_type, value(workspace, "l"), declared)
     run(qtbot, workspace)
     assert panel_of(qtbot, window, value(workspace, "l")).pane.badge.text() == report
     tree = window.docks.open("run").outcome.tree

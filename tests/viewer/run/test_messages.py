@@ -56,16 +56,14 @@ def test_a_failure_that_was_closed_is_reported_again_when_one_asks_again(qtbot, 
 def test_what_lacks_a_value_that_nothing_defines_is_reported(window, qtbot, workspace):
     run(qtbot, workspace)
     pane = window.docks.open("tensor").pane
-    with workspace.document.edit("Delete") as transaction:
-        delete(transaction, [node(workspace, "log")])
+    builders.one_edit(workspace.document, delete, [node(workspace, "log")])
     run(qtbot, workspace)
     assert workspace.run_state == "3 nodes not computed: nothing defines 'l'"
     workspace.selection.set([value(workspace, "y")])
     qtbot.waitUntil(lambda: pane.notice.text() == "Not computed, because nothing defines 'l'.")
     workspace.selection.set([value(workspace, "l")])
     qtbot.waitUntil(lambda: pane.notice.text() == "Nothing defines this value.")
-    with workspace.document.edit("Rename") as transaction:
-        rename_node(transaction, node(workspace, "fc"), "last")
+    builders.one_edit(workspace.document, rename_node, node(workspace, "fc"), "last")
     workspace.document.undo()
     assert workspace.run_state == "3 nodes not computed: nothing defines 'l'"
     edit(workspace, "relu", "alpha", 0.25)

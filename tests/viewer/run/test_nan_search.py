@@ -191,8 +191,7 @@ g (float[2,2] x) => (float[2,2] y, float[2,2] z) <float[2,2] mask = {0.0, 0.0, 0
 def masked(open_text):
     workspace = open_text(MASK, 1.0)
     low = np.array([[0, -np.inf], [-np.inf, -np.inf]], np.float32)
-    with workspace.document.edit("Mask") as edit:
-        edit.do(SetInitializer(workspace.model.graph, value(workspace, "mask"), ArrayTensor(low)))
+    builders.do(workspace.document, SetInitializer(workspace.model.graph, value(workspace, "mask"), ArrayTensor(low)))
     return workspace
 
 

@@ -22,8 +22,7 @@ def received():
 def test_moved_uses_make_out_of_date_what_uses_the_other_value_now(received):
     document, changes = received
     doubled, x = builders.value(document, "d"), builders.value(document, "x")
-    with document.edit("Replace") as edit:
-        nodes.replace_uses(edit, doubled, x)
+    builders.one_edit(document, nodes.replace_uses, doubled, x)
     assert rewires(changes[-1])
     assert sources(changes[-1]) == {builders.node(document, "inner")}
     assert {"inner", "choose", "call"} <= {getattr(thing, "name", "") for thing in outdated(sources(changes[-1]))}
@@ -32,8 +31,7 @@ def test_moved_uses_make_out_of_date_what_uses_the_other_value_now(received):
 def test_another_result_of_a_body_makes_its_node_out_of_date(received):
     document, changes = received
     returned, x = builders.value(document, "yes_out"), builders.value(document, "x")
-    with document.edit("Replace") as edit:
-        nodes.replace_uses(edit, returned, x)
+    builders.one_edit(document, nodes.replace_uses, returned, x)
     assert sources(changes[-1]) == {builders.node(document, "choose")}
     document.undo()
     assert sources(changes[-1]) == {builders.node(document, "choose")}
@@ -61,16 +59,14 @@ def test_texts_of_a_tensor_leave_results_as_they_are(which):
     changes = []
     document.subscribe(changes.append)
     for text in ("first", "second"):
-        with document.edit("Describe") as edit:
-            tensor_metadata.describe_tensor(edit, found[which], text)
+        builders.one_edit(document, tensor_metadata.describe_tensor, found[which], text)
     document.undo()
     assert len(changes) == 3
     assert not any(sources(change) for change in changes)
     with document.edit("Change") as edit:
         tensors.set_tensor_at(edit, found[which], tensors.set_element(tensors.tensor_at(found[which]), (0,), "7"))
     assert sources(changes[-1]) == {found[which].owner}
-    with document.edit("Describe") as edit:
-        tensor_metadata.describe_tensor(edit, found[which], "of values in memory")
+    builders.one_edit(document, tensor_metadata.describe_tensor, found[which], "of values in memory")
     assert not sources(changes[-1])
 
 
@@ -87,11 +83,9 @@ def test_texts_of_functions_and_models_leave_results_as_they_are(received):
 def test_other_functions_and_operator_sets_make_out_of_date_what_uses_them(received):
     document, changes = received
     call, function = builders.node(document, "call"), document.model.functions[0]
-    with document.edit("Replace") as edit:
-        edit.do(SetField(document.model, "functions", (Cloner().function(function),)))
+    builders.do(document, SetField(document.model, "functions", (Cloner().function(function),)))
     assert sources(changes[-1]) == {call}
-    with document.edit("Set opset") as edit:
-        properties.set_opset(edit, document.model, "", 20)
+    builders.one_edit(document, properties.set_opset, document.model, "", 20)
     assert call not in sources(changes[-1])
     assert builders.node(document, "inner") in sources(changes[-1])
 

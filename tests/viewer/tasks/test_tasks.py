@@ -302,8 +302,7 @@ def owner(qapp):
 
 
 def rename(document, name):
-    with document.edit("Rename") as edit:
-        edit.do(SetField(document.model.graph, "name", name))
+    builders.do(document, SetField(document.model.graph, "name", name))
 
 
 def names_once_allowed(document, began, free):

@@ -31,8 +31,7 @@ def test_a_difference_is_pinned_as_one_and_in_the_form_it_has(qtbot, panel, chai
     session = Session(chain.document)
     run(chain, session)
     w = builders.value(chain.document, "w")
-    with chain.document.edit("Change") as edit:
-        tensors.set_tensor_at(edit, TensorLocation(w), tensors.fill(w.initializer, (), "1"))
+    builders.one_edit(chain.document, tensors.set_tensor_at, TensorLocation(w), tensors.fill(w.initializer, (), "1"))
     run(chain, session)
     select(qtbot, panel, builders.value(chain.document, "a"))
     choose(panel.pane.mode_box, "Difference")

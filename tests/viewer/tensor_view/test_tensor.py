@@ -163,8 +163,7 @@ def test_values_of_a_run_before_and_after(qtbot, panel, chain):
     assert panel.pane.mode_box.isHidden()
     assert panel.pane.table.cells.commit is None
     w = builders.value(chain.document, "w")
-    with chain.document.edit("Change") as edit:
-        tensors.set_tensor_at(edit, TensorLocation(w), tensors.fill(w.initializer, (), "1"))
+    builders.one_edit(chain.document, tensors.set_tensor_at, TensorLocation(w), tensors.fill(w.initializer, (), "1"))
     qtbot.waitUntil(lambda: "out of date" in panel.pane.badge.text())
     run(chain, session, [[1, 2, 3, 4]])
     qtbot.waitUntil(lambda: cells(panel) == [["1", "2", "3", "4"]])
@@ -387,8 +386,7 @@ def test_what_a_change_of_type_loses_is_reported_and_confirmed_with_enter(qtbot,
     qtbot.waitUntil(ask.isVisible)
     assert ask.label.text() == "float to int8: 3 of 3 values change, by at most 256; 1 is out of range."
     assert ask.width() <= panel.width()
-    with chain.document.edit("Other") as edit:
-        edit.do(SetInitializer(chain.model.graph, value, ArrayTensor(np.array([0.5], np.float32))))
+    builders.do(chain.document, SetInitializer(chain.model.graph, value, ArrayTensor(np.array([0.5], np.float32))))
     assert not ask.isVisible()
     panel.pane.menu.change_type(ElementType.INT8)
     qtbot.waitUntil(ask.isVisible)

@@ -183,10 +183,8 @@ def test_what_was_done_to_one_place_is_done_to_the_others(opened, qtbot):
     tick(dialog, "half", Qt.CheckState.Unchecked)
     assert len(places(dialog, qtbot)) == 3
     document = dialog.workspace.document
-    with document.edit("Divide") as edit:
-        change_operator(edit, node_named(dialog, "h1"), "Div")
-    with document.edit("Rename") as edit:
-        edit.do(SetField(node_named(dialog, "s1"), "name", "weighted"))
+    builders.one_edit(document, change_operator, node_named(dialog, "h1"), "Div")
+    builders.do(document, SetField(node_named(dialog, "s1"), "name", "weighted"))
     before = snapshot(document.model)
     qtbot.waitUntil(lambda: len(places(dialog, qtbot)) == 2)
     do_there(dialog, qtbot)
@@ -204,10 +202,8 @@ def test_edits_before_the_window_opened_count_and_others_between_them_do_not(ope
     dialog = opened("s3")
     document = dialog.workspace.document
     last, softmax = (node_named(dialog, name) for name in ("last", "s1"))
-    with document.edit("Axis") as edit:
-        edit.do(SetAttribute(softmax, "axis", make_attribute("axis", 0)))
-    with document.edit("Absolutely") as edit:
-        edit.do(SetField(last, "name", "final"))
+    builders.do(document, SetAttribute(softmax, "axis", make_attribute("axis", 0)))
+    builders.do(document, SetField(last, "name", "final"))
     with document.edit("Insert") as edit:
         rewriter = GraphRewriter(edit)
         made = rewriter.add_node(softmax.graph, "Relu", [softmax.inputs[0]], before=softmax)
@@ -244,8 +240,7 @@ def test_what_no_other_place_has_is_named_and_nothing_is_done(opened, qtbot):
     do_there(dialog, qtbot)
     qtbot.waitUntil(lambda: "No place was edited" in dialog.error.text())
     second = node_named(dialog, "s2")
-    with document.edit("Shortcut") as edit:
-        edit.do(SetInputs(second, node_named(dialog, "m1").outputs))
+    builders.do(document, SetInputs(second, node_named(dialog, "m1").outputs))
     before = snapshot(document.model)
     do_there(dialog, qtbot)
     qtbot.waitUntil(lambda: "uses a now, and other places have no such value" in dialog.error.text())

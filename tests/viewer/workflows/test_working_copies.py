@@ -40,8 +40,7 @@ def test_an_edit_while_copying_is_in_the_copy(workspace, qtbot, monkeypatch):
     assert not task.finished
     monkeypatch.undo()
     document = workspace.document
-    with document.edit("Rename") as edit:
-        values.rename_value(edit, document.model.graph.inputs[0], "image")
+    builders.one_edit(document, values.rename_value, document.model.graph.inputs[0], "image")
     qtbot.waitUntil(lambda: bool(found))
     ((copy, revision),) = found
     assert snapshot(copy.document.model) == snapshot(document.model)

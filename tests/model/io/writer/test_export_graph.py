@@ -535,8 +535,7 @@ def test_values_of_another_model_keep_their_types_beside_those_of_the_same_name(
     if looked_at:
         look_at_everything(other)
     document = Document(here)
-    with document.edit("Merge") as edit:
-        copy_paste.merge(edit, here.graph, other, {}, prefix="other_")
+    builders.one_edit(document, copy_paste.merge, here.graph, other, {}, prefix="other_")
     saved = load(to_bytes(here)).graph
     types = {v.name: str(v.type) for v in (*saved.inputs, *saved.outputs)}
     assert {types[name] for name in ("x", "z", "y")} == {"float[2]"}
@@ -548,8 +547,7 @@ def test_the_last_attribute_of_a_node_can_be_removed():
     from tests.model import builders
 
     document = builders.document()
-    with document.edit("Remove") as edit:
-        remove_attribute(edit, builders.node(document, "fourth"), "axis")
+    builders.one_edit(document, remove_attribute, builders.node(document, "fourth"), "axis")
     assert not onnx.load_from_string(to_bytes(document.model)).graph.node[3].attribute
 
 
@@ -569,7 +567,6 @@ def test_the_type_of_a_bodys_output_that_nothing_makes_is_kept():
     document = builders.document(builders.BRANCHES)
     body = builders.graph(document, "yes")
     output = body.outputs[0]
-    with document.edit("Delete") as edit:
-        nodes.delete(edit, [output.producer])
+    builders.one_edit(document, nodes.delete, [output.producer])
     again = load(to_bytes(document.model))
     assert builders.graph(again, "yes").outputs[0].type == output.type is not None

@@ -18,6 +18,7 @@ from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.canvas.scene.drawing import Kind
 from onnx_workbench.viewer.canvas.scene.patch_drawing import DrawingPatch, patched
 from onnx_workbench.viewer.program.settings import COLUMNS
+from tests.model import builders
 from tests.viewer.canvas.graphs import Graphs, long_chain, settle
 from tests.viewer.canvas.painting import is_painted, wait
 from tests.viewer.painted import Painted
@@ -219,8 +220,7 @@ def test_a_name_that_moves_a_node_to_another_scope_moves_it(show, qtbot):
     view.expansion.expand_all()
     wait(qtbot, view)
     node = list(graphs.graph.nodes)[9]
-    with view.workspace.document.edit("Rename") as edit:
-        edit.do(SetField(node, "name", "/part1/moved"))
+    builders.do(view.workspace.document, SetField(node, "name", "/part1/moved"))
     wait(qtbot, view)
     assert view.scene.boxes[box_of(view, node).parent].title == "part1"
 
@@ -271,13 +271,11 @@ def test_very_many_nodes_changed_and_then_others_gone_are_drawn_as_they_are(show
     with document.edit("Note all") as edit:
         for node in nodes:
             edit.do(SetAttribute(node, "note", make_attribute("note", 1)))
-    with document.edit("Delete") as edit:
-        delete_and_bridge(edit, nodes[5:7])
+    builders.one_edit(document, delete_and_bridge, nodes[5:7])
     caught_up(qtbot, view, "note", "1")
     assert len(view.scene.drawing.boxes_of(nodes[4])) == 1
     assert view.scene.drawing.boxes_of(nodes[5]) == []
-    with document.edit("Delete many") as edit:
-        delete_and_bridge(edit, nodes[7:2200])
+    builders.one_edit(document, delete_and_bridge, nodes[7:2200])
     caught_up(qtbot, view, "note", "1")
     assert len(view.scene.drawing.graph.nodes) == len(nodes) - 2195
     document.undo()
