@@ -371,7 +371,7 @@ def test_a_save_that_fails_offers_another_place(window, qtbot, tab, tmp_path, mo
     assert titles(tab) == ["The model could not be saved"]
     assert tab.modified
     elsewhere = tmp_path / "elsewhere.onnx"
-    monkeypatch.setattr("onnx_workbench.viewer.popups.file_dialogs.ask_save_model", lambda *_: elsewhere)
+    monkeypatch.setattr("onnx_workbench.viewer.files.saver.ask_save_model", lambda *_: elsewhere)
     choose(qtbot, tab, "Save as…")
     qtbot.waitUntil(lambda: not tab.modified)
     assert name_in(elsewhere) == "mine"
