@@ -44,11 +44,6 @@ def gemm_add(a: Array, b: Array, out: Array) -> None:
     )
 
 
-def has_gemm_add() -> bool:
-    """Return whether `gemm_add` runs without a temporary here."""
-    return _gemm("f") is not None
-
-
 def use_one_thread() -> None:
     """Limit OpenBLAS, MKL or BLIS to one thread in this process, from now on."""
     _controller().limit(limits=1, user_api="blas")

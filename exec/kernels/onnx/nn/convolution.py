@@ -13,7 +13,6 @@ from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.onnx.nn import strategies
 from onnx_workbench.exec.kernels.onnx.nn.byte_convolution import ByteConvolution
 from onnx_workbench.exec.kernels.onnx.nn.depthwise import depthwise
-from onnx_workbench.exec.kernels.onnx.nn.strategy_costs import quickest
 from onnx_workbench.exec.kernels.registry import kernel, prepares
 from onnx_workbench.exec.kernels.shared.broadcast import check_one_type
 from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, narrow, widen
@@ -65,13 +64,8 @@ def prepare_conv(constants: Sequence[Array | None], **attributes: Any) -> Callab
     return run_half if w.dtype.char == "e" else run
 
 
-def _convolution(
-    w: Array, b: Array | None, attributes: dict[str, Any], *, of_integers: bool = False
-) -> Callable[[Array], Array]:
-    """Return a function that convolves inputs of the type of the weights, the quickest way for their shape.
-
-    With `of_integers` that is one that only multiplies and adds: sums that fit the type are exact.
-    """
+def _convolution(w: Array, b: Array | None, attributes: dict[str, Any]) -> Callable[[Array], Array]:
+    """Return a function that convolves inputs of the type of the weights, the quickest way for their shape."""
     group = attributes.get("group", 1)
     known: dict[tuple[int, ...], tuple[tuple[int, ...], _Flatten, strategies.Runner]] = {}
 
@@ -92,12 +86,10 @@ def _convolution(
             return convolve(x, w, b, view, group)
         out = empty((x.shape[0], w.shape[0], *view.output), x.dtype)
         x = np.ascontiguousarray(x)
-        make = _quickest(flat(w), flat_view, group, x.shape[1], may_transform=not of_integers)
-        runner = make(flat(w), b, flat_view)
-        if not np.isfinite(w).all():
+        if np.isfinite(w).all():
+            runner = _quickest(flat(w), flat_view, group, x.shape[1])(flat(w), b, flat_view)
+        else:
             runner = _taps(flat(w), b, flat_view, group)
-        elif make in strategies.TRANSFORMING:
-            runner = _finite(runner, lambda x, out: _by_slabs(x, flat(w), b, flat_view, group, out))
         runner(flat(x), flat(out))
         if len(known) < _KEPT_SHAPES:
             known[x.shape] = out.shape, flat, runner
@@ -134,21 +126,6 @@ def _met(view: Window, axis: int, tap: int) -> tuple[slice, slice]:
     last = max(first, last)
     start = first * step + offset
     return slice(first, last), slice(start, start + (last - first) * step, step)
-
-
-def _finite(runner: strategies.Runner, plain: strategies.Runner) -> strategies.Runner:
-    """Return a runner that repeats the plain way what did not become finite.
-
-    Ways that transform weights and pixels add and subtract before they multiply: an infinity would become NaN, beside
-    it too, and what is near the limit would overflow. The sum costs less than a hundredth of the convolution.
-    """
-
-    def run(x: Array, out: Array) -> None:
-        runner(x, out)
-        if not np.isfinite(out.sum()):
-            plain(x, out)
-
-    return run
 
 
 #: Prepared weights are cached for this many input shapes of one node (dynamic axes give many).
@@ -213,20 +190,17 @@ def convolve(x: Array, w: Array, b: Array | None, view: Window, group: int) -> A
         return narrow(out, x.dtype)
     if view.rank <= 2:
         flat, flat_view = _flattened(view)
-        make = _quickest(flat(weights), flat_view, group, x.shape[1], may_transform=False)
+        make = _quickest(flat(weights), flat_view, group, x.shape[1])
         make(flat(weights), bias, flat_view)(flat(source), flat(out))
     else:
         _by_slabs(source, weights, bias, view, group, out)
     return narrow(out, x.dtype)
 
 
-def _quickest(w: Array, view: Window, group: int, channels: int, *, may_transform: bool) -> strategies.Maker:
-    """Return the maker of the quickest way for a 2-D convolution; if it may, one that transforms weights (Winograd)."""
+def _quickest(w: Array, view: Window, group: int, channels: int) -> strategies.Maker:
+    """Return the maker of the quickest way for a 2-D convolution."""
     if group == 1:
-        names = strategies.candidates(w, view)
-        if not may_transform:
-            names = [name for name in names if not name.startswith("winograd")]
-        return strategies.MAKERS[quickest(names, w.shape, view)]
+        return strategies.quickest(w.shape, view)
     if group == channels == w.shape[0]:
         return depthwise
     return lambda w, bias, view: lambda x, out: _by_slabs(x, w, bias, view, group, out)
@@ -340,7 +314,7 @@ def _integer_sums(w: Array, w_zero: Array | None, attributes: dict[str, Any]) ->
                 return by_bytes.sums(x, shift, view, dtype)
         source, dtype = _centred_input(x, x_zero, longest)
         if dtype not in made:
-            made[dtype] = _convolution(weights.astype(dtype, copy=False), None, attributes, of_integers=True)
+            made[dtype] = _convolution(weights.astype(dtype, copy=False), None, attributes)
         return made[dtype](source)
 
     return sums

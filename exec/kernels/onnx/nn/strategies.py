@@ -1,12 +1,11 @@
 """Ways to compute a float convolution over two spatial axes.
 
-No single one is fastest: im2col copies every input once per tap, the kw-stack once per kernel column, Winograd
-multiplies 2.25 times less. Which of them wins depends on channels, map size and caches: see `strategy_costs`. All give
-the same result up to rounding (below 1e-6 of the largest value).
+No single one is fastest: im2col copies every input once per tap and multiplies once, the kw-stack copies once per
+kernel column and adds up a product per kernel row. All give the same result up to rounding (below 1e-6 of the largest).
 
-Left out, as the convolutions of eleven image models took less than 1 % longer without in the mean: one product per tap
-on the input itself, read from an offset; and strips of the input in which each window is a contiguous matrix, which
-gained 3 % of one model and lost 9 % of another.
+Left out, as ten or eleven image models took less than 3 % longer without in the mean: one product per tap on the input
+itself, read from an offset; strips of the input in which each window is a contiguous matrix; and Winograd's transforms
+of 3×3 kernels, without which the models took 3 % less with AVX-512 and 2 % more with AVX2, a U-Net 7 and 19 % more.
 
 Every factory takes the weights (M, C, kh, kw), a Window and returns a function of one unpadded input x (N, C, H, W) and
 the output (N, M, OH, OW) it fills; bias is (M,) or None.
@@ -20,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.kernels.onnx.nn.winograd import winograd, winograd_rows
 from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.products import LONGEST, UNPACKED, matmul_columns
 from onnx_workbench.exec.kernels.shared.scratch import KEPT_BYTES, scratch
@@ -111,9 +109,9 @@ def im2col(w: Array, bias: Array | None, window: Window) -> Runner:
     matrix = np.ascontiguousarray(w.reshape(outputs, -1))
     rows, width = window.output
     depth = channels * taps
-    band = _shared(im2col_band(depth * w.itemsize, window), rows, w.size * width)
+    band = _shared(_im2col_band(depth * w.itemsize, window), rows, w.size * width)
     bands = -(-rows // band)
-    is_small = _is_small(outputs, window) or copies_all(outputs, depth, w.itemsize, window)
+    is_small = _is_small(outputs, window) or _copies_all(outputs, depth, w.itemsize, window)
 
     def run(x: Array, out: Array) -> None:
         frame = x
@@ -177,13 +175,13 @@ def at_once(w: Array, bias: Array | None, window: Window) -> Runner:
     return run
 
 
-def im2col_band(column_bytes: int, window: Window) -> int:
+def _im2col_band(column_bytes: int, window: Window) -> int:
     """Return the rows of a band of im2col."""
     rows, width = window.output
     return max(1, min(rows, L2_BLOCK // (column_bytes * width) or 1), min(rows, -(-64 // width)))
 
 
-def copies_all(outputs: int, depth: int, itemsize: int, window: Window) -> bool:
+def _copies_all(outputs: int, depth: int, itemsize: int, window: Window) -> bool:
     """Return whether im2col is of the whole map at once, and cores share the outputs.
 
     So it is where outputs take several times the memory of the columns: a band would write short pieces of each.
@@ -199,7 +197,7 @@ def kw_stack(w: Array, bias: Array | None, window: Window) -> Runner:
     drop, shift = window.dilations
     height = _at_least(window)[0]
     is_small = _is_small(outputs, window)
-    band = kw_stack_band(w.shape, w.itemsize, window)
+    band = _kw_stack_band(w.shape, w.itemsize, window)
     band = band if is_small else _shared(band, rows, w.size * width)
     bands, depth = -(-rows // band), channels * kh * kw
 
@@ -229,7 +227,7 @@ def kw_stack(w: Array, bias: Array | None, window: Window) -> Runner:
     return run
 
 
-def kw_stack_band(shape: Sequence[int], itemsize: int, window: Window) -> int:
+def _kw_stack_band(shape: Sequence[int], itemsize: int, window: Window) -> int:
     """Return the rows of a band of kw_stack, for weights of a shape (M, C, kh, kw)."""
     outputs, channels, _, kw = shape
     rows, row = window.output[0], window.output[1] * itemsize
@@ -256,39 +254,25 @@ def _stack_columns(image: Array, window: Window, first: int, stack: Array, shift
         stack[j, :, low:high, start:stop] = image[:, top + low : top + high, left + start : left + stop]
 
 
-def candidates(w: Array, window: Window) -> list[str]:
-    """Names of the ways that compute these weights and this window; `strategy_costs` knows which is quickest.
+def quickest(shape: Sequence[int], window: Window) -> Maker:
+    """The way taken for weights of a shape (M, C, kh, kw); the same whenever asked.
 
-    The first is for weights that are not constant: it costs little to set up.
+    Of im2col and the kw-stack on 194 shapes of the grid of tests/benchmarks/bench_convolution.py, with AVX-512 and AVX2
+    (Zen 5), this takes 0.6 % longer than the quicker one in the mean; always either one 6 and 11 %.
     """
-    kh, kw = w.shape[2:]
+    outputs, channels, kh, kw = shape
     if (kh, kw) == (1, 1) and not any(window.begin) and not any(window.end):
-        return ["pointwise"]
-    if is_tiny(w.shape, window):
-        return ["at_once"]
-    names = ["im2col"]
-    if positions(window) == 1:
-        return names
-    if window.strides == (1, 1) and kw > 1:
-        names.append("kw_stack")
-    is_winograd = kh == 3 and window.strides == (1, 1) and window.dilations[0] == 1 and w.dtype == np.float32
-    if is_winograd and blas.has_gemm_add():
-        names += ["winograd_rows", "winograd"] if (kw, window.dilations[1]) == (3, 1) else ["winograd_rows"]
-    return names
+        return pointwise
+    if is_tiny(shape, window):
+        return at_once
+    if stacks(shape, window) and outputs <= 4 * channels:  # outputs are passed over once per kernel row
+        return kw_stack
+    return im2col
 
 
-MAKERS: dict[str, Maker] = {
-    "pointwise": pointwise,
-    "at_once": at_once,
-    "im2col": im2col,
-    "kw_stack": kw_stack,
-    "winograd": winograd,
-    "winograd_rows": winograd_rows,
-}
-
-
-#: Those that add and subtract before they multiply.
-TRANSFORMING = (winograd, winograd_rows)
+def stacks(shape: Sequence[int], window: Window) -> bool:
+    """Return whether `kw_stack` computes weights of a shape, and differs from im2col."""
+    return window.strides == (1, 1) and shape[3] > 1 and positions(window) > 1
 
 
 def _at_least(window: Window) -> tuple[int, int]:
