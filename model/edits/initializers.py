@@ -78,6 +78,11 @@ def set_tensor(edit: Transaction, value: Value, tensor: Tensor | SparseTensor) -
     """Replace the tensor of an initializer; its declared type follows if it no longer fits."""
     graph = _graph_of(value)
     edit.do(SetInitializer(graph, value, tensor))
+    fit_type(edit, value, tensor)
+
+
+def fit_type(edit: Transaction, value: Value, tensor: Tensor | SparseTensor) -> None:
+    """Declare the type of a tensor where the declared one does not fit it."""
     declared = value.type
     if isinstance(declared, TensorType):
         dims = declared.shape.dims if declared.shape is not None else tensor.shape

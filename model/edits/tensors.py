@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from onnx_workbench.model.analysis.node_constants import constant_tensor
-from onnx_workbench.model.budget import WINDOW_TENSOR, made_limit
-from onnx_workbench.model.edits.initializers import RoundingReport, convert, set_constant_tensor, set_tensor
+from onnx_workbench.model.edits.initializers import RoundingReport, convert, fit_type, set_constant_tensor, set_tensor
 from onnx_workbench.model.edits.tensor_expressions import TensorExpression
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
-from onnx_workbench.model.history.steps import SetAttribute, SetField
-from onnx_workbench.model.io.tensors.mapped_arrays import array_of, copied_array, whole_array
+from onnx_workbench.model.history.steps import SetAttribute
+from onnx_workbench.model.io.tensors.mapped_arrays import copied_array, whole_array
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.model.ir.tensors import PIECE, ArrayTensor, SparseTensor, Tensor, element_count
-from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
+from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
+from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.text.elements import fit, parse_element, with_points
 
 if TYPE_CHECKING:
@@ -99,12 +98,8 @@ def _set_attribute_tensor(edit: Transaction, node: Node, place: TensorLocation, 
 
 def _declare(edit: Transaction, constant: Node, tensor: Tensor | SparseTensor) -> None:
     output = constant.outputs[0] if constant.outputs else None
-    if output is None or not isinstance(output.type, TensorType):
-        return
-    declared = output.type
-    dims = declared.shape.dims if declared.shape is not None else tensor.shape
-    if declared.element_type != tensor.element_type or tuple(dims) != tuple(tensor.shape):
-        edit.do(SetField(output, "type", TensorType(tensor.element_type, Shape(tensor.shape), declared.denotation)))
+    if output is not None:
+        fit_type(edit, output, tensor)
 
 
 # -- values --------------------------------------------------------------------------------------------------------
@@ -282,15 +277,20 @@ def remade(tensor: Tensor, array: NDArray[Any], kind: ElementType | None = None,
 
 def reshape(tensor: Tensor, shape: tuple[int, ...]) -> ArrayTensor:
     """Return the same elements in another shape; one dimension may be -1."""
-    if sum(d == -1 for d in shape) > 1 or any(d < -1 for d in shape):
+    return remade(tensor, whole_array(tensor).reshape(resolved_shape(tensor, shape)))
+
+
+def resolved_shape(tensor: Tensor | SparseTensor, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return another shape for as many elements, in which one dimension may be given as -1; else ModelError."""
+    if shape.count(-1) > 1 or any(d < -1 for d in shape):
         raise ModelError("Not a shape", "Dimensions are 0 or more; one may be -1, the remaining size.")
-    known = prod(d for d in shape if d != -1)
-    if -1 in shape and known and tensor.size % known == 0:
-        shape = tuple(tensor.size // known if d == -1 else d for d in shape)
-    if -1 in shape or prod(shape) != tensor.size:
-        listed = "×".join(str(d) for d in shape) or "scalar"
-        raise ModelError(f"{tensor.size:,} elements do not fit {listed}", f"The shape now is {list(tensor.shape)}.")
-    return remade(tensor, whole_array(tensor).reshape(shape))
+    size, known = prod(tensor.shape), prod(d for d in shape if d != -1)
+    if known and size % known == 0:
+        shape = tuple(size // known if d == -1 else d for d in shape)
+    if -1 in shape or prod(shape) != size:
+        listed = "×".join(map(str, shape)) or "scalar"
+        raise ModelError(f"{size:,} elements do not fit {listed}", f"The shape now is {list(tensor.shape)}.")
+    return shape
 
 
 def retype(
@@ -314,100 +314,6 @@ def store(tensor: Tensor, *, external: bool) -> ArrayTensor:
     if external and kind_of(tensor) is ElementType.STRING:
         raise ModelError("Strings cannot be stored in a data file", "The format allows it for numbers only.")
     return remade(tensor, whole_array(tensor), source=storage_mark(external=external))
-
-
-# -- sparse tensors --------------------------------------------------------------------------------------------------
-
-
-def set_sparse_element(tensor: SparseTensor, index: tuple[int, ...], text: str) -> SparseTensor:
-    """Set one element of a sparse tensor; zero removes its entry. Entries end up sorted by index."""
-    kind = kind_of(tensor.values)
-    value = parse_element(text, kind)
-    flat = _flat(index, tensor.shape)
-    positions, values = linear_indices(tensor), tensor.values.numpy().reshape(-1)
-    kept = np.argsort(positions, kind="stable")  # as the specification demands; files may violate it
-    kept = kept[positions[kept] != flat]
-    positions, values = positions[kept], values[kept]
-    if value != 0 if kind is not ElementType.STRING else value != "":
-        at = int(np.searchsorted(positions, flat))
-        positions = np.insert(positions, at, flat)
-        values = np.concatenate((values[:at], np.asarray([value]).astype(values.dtype), values[at:]))
-    indices = tensor.indices.numpy()
-    if indices.ndim == 2:
-        indices = np.stack(np.unravel_index(positions, tensor.shape), axis=1) if len(positions) else indices[:0]
-    else:
-        indices = positions
-    new_indices = remade(tensor.indices, indices.astype(np.int64))
-    return SparseTensor(remade(tensor.values, values), new_indices, tensor.shape, tensor.source)
-
-
-def linear_indices(tensor: SparseTensor) -> NDArray[np.int64]:
-    """Return the row-major linear index of each entry; ModelError when one is out of bounds."""
-    size = prod(tensor.shape)
-    if size >= 1 << 63 or any(d < 0 for d in tensor.shape):
-        raise ModelError(
-            "The values are not available", f"The shape {list(tensor.shape)} is not possible.", tensor.name
-        )
-    _check_entries(tensor.values.size, tensor.nbytes, tensor.name)
-    indices = tensor.indices.numpy().astype(np.int64)
-    count = tensor.values.size
-    good = indices.shape == (count,) or indices.shape == (count, len(tensor.shape))
-    if not good:
-        raise ModelError("The values are not available", f"Indices have the shape {list(indices.shape)}.", tensor.name)
-    limits = np.array(tensor.shape, np.int64) if indices.ndim == 2 else np.array(size, np.int64)
-    if indices.size and ((indices < 0).any() or (indices >= limits).any()):
-        raise ModelError("The values are not available", "An index lies outside the shape.", tensor.name)
-    if indices.ndim == 1:
-        return indices
-    strides = np.array([prod(tensor.shape[axis + 1 :]) for axis in range(len(tensor.shape))], np.int64)
-    return np.asarray(indices @ strides)
-
-
-def to_dense(tensor: SparseTensor) -> ArrayTensor:
-    """Convert to a dense tensor; ModelError when that takes more than the budget, see `made_limit`."""
-    kind = kind_of(tensor.values)
-    dtype = kind.numpy_dtype
-    needed, limit = element_count(tensor.shape) * dtype.itemsize, made_limit(tensor.nbytes)
-    if needed > limit:
-        detail = f"Dense, {list(tensor.shape)} needs {needed:,} bytes; at most {limit:,} are made of {tensor.nbytes:,}."
-        raise ModelError("The tensor is too large", detail)
-    positions, count = linear_indices(tensor), element_count(tensor.shape)
-    empty = np.full(min(count, PIECE), "" if kind is ElementType.STRING else 0, dtype)
-    array = array_of((empty[: count - start] for start in range(0, count, PIECE)), dtype, (count,))
-    array[positions] = tensor.values.numpy().reshape(-1)
-    return ArrayTensor(array.reshape(tensor.shape), kind, name=tensor.name, doc_string=tensor.values.doc_string)
-
-
-def to_sparse(tensor: Tensor) -> SparseTensor:
-    """Convert to a sparse tensor with linear indices."""
-    kind = kind_of(tensor)
-    if kind is ElementType.STRING:
-        raise ModelError("Strings cannot be sparse", "Sparse tensors hold numbers.")
-    positions, values = [np.zeros(0, np.int64)], [np.zeros(0, kind.numpy_dtype)]
-    start = count = 0
-    for piece in tensor.pieces():
-        here = np.flatnonzero(piece)
-        count += len(here)
-        _check_entries(count, count * (kind.numpy_dtype.itemsize + 8), tensor.name)
-        positions.append(here + start)
-        values.append(piece[here])
-        start += piece.size
-    made = ArrayTensor(np.concatenate(values), kind, name=tensor.name, doc_string=tensor.doc_string)
-    return SparseTensor(made, ArrayTensor(np.concatenate(positions).astype(np.int64)), tensor.shape)
-
-
-def _check_entries(count: int, nbytes: int, name: str) -> None:
-    """Raise ModelError for more entries of a sparse tensor than are held in memory."""
-    if nbytes > WINDOW_TENSOR:
-        detail = f"{count:,} entries take {nbytes:,} bytes; at most {WINDOW_TENSOR:,} are held."
-        raise ModelError("The sparse tensor is too large", detail, name)
-
-
-def _flat(index: tuple[int, ...], shape: tuple[int, ...]) -> int:
-    flat = 0
-    for i, d in zip(index, shape, strict=True):
-        flat = flat * d + i
-    return flat
 
 
 def tensor_locations(owner: Value | Node) -> Iterator[TensorLocation]:

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from onnx_workbench.model.budget import WINDOW_TENSOR, made_limit, process_budget, value_limit
-from onnx_workbench.model.edits.tensors import to_dense
+from onnx_workbench.model.edits.sparse_tensors import to_dense
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.tensors.array_files import read_arrays, read_tensor
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor

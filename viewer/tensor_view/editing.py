@@ -139,7 +139,7 @@ class TensorEditing:
 
         def work() -> Held:
             if isinstance(held, SparseTensor):
-                return tensors.set_sparse_element(held, index, text)
+                return sparse_tensors.set_element(held, index, text)
             return tensors.set_element(held, index, text)
 
         where = ", ".join(map(str, index))
@@ -267,7 +267,7 @@ class TensorEditing:
         """Convert to a dense tensor."""
         location, held = self._target()
         if isinstance(held, SparseTensor):
-            self._apply(f"Make {self.name()} dense", location, held, lambda: tensors.to_dense(held), None)
+            self._apply(f"Make {self.name()} dense", location, held, lambda: sparse_tensors.to_dense(held), None)
 
     def can_be_sparse(self) -> bool:
         """Return whether the tensor may be stored as sparse: numeric constants may."""
@@ -281,7 +281,7 @@ class TensorEditing:
     def make_sparse(self) -> None:
         """Convert to a sparse tensor."""
         location, held = self._dense()
-        self._apply(f"Make {self.name()} sparse", location, held, lambda: tensors.to_sparse(held), None)
+        self._apply(f"Make {self.name()} sparse", location, held, lambda: sparse_tensors.to_sparse(held), None)
 
     def import_file(self, path: Path, member: str, confirm: Confirm, refused: Refused | None = None) -> None:
         """Import values from a file, with its shape and element type; `member` names an array of an archive.
@@ -364,7 +364,7 @@ class TensorEditing:
 
 
 def _write(path: Path, held: Held) -> None:
-    write_array(path, tensors.to_dense(held) if isinstance(held, SparseTensor) else held)
+    write_array(path, sparse_tensors.to_dense(held) if isinstance(held, SparseTensor) else held)
 
 
 def _cost(held: Held) -> int:

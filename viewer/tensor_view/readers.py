@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onnx_workbench.model.edits.tensors import kind_of, linear_indices
+from onnx_workbench.model.edits.sparse_tensors import linear_indices
+from onnx_workbench.model.edits.tensors import kind_of
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.tensors.mapped_arrays import whole_array
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor

@@ -308,6 +308,7 @@ ELSEWHERE = {
     "nodes.import_domains": "by import_operators, inline_call, rename_function and paste",
     "nodes.drop_unused_constants": "by delete, delete_and_bridge and extract_function",
     "initializers.define_constant": "by add_constant and paste",
+    "initializers.fit_type": "by set_tensor and set_tensor_at",
     "values.ensure_order": "by connect and replace_uses",
     "values.update_sharding_names": "by insert_on_edge, redirect_output and delete_and_bridge",
     "values.update_name_references": "by rename_value, replace_all and the names made anew",

@@ -27,7 +27,7 @@ mostly_zero = arrays(np.float32, (3, 4), elements=st.sampled_from([0.0, 0.0, 0.0
 def pair(array, *, per_axis):
     """The same numbers dense and sparse, with linear indices or with one a dimension."""
     dense = ArrayTensor(array, name="s")
-    made = tensors.to_sparse(dense)
+    made = sparse_tensors.to_sparse(dense)
     if not per_axis:
         return dense, made
     places = np.stack(np.unravel_index(made.indices.numpy(), array.shape), axis=1).astype(np.int64)
@@ -45,12 +45,12 @@ def test_an_edit_is_that_of_the_dense_tensor(array, per_axis):
         lambda t: tensors.paste(t, [["0", "3"]], lambda r, c: (r, c)),
     ):
         made = sparse_tensors.on_dense(sparse, change)
-        assert np.array_equal(tensors.to_dense(made).numpy(), change(dense).numpy())
+        assert np.array_equal(sparse_tensors.to_dense(made).numpy(), change(dense).numpy())
         assert np.count_nonzero(made.values.numpy()) == made.values.size
         assert made.indices.numpy().ndim == sparse.indices.numpy().ndim
     for shape in ((4, 3), (2, -1), (12,)):
         made = sparse_tensors.reshape(sparse, shape)
-        assert np.array_equal(tensors.to_dense(made).numpy(), tensors.reshape(dense, shape).numpy())
+        assert np.array_equal(sparse_tensors.to_dense(made).numpy(), tensors.reshape(dense, shape).numpy())
 
 
 def test_a_shape_that_does_not_fit_is_refused_and_a_huge_one_needs_no_memory():
@@ -58,12 +58,12 @@ def test_a_shape_that_does_not_fit_is_refused_and_a_huge_one_needs_no_memory():
     made = sparse_tensors.reshape(huge, (1 << 30, -1))
     assert (made.shape, made.indices.numpy().tolist()) == ((1 << 30, 1 << 10), [5])
     for shape in ((3, 3), (-1, -1), (-2, 5)):
-        with pytest.raises(ModelError, match="do not fit"):
+        with pytest.raises(ModelError, match=r"do not fit|Not a shape"):
             sparse_tensors.reshape(huge, shape)
 
 
 def test_a_type_is_changed_with_what_is_lost():
-    sparse = tensors.to_sparse(ArrayTensor(np.array([0, 1.5, 300], np.float32)))
+    sparse = sparse_tensors.to_sparse(ArrayTensor(np.array([0, 1.5, 300], np.float32)))
 
     def cast(array, kind):
         return array.astype(kind.numpy_dtype)
@@ -86,10 +86,10 @@ def test_constants_go_between_sparse_and_dense_and_back_through_a_file():
     for place in (TensorLocation(node), TensorLocation(node, "value")):
         before = to_bytes(document.model)
         with document.edit("Sparse") as edit:
-            tensors.set_tensor_at(edit, place, tensors.to_sparse(ArrayTensor(array)))
+            tensors.set_tensor_at(edit, place, sparse_tensors.to_sparse(ArrayTensor(array)))
         assert list(node.attributes) == ["sparse_value"]
         again = builders.node(load(to_bytes(document.model)), "k").attributes["sparse_value"].value
-        assert tensors.to_dense(again).numpy().tolist() == array.tolist()
+        assert sparse_tensors.to_dense(again).numpy().tolist() == array.tolist()
         builders.one_edit(document, tensors.set_tensor_at, TensorLocation(node, "sparse_value"), ArrayTensor(array))
         assert list(node.attributes) == ["value"]
         document.undo()
@@ -101,11 +101,11 @@ def test_an_initializer_becomes_sparse_and_its_type_stays_that_of_a_tensor():
     document = builders.document()
     w = builders.value(document, "w")
     with document.edit("Sparse") as edit:
-        tensors.set_tensor_at(edit, TensorLocation(w), tensors.to_sparse(w.initializer))
+        tensors.set_tensor_at(edit, TensorLocation(w), sparse_tensors.to_sparse(w.initializer))
     again = builders.value(load(to_bytes(document.model)), "w")
     assert isinstance(again.initializer, SparseTensor)
     assert not isinstance(again.type, SparseTensorType)
-    assert tensors.to_dense(again.initializer).numpy().tolist() == [1, 2, 3, 4]
+    assert sparse_tensors.to_dense(again.initializer).numpy().tolist() == [1, 2, 3, 4]
 
 
 def test_an_attribute_changes_its_kind_with_its_tensor_and_a_list_does_not():
@@ -113,16 +113,18 @@ def test_an_attribute_changes_its_kind_with_its_tensor_and_a_list_does_not():
     node = builders.node(document, "first")
     dense = ArrayTensor(np.array([0, 1], np.float32))
     with document.edit("Add") as edit:
-        edit.do(SetAttribute(node, "s", Attribute("s", AttributeKind.SPARSE_TENSOR, tensors.to_sparse(dense), "doc")))
+        edit.do(
+            SetAttribute(node, "s", Attribute("s", AttributeKind.SPARSE_TENSOR, sparse_tensors.to_sparse(dense), "doc"))
+        )
         edit.do(SetAttribute(node, "t", Attribute("t", AttributeKind.TENSORS, (dense,))))
         tensors.set_tensor_at(edit, TensorLocation(node, "s"), dense)
     assert (node.attributes["s"].kind, node.attributes["s"].doc_string) == (AttributeKind.TENSOR, "doc")
     with pytest.raises(ModelError, match="t holds tensors"), document.edit("Put") as edit:
-        tensors.set_tensor_at(edit, TensorLocation(node, "t", 0), tensors.to_sparse(dense))
+        tensors.set_tensor_at(edit, TensorLocation(node, "t", 0), sparse_tensors.to_sparse(dense))
 
 
 def test_entries_in_any_order_come_into_theirs():
     sparse = SparseTensor(ArrayTensor(np.array([1, 2], np.float32)), ArrayTensor(np.array([3, 0])), (2, 2))
-    made = tensors.set_sparse_element(sparse, (0, 1), "9")
+    made = sparse_tensors.set_element(sparse, (0, 1), "9")
     assert made.indices.numpy().tolist() == [0, 1, 3]
     assert made.values.numpy().tolist() == [2, 9, 1]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnx_workbench.model.edits import tensors
+from onnx_workbench.model.edits import sparse_tensors, tensors
 from onnx_workbench.model.edits.tensors import TensorLocation
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetAttribute
@@ -206,15 +206,15 @@ def sparse(indices, values=(5.0, 7.0), shape=(3, 4)):
 @pytest.mark.parametrize("indices", [[1, 11], [[0, 1], [2, 3]]])
 def test_sparse_elements(indices):
     before = sparse(indices)
-    assert np.flatnonzero(tensors.to_dense(before).numpy()).tolist() == [1, 11]
-    made = tensors.set_sparse_element(before, (1, 0), "6")
-    assert tensors.linear_indices(made).tolist() == [1, 4, 11]
+    assert np.flatnonzero(sparse_tensors.to_dense(before).numpy()).tolist() == [1, 11]
+    made = sparse_tensors.set_element(before, (1, 0), "6")
+    assert sparse_tensors.linear_indices(made).tolist() == [1, 4, 11]
     assert made.values.numpy().tolist() == [5, 6, 7]
     assert made.indices.numpy().ndim == np.ndim(indices)
-    gone = tensors.set_sparse_element(made, (0, 1), "0")
-    assert tensors.linear_indices(gone).tolist() == [4, 11]
-    again = tensors.to_sparse(tensors.to_dense(gone))
-    assert tensors.to_dense(again).numpy().tolist() == tensors.to_dense(gone).numpy().tolist()
+    gone = sparse_tensors.set_element(made, (0, 1), "0")
+    assert sparse_tensors.linear_indices(gone).tolist() == [4, 11]
+    again = sparse_tensors.to_sparse(sparse_tensors.to_dense(gone))
+    assert sparse_tensors.to_dense(again).numpy().tolist() == sparse_tensors.to_dense(gone).numpy().tolist()
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_sparse_elements(indices):
 )
 def test_hostile_sparse_tensors_are_refused(hostile):
     with pytest.raises(ModelError):
-        tensors.linear_indices(hostile)
+        sparse_tensors.linear_indices(hostile)
 
 
 def test_bfloat16_keeps_its_type():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from onnx_workbench.model.edits.nodes import add_node
-from onnx_workbench.model.edits.tensors import to_sparse
+from onnx_workbench.model.edits.sparse_tensors import to_sparse
 from onnx_workbench.model.io.tensors.proto_tensor import storage_mark
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress

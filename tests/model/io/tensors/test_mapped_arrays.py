@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto
 
-from onnx_workbench.model.edits import tensors, weight_matching
+from onnx_workbench.model.edits import sparse_tensors, tensors, weight_matching
 from onnx_workbench.model.edits.weight_matching import match_weights, read_all_weights
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.payloads import Payload, PayloadTable
@@ -36,7 +36,7 @@ def mapped(monkeypatch):
     """All arrays of numbers count as large, and are read in small pieces."""
     for module in (mapped_arrays, weight_matching):
         monkeypatch.setattr(module, "WINDOW_TENSOR", 0)
-    for module in (ir_tensors, array_files, tensors, proto_tensor):
+    for module in (ir_tensors, array_files, sparse_tensors, proto_tensor):
         monkeypatch.setattr(module, "PIECE", 16)
 
 
@@ -106,15 +106,15 @@ def test_the_loss_of_pieces_is_that_of_the_whole(mapped, monkeypatch):
 
 def test_a_tensor_with_few_entries_becomes_sparse_and_back(mapped):
     values = np.where(np.abs(FLOATS) < 0.3, FLOATS, 0)
-    sparse = tensors.to_sparse(ArrayTensor(values))
+    sparse = sparse_tensors.to_sparse(ArrayTensor(values))
     assert sparse.values.size == np.count_nonzero(values)
-    np.testing.assert_array_equal(tensors.to_dense(sparse).numpy(), values)
+    np.testing.assert_array_equal(sparse_tensors.to_dense(sparse).numpy(), values)
 
 
 def test_more_entries_than_are_held_are_refused(monkeypatch):
-    sparse = tensors.to_sparse(ArrayTensor(FLOATS))
-    monkeypatch.setattr(tensors, "WINDOW_TENSOR", 100)
-    for edit in (lambda: tensors.to_sparse(ArrayTensor(FLOATS)), lambda: tensors.linear_indices(sparse)):
+    sparse = sparse_tensors.to_sparse(ArrayTensor(FLOATS))
+    monkeypatch.setattr(sparse_tensors, "WINDOW_TENSOR", 100)
+    for edit in (lambda: sparse_tensors.to_sparse(ArrayTensor(FLOATS)), lambda: sparse_tensors.linear_indices(sparse)):
         with pytest.raises(ModelError, match="The sparse tensor is too large"):
             edit()
 
