@@ -8,7 +8,6 @@ import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.shared import blas
-from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.threads import WORTH, parallel_for, split, threads
 from onnx_workbench.exec.values.arrays import UNCHECKED, Array, empty
 
@@ -17,56 +16,16 @@ from onnx_workbench.exec.values.arrays import UNCHECKED, Array, empty
 UNPACKED = 1_000_000
 #: Multiply-adds per BLAS call, which cannot be interrupted: some tenths of a second.
 LONGEST = 1 << 33
-_STEP = 64
 #: Elements of a result that may be made before its size is checked.
 _SMALL = UNCHECKED // 8
 _LEAST_ROWS = 16
 _ROWS_AT_ONCE = 6  # other numbers of rows leave a slower remainder; measured
-_LEAST, _MOST = 128, 448  # columns; measured
-_FEW = 64  # columns that are cheaper to compute without packing, a few rows at a time
 
 
-def columns_unpacked(rows: int, depth: int) -> int:
-    """Return how many columns a product may have to be computed without packing; 0 when that does not pay."""
-    count = UNPACKED // max(1, rows * depth) // _STEP * _STEP
-    return min(count, _MOST) if count >= _LEAST and blas.multiplies_unpacked() else 0
-
-
-def rows_unpacked(depth: int, columns: int) -> int:
+def _rows_unpacked(depth: int, columns: int) -> int:
     """Return how many rows a product may have to be computed without packing; 0 when that does not pay."""
     count = UNPACKED // max(1, depth * columns)
     return count if count >= _LEAST_ROWS else 0
-
-
-def matmul_columns(a: Array, b: Array, out: Array) -> None:
-    """Compute a (M, K) @ b (K, N) into out (M, N), in tiles of columns or rows where that is faster; float32 gains
-    most.
-    """
-    count = b.shape[1]
-    if count <= _FEW:
-        _few_columns(a, b, out)
-        return
-    step = columns_unpacked(*a.shape) if a.dtype == np.float32 else 0
-    pieces = count // step if step else 0
-    if pieces < 2:
-        np.matmul(a, b, out=out)
-        return
-    done = pieces * step
-    np.matmul(a, _pieces(b, pieces, step), out=_pieces(out, pieces, step))
-    if done < count:
-        np.matmul(a, b[:, done:], out=out[:, done:])
-
-
-def _few_columns(a: Array, b: Array, out: Array) -> None:
-    """Compute a @ b with few columns in row tiles; as the sum of two products where that makes them small enough."""
-    (rows, depth), columns = a.shape, b.shape[1]
-    parts = -(-depth * columns * 3 * _ROWS_AT_ONCE // UNPACKED)
-    if parts != 2 or depth % 2 or rows < _LEAST_ROWS or a.dtype != np.float32 or not blas.multiplies_unpacked():
-        matmul_stack(a, b, out)
-        return
-    halves = scratch("products of halves", (2, rows, columns), out.dtype)
-    matmul_stack(a.reshape(rows, 2, -1).swapaxes(0, 1), b.reshape(2, -1, columns), halves)
-    np.add(halves[0], halves[1], out=out)
 
 
 def matmul_stack(a: Array, b: Array, out: Array) -> None:
@@ -78,7 +37,7 @@ def matmul_stack(a: Array, b: Array, out: Array) -> None:
     rows, depth = a.shape[-2:]
     if b.strides[-1] != b.itemsize and rows >= _LEAST_ROWS:
         b = np.ascontiguousarray(b)
-    most = rows_unpacked(depth, b.shape[-1])
+    most = _rows_unpacked(depth, b.shape[-1])
     if rows <= most or not most or a.dtype != np.float32 or not blas.multiplies_unpacked():
         np.matmul(a, b, out=out)
         return
@@ -94,13 +53,6 @@ def matmul_stack(a: Array, b: Array, out: Array) -> None:
 def row_pieces(stack: Array, step: int) -> Array:
     """Reshape a stack of matrices (…, R, C) to (…, R / step, step, C); a view."""
     return stack.reshape(*stack.shape[:-2], -1, step, stack.shape[-1])
-
-
-def _pieces(matrix: Array, count: int, step: int) -> Array:
-    """Reshape the first columns of a matrix (R, N) to (count, R, step); a view."""
-    row, value = matrix.strides
-    shape = (count, matrix.shape[0], step)
-    return np.lib.stride_tricks.as_strided(matrix, shape, (step * value, row, value))
 
 
 def product(a: Array, b: Array) -> Array:

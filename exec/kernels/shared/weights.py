@@ -1,9 +1,7 @@
 """Constant matrices packed for products with few rows, as for the tokens of a text.
 
-BLAS packs both factors before it multiplies; with few rows that costs a third of the product. Two layouts need no
-packing. `Panels` suits any input: each panel is read from memory once and stays in the cache for all rows. `Rows` suits
-an input as large as one panel: then the input stays in the cache, and the matrix is read during the product, not
-before.
+BLAS packs both factors before it multiplies; with few rows that costs a third of the product. Panels need no packing:
+each is read from memory once and stays in the cache for all rows.
 """
 
 from __future__ import annotations
@@ -26,8 +24,6 @@ _WIDE, _DEEP = 64, 768
 _HIGH = 16
 #: Panels per call: their products stay in the second-level cache until they are summed.
 _PANELS, _FEW_PANELS = 6, 3
-#: An input of so many rows and up to `_WIDE` is faster as a zero-padded panel, measured.
-_LEAST_FULL = 52
 #: For longer inputs BLAS's packing is amortized over more rows.
 _MOST_ROWS = 256
 #: Smaller weights stay in the cache between runs.
@@ -92,11 +88,6 @@ class Panels:
                 rows, column = block * self._deep, (first + panel) * _WIDE
                 _fill_panel(group[block, panel], matrix[rows : rows + self._deep, column : column + _WIDE])
             self._groups.append(group)
-
-    @staticmethod
-    def size(matrix: Array) -> int:
-        """Return the bytes of the packed copy."""
-        return matrix.nbytes
 
     def product(self, x: Array) -> Array:
         """Return x (…, K) @ the matrix, of the same type."""
@@ -167,71 +158,12 @@ def _by_rows(left: Array, panels: Array, out: Array) -> None:
         np.matmul(left[..., done:, :], panels, out[..., done:, :], order="C")
 
 
-class Rows:
-    """Transposed constant matrix (K, N) for products from the left; not copied if stored so already.
-
-    The transposed input is the panel, through which the rows of the transposed matrix are streamed; that gives the
-    transposed result, one part at a time.
-    """
-
-    #: Result columns computed before they are transposed into the output, from the second-level cache.
-    _AT_ONCE = 384
-    #: Padding of the rows computed first: rows a power of two apart map to the same cache sets.
-    _APART = 8
-
-    def __init__(self, matrix: Array) -> None:
-        self.depth, self.columns = matrix.shape
-        blocks, deep = _blocks(self.depth)
-        if self.size(matrix):
-            rows = aligned((self.columns, blocks * deep), matrix.dtype)
-            rows[:, self.depth :] = 0
-            copy_transposed(matrix, rows[:, : self.depth])
-        else:
-            rows = matrix.T
-        self._rows = rows.reshape(self.columns, blocks, deep).swapaxes(0, 1)
-
-    @staticmethod
-    def size(matrix: Array) -> int:
-        """Return the bytes of the packed copy."""
-        blocks, deep = _blocks(len(matrix))
-        return 0 if matrix.T.flags.c_contiguous and blocks * deep == len(matrix) else matrix.nbytes
-
-    def product(self, x: Array) -> Array:
-        """Return x (…, K), of no more than `_WIDE` rows, @ the matrix, of the same type."""
-        result = empty((*x.shape[:-1], self.columns), x.dtype)
-        source, target = x.reshape(-1, self.depth), result.reshape(-1, self.columns)
-        panels = self._panels(source)
-
-        def part(index: int) -> None:
-            here = slice(index * self._AT_ONCE, (index + 1) * self._AT_ONCE)
-            rows = self._rows[:, here]
-            shape = (*rows.shape[:2], _WIDE + self._APART)
-            products = scratch("products of rows", shape, x.dtype)[..., :_WIDE]
-            _by_rows(rows, panels, products)
-            total = products[0]
-            for block in products[1:]:
-                np.add(total, block, total)
-            target[:, here] = total[:, : len(source)].T
-
-        parallel_for(part, -(-self.columns // self._AT_ONCE), source.size * self.columns)
-        return result
-
-    def _panels(self, source: Array) -> Array:
-        """Split the rows (M, K) into panels (blocks, depth of a block, wide), zero-padded."""
-        blocks, _, deep = self._rows.shape
-        panels = scratch("input as panels", (blocks * deep, _WIDE), source.dtype)
-        panels[: self.depth, : len(source)] = source.T
-        panels[: self.depth, len(source) :] = 0
-        panels[self.depth :] = 0
-        return panels.reshape(blocks, deep, _WIDE)
-
-
 class LaidOut:
     """A constant matrix (K, N) that is packed when the first input comes that gains from it."""
 
     def __init__(self, matrix: Array) -> None:
         self._matrix = matrix if _is_large(matrix) else None
-        self._layouts: dict[type[Panels | Rows], Panels | Rows | None] = {}  # None: the budget was exhausted
+        self._panels: Panels | None = None
 
     @property
     def may_pay(self) -> bool:
@@ -242,29 +174,27 @@ class LaidOut:
         """Return x (…, K) @ the matrix; None where plain BLAS is as fast, or the budget is exhausted."""
         if self._matrix is None or not pays(x, self._matrix):
             return None
-        rows = x.size // x.shape[-1]
-        for kind in (Rows, Panels) if _LEAST_FULL <= rows <= _WIDE else (Panels,):
-            if kind not in self._layouts:
-                self._layouts[kind] = _laid_out(kind, self._matrix)
-            layout = self._layouts[kind]
-            if layout is not None:
-                return layout.product(x)
-        return None
+        if self._panels is None:
+            self._panels = _panels(self._matrix)
+            if self._panels is None:
+                self._matrix = None  # not tried again
+                return None
+        return self._panels.product(x)
 
 
-def _laid_out(kind: type[Panels | Rows], matrix: Array) -> Panels | Rows | None:
+def _panels(matrix: Array) -> Panels | None:
     """Return the packed matrix, its bytes taken from the budget; None where that is exhausted."""
-    size, limits = kind.size(matrix), current_limits()
+    size, limits = matrix.nbytes, current_limits()
     if size > limits.left or not _kept.reserve(size):
         return None
     limits.reserve(size)
     try:
-        layout = kind(matrix)
+        panels = Panels(matrix)
     except MemoryError:
         _kept.give_back(size)
         return None
-    weakref.finalize(layout, _kept.give_back, size)
-    return layout
+    weakref.finalize(panels, _kept.give_back, size)
+    return panels
 
 
 def _is_large(matrix: Array) -> bool:

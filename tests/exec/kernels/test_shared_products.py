@@ -43,46 +43,6 @@ def test_stacks_in_pieces_of_rows(case: tuple[Any, Any], unpacked: int) -> None:
     np.testing.assert_allclose(out, expected, atol=1e-4)
 
 
-@settings(max_examples=examples(60), deadline=None)
-@given(st.integers(1, 100), st.integers(1, 64), st.integers(1, 1400), st.integers(0, 1 << 30))
-def test_shallow_products_in_pieces_write_only_their_result(rows: int, depth: int, columns: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    a, b = rng.standard_normal((rows, depth), np.float32), rng.standard_normal((depth, columns + 9), np.float32)
-    whole = np.full((rows, columns + 5), np.nan, np.float32)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(products, "UNPACKED", 100_000)
-        patch.setattr(products.blas, "multiplies_unpacked", lambda: True)
-        products.matmul_columns(a, b[:, 4:-5], whole[:, :-5])
-    np.testing.assert_allclose(whole[:, :-5], a @ b[:, 4:-5], atol=1e-4)
-    assert np.isnan(whole[:, -5:]).all(), "written beyond the result"
-
-
-def test_products_in_pieces_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products.blas, "multiplies_unpacked", lambda: True)
-    rng = np.random.default_rng(0)
-    a, b = rng.standard_normal((16, 300), np.float32), rng.standard_normal((300, 1000), np.float32)
-    assert products.columns_unpacked(16, 300) == 192
-    out = np.empty((16, 1000), np.float32)
-    products.matmul_columns(a, b, out)
-    np.testing.assert_allclose(out, a @ b, atol=1e-4)
-    monkeypatch.setattr(products.blas, "multiplies_unpacked", lambda: False)
-    assert products.columns_unpacked(16, 300) == 0, "where BLAS packs every piece, pieces only cost"
-
-
-@settings(max_examples=examples(60), deadline=None)
-@given(st.integers(1, 50), st.integers(1, 120), st.integers(1, 64), st.integers(1, 40_000))
-def test_products_of_few_columns(rows: int, depth: int, columns: int, unpacked: int) -> None:
-    rng = np.random.default_rng(0)
-    a, b = rng.standard_normal((rows, depth), np.float32), rng.standard_normal((depth, columns), np.float32)
-    whole = np.full((rows, 100), np.nan, np.float32)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(products, "UNPACKED", unpacked)
-        patch.setattr(products.blas, "multiplies_unpacked", lambda: True)
-        products.matmul_columns(a, b, whole[:, :columns])
-    np.testing.assert_allclose(whole[:, :columns], a.astype(np.float64) @ b, atol=1e-4)
-    assert np.isnan(whole[:, columns:]).all()
-
-
 def test_a_broadcast_stack_is_not_made_whole() -> None:
     a = np.ones((2, 3, 200, 8), np.float32)
     b = np.broadcast_to(np.ones((1, 1, 8, 700), np.float32), (2, 3, 8, 700))

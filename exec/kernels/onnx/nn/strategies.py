@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.kernels.shared import blas
-from onnx_workbench.exec.kernels.shared.products import LONGEST, UNPACKED, matmul_columns
+from onnx_workbench.exec.kernels.shared.products import LONGEST, UNPACKED
 from onnx_workbench.exec.kernels.shared.scratch import KEPT_BYTES, scratch
 from onnx_workbench.exec.kernels.shared.windows import Window, fill_padded, positions, windows_of
 from onnx_workbench.exec.kernels.threads import WORTH, parallel_for, pieces, split
@@ -81,7 +81,7 @@ def pointwise(w: Array, bias: Array | None, window: Window) -> Runner:
         def block(index: int) -> None:
             image, at = divmod(index, per_image)
             part = slice(at * step, (at + 1) * step)
-            matmul_columns(matrix, source[image, :, part], target[image, :, part])
+            np.matmul(matrix, source[image, :, part], target[image, :, part])
             add_bias(target[image, :, part], bias)
 
         parallel_for(block, images * per_image, out.size * matrix.shape[1])
@@ -96,7 +96,7 @@ def _by_outputs(matrix: Array, bias: Array | None, source: Array, target: Array,
     def part(index: int) -> None:
         image, at = divmod(index, len(parts))
         here = slice(*parts[at])
-        matmul_columns(matrix[here], source[image], target[image, here])
+        np.matmul(matrix[here], source[image], target[image, here])
         add_bias(target[image, here], None if bias is None else bias[here])
 
     parallel_for(part, len(source) * len(parts), target.size * matrix.shape[1])
@@ -133,7 +133,7 @@ def im2col(w: Array, bias: Array | None, window: Window) -> Runner:
             columns = scratch("im2col.columns", shape, x.dtype)
             np.copyto(columns, views[image, ..., first:last, :])
             target = out[image, :, first:last].reshape(outputs, -1)
-            matmul_columns(matrix, columns.reshape(channels * taps, -1), target)
+            np.matmul(matrix, columns.reshape(channels * taps, -1), target)
             add_bias(target, bias)
 
         parallel_for(one, x.shape[0] * bands, out.size * depth)
@@ -216,7 +216,7 @@ def kw_stack(w: Array, bias: Array | None, window: Window) -> Runner:
             flat = stack.reshape(kw * channels, need * width)
             target = out[image].reshape(outputs, -1)[here, first * width : last * width]
             length = (last - first) * width
-            matmul_columns(matrices[0][here], flat[:, :length], target)
+            np.matmul(matrices[0][here], flat[:, :length], target)
             for i in range(1, kh):
                 start = i * drop * width
                 blas.gemm_add(matrices[i][here], flat[:, start : start + length], target)
