@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, widen
-from onnx_workbench.exec.kernels.shared.order import empty_features_first, features_first
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.threads import parallel_for, split, threads
 from onnx_workbench.exec.values.arrays import UNCHECKED, Array, empty
@@ -49,8 +48,6 @@ def elementwise(fill: Fill, *inputs: Array) -> Array:
         small = np.empty(shape, dtype)
         fill(inputs[0].reshape(-1), small.reshape(-1))
         return small
-    if features_first(inputs[0]):
-        return np.moveaxis(elementwise(fill, *[np.moveaxis(x, -1, 0) for x in inputs]), 0, -1)
     result = empty(shape, dtype)
     wide = compute_dtype(dtype)
     if result.size <= PIECE and wide == dtype:
@@ -123,11 +120,7 @@ def apply(ufunc: np.ufunc, x: Array) -> Array:
     """Apply a unary numpy function, in the wide type where the type of `x` is a short one."""
     is_quick = x.dtype.char in "fdbhilqBHILQ" or (x.dtype.char == "e" and has_quick_halves(ufunc))
     if is_quick and (x.size < PARALLEL or threads() == 1):
-        result = (
-            np.empty(x.shape, x.dtype)
-            if x.flags.c_contiguous or not features_first(x)
-            else empty_features_first(x.shape, x.dtype)
-        )
+        result = np.empty(x.shape, x.dtype)
         ufunc(x, result)
         return result
     return elementwise(ufunc, x)

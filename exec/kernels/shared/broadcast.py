@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.shared.order import empty_features_first, features_first
 from onnx_workbench.exec.values.arrays import UNCHECKED, Array, check_size, empty
 
 
@@ -32,8 +31,6 @@ def binary(ufunc: np.ufunc, a: Array, b: Array) -> Array:
     try:
         if not (is_plain or 0 < a.nbytes * b.size <= UNCHECKED):
             result = ufunc(a, b, out=empty(broadcast_shape(a, b), _kind(ufunc, a, b)), casting="equiv")
-        elif is_plain and not a.flags.c_contiguous and features_first(a) and (len(other) < 2 or features_first(b)):
-            result = ufunc(a, b, out=empty_features_first(shape, _kind(ufunc, a, b)), casting="equiv")
         else:
             if a.nbytes > UNCHECKED:
                 check_size(shape, _kind(ufunc, a, b))

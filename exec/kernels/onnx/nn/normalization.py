@@ -19,7 +19,6 @@ from onnx_workbench.exec.kernels.registry import kernel, prepares
 from onnx_workbench.exec.kernels.shared.axes import normal_axes
 from onnx_workbench.exec.kernels.shared.broadcast import unidirectional
 from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, dtype_of, is_float, narrow, widen
-from onnx_workbench.exec.kernels.shared.order import empty_features_first, features_first
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.threads import PASSES, parallel_for
 from onnx_workbench.exec.values.arrays import Array, empty
@@ -358,8 +357,6 @@ def layer_normalization_17(
     rows = prod(x.shape[:axis])
     row, shift = _trailing(scale, x.shape, axis), None if b is None else _trailing(b, x.shape, axis)
     quick = x.dtype == dtype and row is not None and (b is None or shift is not None)
-    if quick and row is not None and stash == dtype and axis == x.ndim - 1 and features_first(x):
-        return _layer_of_columns(x, row, shift, epsilon)
     source = np.ascontiguousarray(x.astype(dtype, copy=False)).reshape(rows, prod(x.shape[axis:]))
     result = empty(source.shape, dtype)
     if quick and row is not None:
@@ -373,22 +370,6 @@ def layer_normalization_17(
             y = narrow(np.asarray(widen(y) + widen(b)), x.dtype)
     kept = (*x.shape[:axis], *(1,) * (x.ndim - axis))
     return y, narrow(mean, stash).reshape(kept), narrow(inverse, stash).reshape(kept)
-
-
-def _layer_of_columns(x: Array, row: Array, shift: Array | None, epsilon: float) -> tuple[Array, Array, Array]:
-    """Layer normalisation along a last axis that is outermost in memory, and stays so."""
-    out = empty_features_first(x.shape, x.dtype)
-    length = x.shape[-1]
-    source, target = np.moveaxis(x, -1, 0).reshape(length, -1), np.moveaxis(out, -1, 0).reshape(length, -1)
-    ones = np.full((1, length), 1 / length, x.dtype)
-    mean = ones @ source
-    np.subtract(source, mean, out=target)
-    square = np.einsum("ij,ij->j", target, target) / length
-    inverse = 1 / np.sqrt(square + x.dtype.type(epsilon))
-    np.multiply(target, inverse, out=target)
-    _affine(row[:, None], None if shift is None else shift[:, None])(target, slice(None))
-    kept = (*x.shape[:-1], 1)
-    return out, mean.reshape(kept), inverse.reshape(kept)
 
 
 def _affine(scale: Array, shift: Array | None) -> Callable[[Array, slice], None]:
