@@ -87,7 +87,7 @@ class Monkey:
         self.faults: list[str] = []
         self.trace: deque[str] = deque(maxlen=12)
         self.steps = 0
-        self.closed: list[dict[str, int]] = []  # what the process held whenever all tabs were closed
+        self.closed: list[dict[str, int]] = []  # what the process used whenever all tabs were closed
         self.peak = 0
         self.log: TextIO | None = None  # gets every step, for what ends the process
         qInstallMessageHandler(self._qt_message)
@@ -182,7 +182,7 @@ class Monkey:
                 print(self.steps, self.trace[-1], file=self.log, flush=True)
         self._wait(self.rng.choice([0, 0, 0.01, 0.05, 0.3]))
         faulthandler.cancel_dump_traceback_later()
-        self.peak = max(self.peak, held()["memory"])
+        self.peak = max(self.peak, process_resources()["memory"])
         self._note_stall()
 
     def _note_stall(self) -> None:
@@ -362,7 +362,7 @@ class Monkey:
             self._wait(0.2)
         self._wait(1.5)
         self._collector.collect()
-        self.closed.append(held())
+        self.closed.append(process_resources())
         self._note_stall()
         left = sorted({type(w).__name__ for w in QApplication.allWidgets() if isinstance(w, Panel)})
         if left and not self.window.tabs():
@@ -386,7 +386,7 @@ def _is_there(widget: object) -> bool:
     return bool(isValid(widget))
 
 
-def held() -> dict[str, int]:
+def process_resources() -> dict[str, int]:
     """Resident bytes, threads and open files of this process; 0 where there is no /proc."""
     process = Path("/proc/self")
     if not process.exists():

@@ -52,27 +52,29 @@ def _with_other_fields(content: bytes, rng: random.Random) -> bytes:
 
 def _messages(message: Message) -> list[Message]:
     found: list[Message] = []
-    for descriptor, held in message.ListFields():
+    for descriptor, content in message.ListFields():
         if descriptor.message_type is not None:
-            found += [held] if isinstance(held, Message) else list(held)
+            found += [content] if isinstance(content, Message) else list(content)
     return found
 
 
 def _change(message: Any, rng: random.Random) -> None:
     present = [descriptor.name for descriptor, _ in message.ListFields()]
     name = rng.choice(present or [descriptor.name for descriptor in message.DESCRIPTOR.fields])
-    descriptor, held = message.DESCRIPTOR.fields_by_name[name], getattr(message, name)
-    is_list = hasattr(held, "append") or hasattr(held, "add")
+    descriptor, content = message.DESCRIPTOR.fields_by_name[name], getattr(message, name)
+    is_list = hasattr(content, "append") or hasattr(content, "add")
     if rng.random() < 0.2:
         message.ClearField(name)
     elif descriptor.message_type is not None:
-        if is_list and len(held):
-            rng.choice([lambda: held.add().CopyFrom(rng.choice(held)), lambda: held.pop(rng.randrange(len(held)))])()
+        if is_list and len(content):
+            rng.choice(
+                [lambda: content.add().CopyFrom(rng.choice(content)), lambda: content.pop(rng.randrange(len(content)))]
+            )()
     elif is_list:
-        if len(held) and rng.random() < 0.5:
-            held.pop(rng.randrange(len(held)))
+        if len(content) and rng.random() < 0.5:
+            content.pop(rng.randrange(len(content)))
         else:
-            held.append(_value(descriptor, rng))
+            content.append(_value(descriptor, rng))
     else:
         setattr(message, name, _value(descriptor, rng))
 

@@ -258,8 +258,8 @@ def test_a_killed_window_leaves_no_process(tmp_path: Path) -> None:
         time.sleep(0.05)
 
 
-class Held:
-    """What a frame holds."""
+class Kept:
+    """What a frame keeps."""
 
 
 def test_looking_at_the_gui_thread_keeps_nothing_alive(qapp: object) -> None:
@@ -267,12 +267,12 @@ def test_looking_at_the_gui_thread_keeps_nothing_alive(qapp: object) -> None:
 
     heartbeat = Heartbeat()
 
-    def work() -> weakref.ref[Held]:
-        held = Held()
+    def work() -> weakref.ref[Kept]:
+        kept = Kept()
         end = time.monotonic() + 0.02
         while time.monotonic() < end:
             pass
-        return weakref.ref(held)
+        return weakref.ref(kept)
 
     try:
         while heartbeat.stack.count("work") < 5:

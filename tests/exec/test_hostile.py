@@ -491,7 +491,7 @@ def test_calls_that_grow_without_measure_end_in_a_named_error(in_bodies: bool, m
 
 @pytest.mark.long
 @pytest.mark.parametrize(("levels", "in_bodies"), [(12, False), (6, True)])
-def test_planning_heeds_the_time_limit_and_cancellation(levels: int, in_bodies: bool) -> None:
+def test_planning_respects_the_time_limit_and_cancellation(levels: int, in_bodies: bool) -> None:
     session, feeds = Session(growing(levels, in_bodies=in_bodies)), {"x": np.ones(1, np.float32)}
     late = session.run(feeds, time_limit=0.0)
     assert late.stopped == "time limit"

@@ -76,7 +76,7 @@ def test_an_unknown_input_is_refused() -> None:
         Session(parse(CHAIN)).run({"x": X, "q": X})
 
 
-def test_feeds_are_not_held_by_reference() -> None:
+def test_feeds_are_copied() -> None:
     x = X.copy()
     session = Session(parse(CHAIN))
     first = session.run({"x": x})
@@ -450,7 +450,7 @@ def test_a_value_over_the_limit_is_refused_before_it_is_allocated(text: str) -> 
 # --- watching --------------------------------------------------------------------------------------------------
 
 
-def test_observers_hear_of_every_node() -> None:
+def test_observers_are_notified_of_every_node() -> None:
     received: list[Any] = []
     result = Session(parse(CHAIN)).run({"x": X}, observer=received.extend)
     assert received == list(result.nodes)

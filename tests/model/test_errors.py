@@ -35,7 +35,7 @@ def test_only_what_was_asked_for_is_caught():
     assert [type(error) for error in report] == [KeyboardInterrupt]
 
 
-def test_nothing_that_was_in_use_is_held_on_to():
+def test_nothing_that_was_in_use_is_kept_alive():
     """An error kept beside its traceback would keep every array of the frame that raised it."""
 
     def work():

@@ -57,11 +57,11 @@ def _cases(monkeypatch, tmp_path):
     monkeypatch.setattr(sandbox, "child_command", lambda: [sys.executable, "-P", "-c", start])
 
 
-def test_a_function_that_reports_is_heard_before_its_answer():
-    heard = []
-    progress = Progress(lambda *news: heard.append(news))
+def test_progress_of_a_function_arrives_before_its_answer():
+    reports = []
+    progress = Progress(lambda *news: reports.append(news))
     assert run("count", b"steps", reports=True, progress=progress) == b"counted"
-    assert heard[-1] == (2, 2, "steps")
+    assert reports[-1] == (2, 2, "steps")
 
 
 def test_a_crash_is_a_message():

@@ -80,7 +80,7 @@ def test_what_is_held_must_be_of_the_declared_type() -> None:
 
 
 @pytest.mark.parametrize("source", [Random(), Random("normal", 0, 1), Range(), Constant(1), Constant([1] * 1024)])
-def test_making_inputs_heeds_cancellation(source: Any) -> None:
+def test_making_inputs_can_be_cancelled(source: Any) -> None:
     model, seen = large_model(), []
 
     def listen(done: float, total: float, text: str) -> None:

@@ -52,7 +52,7 @@ def test_differences_against_numpy(pair: tuple[Any, Any]) -> None:
 
 
 @given(PAIRS)
-def test_tolerances_are_held_as_numpy_holds_them(pair: tuple[Any, Any]) -> None:
+def test_tolerances_are_applied_as_by_numpy(pair: tuple[Any, Any]) -> None:
     a, b = pair
     found = c.compare_values(a, b)
     x, y = a.astype(np.float64), b.astype(np.float64)

@@ -251,7 +251,7 @@ def _serve_late(*arguments: Any) -> None:
 
 @pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="no signal stops a process there")
-def test_a_worker_that_heeds_nothing_is_killed(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_ignores_cancellation_is_killed(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onnx_workbench.exec.worker.client.GRACE", 0.3)
     session = sessions(parse(ENDLESS))
     child = session.start().child
@@ -436,7 +436,7 @@ def test_a_step_out_of_a_body_crosses_over(sessions: Any) -> None:
 
 
 @pytest.mark.long
-def test_observers_hear_of_nodes(sessions: Any) -> None:
+def test_observers_are_notified_of_nodes(sessions: Any) -> None:
     model = parse(CHAIN)
     received: list[Any] = []
     result = sessions(model).run({"x": X}, observer=received.extend)

@@ -76,7 +76,7 @@ def test_an_edit_that_changes_nothing_is_not_in_the_history(document):
     assert document.revision == revision
 
 
-def test_listeners_hear_the_steps_of_edit_undo_and_redo(document):
+def test_listeners_receive_the_steps_of_edit_undo_and_redo(document):
     received = []
     end = document.subscribe(received.append)
     rename(document, "new")

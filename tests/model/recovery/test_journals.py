@@ -400,7 +400,7 @@ def test_a_step_of_very_many_that_cannot_be_written_is_reported_of(tmp_path):
     kept.close()
 
 
-def rehearsed(document, journal, changes):
+def tried_on_a_copy(document, journal, changes):
     """A copy of the model to which something was done, for the journal of the real one."""
     copy_of_model = WorkingCopy(document.model)
     copy_of_model.recording = journal.recording()
@@ -425,7 +425,7 @@ class RecordedEdits(AnyEdits):
     @rule(changes=st.lists(change, min_size=1, max_size=3), made=st.integers(0, 3))
     def use_a_tool(self, changes, made):
         """It works on a copy; what it did is written down first, of which not all need to be made."""
-        copy_of_model = rehearsed(self.document, self.journal, changes)
+        copy_of_model = tried_on_a_copy(self.document, self.journal, changes)
         entries = copy_of_model.entries()
         ahead = copy_of_model.recording.write_ahead()
         for title, steps in entries[:made]:

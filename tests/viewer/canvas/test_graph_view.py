@@ -575,7 +575,7 @@ def test_who_looks_at_the_whole_while_it_is_drawn_anew_goes_on_doing_so(show, qt
     assert bottom > 0.9 * view.scene.height
 
 
-def test_screen_readers_hear_what_is_selected(show, small):
+def test_screen_readers_receive_what_is_selected(show, small):
     view = show(small.model())
     view.workspace.selection.set([small.values["x"]])
     assert view.accessibleDescription() == "5 boxes drawn; selected: value x in main"

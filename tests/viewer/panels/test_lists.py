@@ -427,7 +427,7 @@ def test_a_way_through_very_many_edits_is_listed_at_its_end(qtbot, workspace):
     assert panel.list.currentIndex().row() == 0
 
 
-def test_views_hear_of_many_edits_on_a_way_through_history_at_once(qtbot, workspace):
+def test_views_are_notified_of_many_edits_on_a_way_through_history_at_once(qtbot, workspace):
     """The journal hears of each; views took 20 ms an edit. A long edit is told alone: it may touch very much."""
     for number in range(60):
         with workspace.document.edit("Write") as edit:

@@ -39,7 +39,7 @@ def begin(workspace, recording=None):
     return workspace.tasks.start("Edit", lambda progress: apply_edits(workspace, edits, revision, recording, progress))
 
 
-def test_edits_become_one_undo_step_each_and_views_hear_of_them_once(workspace, qtbot):
+def test_edits_become_one_undo_step_each_and_views_are_notified_once(workspace, qtbot):
     document, changes = workspace.document, []
     before = snapshot(document.model)
     workspace.changes.changed.connect(changes.append)

@@ -148,7 +148,7 @@ def test_long_rows_of_a_table_are_read_in_parts(part, mark, mapped, monkeypatch,
 
 
 @pytest.mark.long
-def test_a_table_is_not_held_as_text(mapped, monkeypatch, tmp_path):
+def test_the_text_of_a_table_is_not_kept(mapped, monkeypatch, tmp_path):
     (tmp_path / "a.csv").write_bytes(b"12," * (1 << 19) + b"12")
     tracemalloc.start()
     read = read_tensor(tmp_path / "a.csv")
