@@ -80,7 +80,7 @@ def test_before_and_difference_and_pinning(window, qtbot, workspace):
     edit(workspace, "relu", "alpha", 0.25)
     run(qtbot, workspace)
     panel = tensor(window, qtbot, workspace, "r")
-    workspace.results.fetch(value(workspace, "r"), before=True)
+    workspace.results.fetch(value(workspace, "r"), workspace.results.previous)
     idle(qtbot, workspace)
     for title, mode in (
         ("Values of the Previous Run", 1),
