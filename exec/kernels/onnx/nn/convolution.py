@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from math import prod
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,7 @@ from onnx_workbench.exec.kernels.onnx.nn.depthwise import depthwise
 from onnx_workbench.exec.kernels.registry import kernel, prepares
 from onnx_workbench.exec.kernels.shared.broadcast import check_one_type
 from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, narrow, widen
-from onnx_workbench.exec.kernels.shared.scratch import scratch
-from onnx_workbench.exec.kernels.shared.windows import Window, padded, positions, window, windows_of
-from onnx_workbench.exec.kernels.threads import parallel_for
+from onnx_workbench.exec.kernels.shared.windows import Window, positions, window
 from onnx_workbench.exec.values.arrays import Array, empty
 
 #: Gives inputs, weights or outputs two spatial axes; a view.
@@ -82,7 +80,7 @@ def _convolution(w: Array, b: Array | None, attributes: dict[str, Any]) -> Calla
     def first(x: Array) -> Array:
         view = _window_of(x, w, b, attributes)
         flat, flat_view = _flattened(view)
-        if view.rank > 2 or not (x.size and w.size and positions(view)):
+        if not (x.size and w.size and positions(view)):
             return convolve(x, w, b, view, group)
         out = empty((x.shape[0], w.shape[0], *view.output), x.dtype)
         x = np.ascontiguousarray(x)
@@ -188,54 +186,19 @@ def convolve(x: Array, w: Array, b: Array | None, view: Window, group: int) -> A
     if not source.size or not weights.size:
         out[...] = 0 if bias is None else bias.reshape(-1, *(1,) * view.rank)
         return narrow(out, x.dtype)
-    if view.rank <= 2:
-        flat, flat_view = _flattened(view)
-        make = _quickest(flat(weights), flat_view, group, x.shape[1])
-        make(flat(weights), bias, flat_view)(flat(source), flat(out))
-    else:
-        _by_slabs(source, weights, bias, view, group, out)
+    flat, flat_view = _flattened(view)
+    make = _quickest(flat(weights), flat_view, group, x.shape[1])
+    make(flat(weights), bias, flat_view)(flat(source), flat(out))
     return narrow(out, x.dtype)
 
 
 def _quickest(w: Array, view: Window, group: int, channels: int) -> strategies.Maker:
-    """Return the maker of the quickest way for a 2-D convolution."""
-    if group == 1:
+    """Return the maker of the quickest way."""
+    if view.rank == 2 and group == 1:
         return strategies.quickest(w.shape, view)
-    if group == channels == w.shape[0]:
+    if view.rank == 2 and group == channels == w.shape[0]:
         return depthwise
-    return lambda w, bias, view: lambda x, out: _by_slabs(x, w, bias, view, group, out)
-
-
-def _by_slabs(x: Array, w: Array, bias: Array | None, view: Window, group: int, out: Array) -> None:
-    """Convolve by im2col over slabs of the first output axis, one product per group; any number of axes."""
-    images, channels = x.shape[:2]
-    depth, outputs = w.shape[1] * prod(view.kernel), w.shape[0] // group
-    matrices = np.ascontiguousarray(w).reshape(group, outputs, depth)
-    if view.is_plain:  # the pixels are the columns
-        for image in range(images):
-            target = out[image].reshape(group, outputs, -1)
-            np.matmul(matrices, x[image].reshape(group, depth, -1), out=target)
-            if bias is not None:
-                np.add(target, bias.reshape(group, outputs, 1), out=target)
-        return
-    views = windows_of(padded(x, view), view)
-    rest = prod(view.output[1:])
-    first_axis = 2 + view.rank
-    slab = max(1, strategies.L2_BLOCK // max(1, group * depth * rest * x.itemsize))
-    slabs = -(-view.output[0] // slab)
-
-    def one(index: int) -> None:
-        image, at = divmod(index, slabs)
-        start, stop = at * slab, min(view.output[0], (at + 1) * slab)
-        shape = (channels, *view.kernel, stop - start, *view.output[1:])
-        columns = scratch("conv.columns", shape, x.dtype)
-        np.copyto(columns, views[image][(slice(None),) * (first_axis - 1) + (slice(start, stop),)])
-        target = out[image].reshape(group, outputs, -1)[:, :, start * rest : stop * rest]
-        np.matmul(matrices, columns.reshape(group, depth, -1), out=target)
-        if bias is not None:
-            np.add(target, bias.reshape(group, outputs, 1), out=target)
-
-    parallel_for(one, images * slabs, out.size * depth)
+    return partial(strategies.im2col, group=group)
 
 
 def _flattened(view: Window) -> tuple[_Flatten, Window]:

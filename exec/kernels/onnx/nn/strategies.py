@@ -1,4 +1,4 @@
-"""Ways to compute a float convolution over two spatial axes.
+"""Ways to compute a float convolution, over two spatial axes if nothing else is said.
 
 No single one is fastest: im2col copies every input once per tap and multiplies once, the kw-stack copies once per
 kernel column and adds up a product per kernel row. All give the same result up to rounding (below 1e-6 of the largest).
@@ -102,39 +102,47 @@ def _by_outputs(matrix: Array, bias: Array | None, source: Array, target: Array,
     parallel_for(part, len(source) * len(parts), target.size * matrix.shape[1])
 
 
-def im2col(w: Array, bias: Array | None, window: Window) -> Runner:
-    """Any kernel: im2col of a band of output rows into a matrix that stays in cache, then one product."""
-    outputs, channels = w.shape[:2]
-    taps = prod(window.kernel)
-    matrix = np.ascontiguousarray(w.reshape(outputs, -1))
-    rows, width = window.output
-    depth = channels * taps
-    band = _shared(_im2col_band(depth * w.itemsize, window), rows, w.size * width)
+def im2col(w: Array, bias: Array | None, window: Window, group: int = 1) -> Runner:
+    """Any kernel, over any number of axes: im2col of a band of the first into columns that stay in cache, then one
+    product for each group.
+    """
+    outputs, depth = len(w) // group, prod(w.shape[1:])
+    matrices = np.ascontiguousarray(w).reshape(group, outputs, depth)
+    column = None if bias is None else bias.reshape(group, outputs, 1)
+    rows, rest = window.output[0], prod(window.output[1:])
+    band = _shared(_im2col_band(group * depth * w.itemsize, window), rows, w.size * rest)
     bands = -(-rows // band)
-    is_small = _is_small(outputs, window) or _copies_all(outputs, depth, w.itemsize, window)
+    is_small = group == 1 and (_is_small(outputs, window) or _copies_all(outputs, depth, w.itemsize, window))
+
+    def multiply(columns: Array, target: Array) -> None:
+        np.matmul(matrices, columns, target)
+        if column is not None:
+            np.add(target, column, target)
 
     def run(x: Array, out: Array) -> None:
+        if window.is_plain:  # the pixels are the columns
+            multiply(x.reshape(len(x), group, depth, -1), out.reshape(len(x), group, outputs, -1))
+            return
         frame = x
         if any(window.begin) or any(window.end):
-            frame = scratch("im2col.frame", (*x.shape[:2], *_at_least(window)), x.dtype)
+            frame = scratch("im2col.frame", (*x.shape[:2], *window.reach), x.dtype)
             fill_padded(x, window, frame)
         views = windows_of(frame, window)
         if is_small:
             columns = scratch("im2col.columns", views.shape, x.dtype)
             np.copyto(columns, views)
             source, target = columns.reshape(len(x), depth, -1), out.reshape(len(x), outputs, -1)
-            _by_outputs(matrix, bias, source, target, pieces(out.size * depth))
+            _by_outputs(matrices[0], bias, source, target, pieces(out.size * depth))
             return
 
         def one(index: int) -> None:
             image, at = divmod(index, bands)
             first, last = at * band, min(rows, (at + 1) * band)
-            shape = (channels, *window.kernel, last - first, width)
-            columns = scratch("im2col.columns", shape, x.dtype)
-            np.copyto(columns, views[image, ..., first:last, :])
-            target = out[image, :, first:last].reshape(outputs, -1)
-            np.matmul(matrix, columns.reshape(channels * taps, -1), target)
-            add_bias(target, bias)
+            part = views[image][(..., slice(first, last), *(slice(None),) * (window.rank - 1))]
+            columns = scratch("im2col.columns", part.shape, x.dtype)
+            np.copyto(columns, part)
+            target = out[image].reshape(group, outputs, -1)[:, :, first * rest : last * rest]
+            multiply(columns.reshape(group, depth, -1), target)
 
         parallel_for(one, x.shape[0] * bands, out.size * depth)
 
@@ -177,8 +185,8 @@ def at_once(w: Array, bias: Array | None, window: Window) -> Runner:
 
 def _im2col_band(column_bytes: int, window: Window) -> int:
     """Return the rows of a band of im2col."""
-    rows, width = window.output
-    return max(1, min(rows, L2_BLOCK // (column_bytes * width) or 1), min(rows, -(-64 // width)))
+    rows, rest = window.output[0], prod(window.output[1:])
+    return max(1, min(rows, L2_BLOCK // (column_bytes * rest) or 1), min(rows, -(-64 // rest)))
 
 
 def _copies_all(outputs: int, depth: int, itemsize: int, window: Window) -> bool:
@@ -195,7 +203,7 @@ def kw_stack(w: Array, bias: Array | None, window: Window) -> Runner:
     matrices = [np.ascontiguousarray(w[:, :, i].transpose(0, 2, 1).reshape(outputs, -1)) for i in range(kh)]
     rows, width = window.output
     drop, shift = window.dilations
-    height = _at_least(window)[0]
+    height = window.reach[0]
     is_small = _is_small(outputs, window)
     band = _kw_stack_band(w.shape, w.itemsize, window)
     band = band if is_small else _shared(band, rows, w.size * width)
@@ -273,12 +281,6 @@ def quickest(shape: Sequence[int], window: Window) -> Maker:
 def stacks(shape: Sequence[int], window: Window) -> bool:
     """Return whether `kw_stack` computes weights of a shape, and differs from im2col."""
     return window.strides == (1, 1) and shape[3] > 1 and positions(window) > 1
-
-
-def _at_least(window: Window) -> tuple[int, int]:
-    """Return the padded height and width that contain every window."""
-    height, width = window.reach
-    return height, width
 
 
 def _shared(band: int, rows: int, work: int) -> int:
