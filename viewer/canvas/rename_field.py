@@ -109,6 +109,7 @@ class RenameField(QLineEdit):
             self.close_field()
         else:
             super().keyPressEvent(event)
+            event.accept()  # a line edit leaves Enter to its parent, where it would open what is folded in the node
 
     def event(self, event: QEvent) -> bool:
         """Accept keys as text that are shortcuts on the graph."""

@@ -61,9 +61,9 @@ class DeferredAction(QObject):
             self._act()
 
     def _show_notice(self) -> None:
-        coming = self._workspace.tasks.making("edit")
-        if self._waits and coming:
-            waits = f"{self._title} waits for “{display(coming[0].title, 80)}”"
+        pending = self._workspace.tasks.making("edit")
+        if self._waits and pending:
+            waits = f"{self._title} waits for “{display(pending[0].title, 80)}”"
             self._workspace.messages.show("info", waits, choices=((self._refusal, self.stop),), topic=self._topic)
 
     def _end(self) -> None:

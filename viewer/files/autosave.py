@@ -108,17 +108,17 @@ class Autosave(QObject):
 
     # -- the file ------------------------------------------------------------------------------------------------
 
-    def expect(self, coming: PendingFile) -> None:
+    def expect(self, pending: PendingFile) -> None:
         """Prepare the journal for a save that is about to replace the file: it fits the old and the new file."""
-        state = self._workspace.document.entry(coming.state)
+        state = self._workspace.document.entry(pending.state)
         if self.journal is None or state is None:
             return
-        if coming.kept is not None and not coming.kept.problem:
-            self.journal.restart_from(coming.kept, state, coming.ids)
-        elif not coming.left_out:
+        if pending.kept is not None and not pending.kept.problem:
+            self.journal.restart_from(pending.kept, state, pending.ids)
+        elif not pending.left_out:
             from onnx_workbench.model.recovery.log import BaseFile
 
-            self.journal.expect(BaseFile.of(coming.path, coming.identity), state, coming.ids)
+            self.journal.expect(BaseFile.of(pending.path, pending.identity), state, pending.ids)
 
     def clear_expected(self) -> None:
         """Clear the expected file when a save has ended, with any outcome."""

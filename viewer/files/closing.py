@@ -79,10 +79,10 @@ class Closing:
             if request.tab is None:
                 self._advance(request)
 
-        coming = [task.title for task in tab.workspace.tasks.making("edit")]
+        pending = [task.title for task in tab.workspace.tasks.making("edit")]
         holds_less = tab.path.name if tab.path is not None and tab.workspace.document.left_out else ""
         save = partial(self._files.saver.save, tab, saved)
-        ask_to_save(self._area, tab.workspace.title, save, discard, coming, holds_less)
+        ask_to_save(self._area, tab.workspace.title, save, discard, pending, holds_less)
 
     # -- waiting for pending saves ---------------------------------------------------------------------------
 

@@ -120,11 +120,11 @@ class Save:
 
         def announce(path: Path, identity: Identity) -> None:
             kept = None if self._whole is None else finish_baseline(*self._whole, progress)
-            coming = PendingFile(path, identity, state, bool(saving.left_out), kept, self._ids)
-            post_and_wait(lambda: self._expect(coming), progress)
+            pending = PendingFile(path, identity, state, bool(saving.left_out), kept, self._ids)
+            post_and_wait(lambda: self._expect(pending), progress)
 
         return saving.run(progress, placing=announce)
 
-    def _expect(self, coming: PendingFile) -> None:
+    def _expect(self, pending: PendingFile) -> None:
         if not self.is_copy:
-            self.tab.autosave.expect(coming)
+            self.tab.autosave.expect(pending)

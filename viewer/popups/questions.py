@@ -16,15 +16,15 @@ def ask_to_save(
     name: str,
     save: Callable[[], object],
     discard: Callable[[], object],
-    coming: Sequence[str] = (),
+    pending: Sequence[str] = (),
     holds_less: str = "",
 ) -> QMessageBox:
     """Ask what to do about unsaved changes of a document that is closing; Cancel calls nothing.
 
-    `coming`: titles of edits in progress. `holds_less`: the file stores a part only.
+    `pending`: titles of edits in progress. `holds_less`: the file stores a part only.
     """
     title = f"Save the changes to {display(name, 100)}?"
-    made = [f"“{display(title, 100)}” is still being made." for title in coming]
+    made = [f"“{display(title, 100)}” is still being made." for title in pending]
     lost = "Without saving they are lost."
     if holds_less:
         name = display(holds_less, 100)

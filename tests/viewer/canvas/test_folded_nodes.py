@@ -14,6 +14,7 @@ from onnx_workbench.model.history.steps import SetGraphOutputs, SetInput
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.ir.graph import Function
+from onnx_workbench.viewer.canvas.rename_field import rename
 from onnx_workbench.viewer.canvas.scene.builder import build
 from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions, Kind
 from onnx_workbench.viewer.canvas.scene.node_text import FoldTag
@@ -442,3 +443,15 @@ def test_folded_kinds_are_chosen_under_view_and_remembered_with_the_file(make_wi
     run(again, "view.unfold_kinds")
     wait(qtbot, tab.view)
     assert len(drawn(tab.view.scene.drawing)) == 6
+
+
+def test_enter_that_ends_renaming_opens_no_tag(show, qtbot, reshaped):
+    view = show(reshaped.model())
+    node, workspace = producer(reshaped, "y"), view.workspace
+    workspace.selection.set([node])
+    field = rename(view, node, workspace.document, node)
+    field.setText("named")
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    wait(qtbot, view)
+    assert node.name == "named"
+    assert ("sizes", "▸ 4") in rows(view.scene.drawing, node)
