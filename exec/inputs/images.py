@@ -12,6 +12,7 @@ import numpy as np
 
 from onnx_workbench.exec.values.arrays import Array
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.tensors.array_files import opened_picture
 from onnx_workbench.model.ir.types import ElementType, TensorType, Type
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
@@ -50,23 +51,15 @@ class ImageOptions:
 def read_image(path: Path, options: ImageOptions, declared: Type | None = None) -> Array:
     """Read an image as [1, C, H, W] or [1, H, W, C] (or without batch, by the declared rank).
 
-    ModelError, OSError or ValueError for an invalid file.
+    ModelError for an invalid file, ValueError for invalid options.
     """
-    from PIL import Image
-
     dims = _dims(declared)
     layout = options.layout or _layout(dims)
     size = options.size or declared_size(declared, layout)
     channels = options.channels or _channels(dims, layout)
     _check(options, size, _BANDS[channels])
-    try:
-        with Image.open(path, formats=_FORMATS) as picture:
-            if picture.width * picture.height > MAX_PIXELS:
-                found = f"{picture.width} × {picture.height} pixels; at most {MAX_PIXELS:,} are read"
-                raise ModelError("The picture is too large", found, str(path))
-            converted = _eight_bits(picture, path).convert("RGB" if channels == "BGR" else channels)
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning, SyntaxError) as error:
-        raise ModelError(f"{path.name} cannot be read as a picture", str(error), str(path)) from None
+    with opened_picture(path, _FORMATS, MAX_PIXELS) as picture:
+        converted = _eight_bits(picture, path).convert("RGB" if channels == "BGR" else channels)
     pixels = np.asarray(_resized(converted, size, options.fit))
     pixels = pixels[..., None] if pixels.ndim == 2 else pixels
     pixels = pixels[..., ::-1] if channels == "BGR" else pixels

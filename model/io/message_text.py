@@ -31,6 +31,7 @@ from onnx_workbench.model.io.wire import (
     WIRE_TYPES,
     WireError,
     WireField,
+    delimited,
     encode_tag,
     encode_varint,
     is_repeated,
@@ -105,7 +106,7 @@ class MessageText:
             if known is not None and _holds(known, field):
                 groups[field.number].append(field)
             else:
-                out += _delimited(_UNKNOWN, _unknown(data, field))
+                out += delimited(_UNKNOWN, _unknown(data, field))
         for number, fields in groups.items():
             known = descriptor.fields_by_number[number]
             if known.message_type is None:
@@ -118,7 +119,7 @@ class MessageText:
                     graph = message_factory.GetMessageClass(known.message_type).FromString(content)
                     out += self._keep(known, data[field.start : field.end], self._label(graph))
                 else:
-                    out += _delimited(number, self._shown(content, known.message_type, depth + 1))
+                    out += delimited(number, self._shown(content, known.message_type, depth + 1))
         return bytes(out)
 
     def _scalars(self, known: Any, data: bytes, contents: Sequence[bytes]) -> bytes:
@@ -129,7 +130,7 @@ class MessageText:
                 pieces = [piece for part in contents for piece in table.split(part)]
                 size = total_length(pieces)
                 kept = b"".join(p if isinstance(p, bytes) else self.table.add(p) for p in pieces)
-                return self._keep(known, _delimited(known.number, kept), f"{size:,} bytes")
+                return self._keep(known, delimited(known.number, kept), f"{size:,} bytes")
         is_bytes = known.type == _TYPES.TYPE_BYTES and known.name not in BYTES_OF_TEXT
         if len(joined) > (_LONGEST_BYTES if is_bytes else _LONGEST):
             return self._keep(known, data, f"{len(joined):,} bytes")
@@ -141,7 +142,7 @@ class MessageText:
     def _keep(self, known: Any, data: bytes, label: str) -> bytes:
         self._kept.append(_Kept(data, known.name, known.containing_type.name))
         name = f"#{len(self._kept)} {known.name}{f', {label}' if label else ''}"
-        return _delimited(_UNCHANGED, name.encode("utf-8", "replace"))
+        return delimited(_UNCHANGED, name.encode("utf-8", "replace"))
 
     # -- reading ---------------------------------------------------------------------------------------------
 
@@ -161,7 +162,7 @@ class MessageText:
                 out += data[field.start : field.end]
                 present.add(known.name if known is not None else "")
             else:
-                out += _delimited(field.number, self._typed(content, known.message_type, source))
+                out += delimited(field.number, self._typed(content, known.message_type, source))
                 present.add(known.name)
         for kept in named:
             if kept.field in present:
@@ -213,10 +214,6 @@ def _has_odd_nan(data: bytes, code: str, plain: bytes) -> bool:
     )
 
 
-def _delimited(number: int, content: bytes) -> bytes:
-    return encode_tag(number, LENGTH) + encode_varint(len(content)) + content
-
-
 # -- unknown fields -------------------------------------------------------------------------------------------
 
 
@@ -228,9 +225,9 @@ def _unknown(data: bytes, field: WireField) -> bytes:
     content = data[field.content : field.end]
     if field.wire_type == START_GROUP:
         end = len(encode_tag(field.number, END_GROUP))
-        return number + _delimited(6, content[:-end])
+        return number + delimited(6, content[:-end])
     if field.wire_type == LENGTH:
-        return number + _delimited(5, content)
+        return number + delimited(5, content)
     return number + encode_tag(3 if field.wire_type == FIXED32 else 4, field.wire_type) + content
 
 
@@ -255,7 +252,7 @@ def _encoded_unknown(content: bytes, descriptor: Any, source: str) -> bytes:
         if not whole:
             raise _at(source, "group:", f"The group of field {number} is not made of whole fields.")
     elif kind == 5:
-        found = _delimited(number, data)
+        found = delimited(number, data)
     else:
         found = encode_tag(number, part.wire_type) + data
     known = descriptor.fields_by_number.get(number)

@@ -14,9 +14,9 @@ from onnx_workbench.model.ir.unknown_fields import UnknownChange
 
 
 def is_known(schema: MessageSchema, number: int, wire_type: int) -> bool:
-    """Return whether onnx.proto defines a field of this number with this wire type."""
+    """Return whether onnx.proto defines a field of this number with this wire type, or may pack it in one."""
     known = schema.fields.get(number)
-    return known is not None and wire_type in (known.wire_type, LENGTH)
+    return known is not None and (wire_type == known.wire_type or (wire_type == LENGTH and known.repeated))
 
 
 def own_unknown(message: Any) -> bytes:

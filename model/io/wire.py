@@ -212,3 +212,8 @@ def encode_varint(value: int) -> bytes:
 def encode_tag(number: int, wire_type: int) -> bytes:
     """Encode the tag of a field."""
     return encode_varint(number << 3 | wire_type)
+
+
+def delimited(number: int, content: bytes) -> bytes:
+    """Encode a field of a text, bytes or a message."""
+    return encode_tag(number, LENGTH) + encode_varint(len(content)) + content

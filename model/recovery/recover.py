@@ -232,8 +232,11 @@ class _Steps:
 _decode_next = json.JSONDecoder().raw_decode
 
 
-def _lines(path: Path, progress: Progress) -> Generator[dict[str, Any] | Damage]:
-    """Yield the lines up to the first damaged one, then that Damage. An incomplete last line is ignored."""
+def _lines(path: Path, progress: Progress | None = None) -> Generator[dict[str, Any] | Damage]:
+    """Yield the lines up to the first damaged one, then that Damage. An incomplete last line is ignored.
+
+    With progress, the steps of each line are checked too.
+    """
     require_regular(path)
     with open(path, "rb") as file:
         pieces = iter(partial(file.readline, _LONGEST_LINE + 1), b"")
@@ -248,17 +251,7 @@ def _lines(path: Path, progress: Progress) -> Generator[dict[str, Any] | Damage]
                 return
 
 
-def _lines_before(path: Path, damage: Damage | None) -> Generator[dict[str, Any]]:
-    """Yield the lines that were found to be whole when the journal was found."""
-    with open(path, "rb") as file:
-        for number, text in enumerate(iter(partial(file.readline, _LONGEST_LINE + 1), b""), 1):
-            line = None if damage is not None and number >= damage.line else _object(text)
-            if line is None:
-                return
-            yield line
-
-
-def _object(text: bytes, progress: Progress | None = None) -> dict[str, Any] | None:
+def _object(text: bytes, progress: Progress | None) -> dict[str, Any] | None:
     """Return the JSON object in a complete line; None if there is none. With progress, its steps are checked too."""
     if not (text.startswith(b"{") and text.endswith(b"}\n")):
         return None
@@ -302,9 +295,10 @@ def recover(
     if recoverable.is_unsaved:
         document.mark_unsaved()
     try:
-        with contextlib.closing(_lines_before(trying, recoverable.damage)) as lines:
+        with contextlib.closing(_lines(trying)) as lines:
             replay = _Replay(document, None if source is None else source.data, kept)
-            count = _redo(replay, progress.paced(lines, 1), tried)
+            whole = islice(lines, None if recoverable.damage is None else recoverable.damage.line - 1)
+            count = _redo(replay, progress.paced(whole, 1), tried)
     except ModelError:
         _move_aside(trying, tried)
         raise
@@ -325,9 +319,11 @@ def recover(
     return count
 
 
-def _redo(replay: _Replay, lines: Iterable[dict[str, Any]], tried: Path) -> int:
+def _redo(replay: _Replay, lines: Iterable[dict[str, Any] | Damage], tried: Path) -> int:
     count = 0
     for number, line in enumerate(lines, 1):
+        if isinstance(line, Damage):  # since the journal was found
+            break
         if "format" in line:
             try:
                 replay.set_objects(line["objects"])

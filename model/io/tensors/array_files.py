@@ -12,6 +12,7 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain, islice
 from math import prod
 from pathlib import Path
@@ -39,13 +40,14 @@ from onnx_workbench.model.text.elements import element_text, strings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from PIL.Image import Image
 
 #: Supported formats, by suffix.
 SUFFIXES: Final = (".npy", ".npz", ".pb", ".raw", ".csv", ".png")
 
 #: Largest file, and largest array of an archive, in bytes.
 MOST_BYTES: Final = 1 << 33
-_PNG_HEAD, _PIXEL = 24, 4  # bytes of a picture's signature and size, and of a pixel
+_PIXEL = 4  # bytes
 _MOST_DRAWN = WINDOW_TENSOR // 2  # bytes of a picture's colours
 _SCALED_AT_ONCE = 1 << 18  # elements
 _READ_AT_ONCE = 8 << 20  # bytes
@@ -288,26 +290,26 @@ def _read_raw(file: Path, like: Tensor | None) -> Tensor:
 
 
 def _read_png(file: Path) -> NDArray[Any]:
-    from PIL import Image, UnidentifiedImageError
-
     _require_beginning(file, ".png")
-    with file.open("rb") as stream:
-        head = stream.read(_PNG_HEAD)
-    width, height = (int.from_bytes(head[at : at + 4], "big") for at in (16, 20))  # of the header chunk, the first one
-    size = _PIXEL * width * height
-    if size > WINDOW_TENSOR:
-        detail = f"{width:,} × {height:,} pixels take {size:,} bytes; at most {WINDOW_TENSOR:,} are read."
-        raise ModelError("The picture is too large", detail, str(file))
+    with opened_picture(file, ("PNG",), WINDOW_TENSOR // _PIXEL) as picture:
+        return np.array(picture if picture.mode in ("L", "RGB", "RGBA", "I;16") else picture.convert("RGB"))
+
+
+@contextmanager
+def opened_picture(file: Path, formats: tuple[str, ...], most: int) -> Iterator[Image]:
+    """Open a picture of at most `most` pixels in one of Pillow's formats; ModelError for any other file."""
+    from PIL import Image
+
     try:
-        with Image.open(file, formats=["PNG"]) as picture:
-            shown = picture if picture.mode in ("L", "RGB", "RGBA", "I;16") else picture.convert("RGB")
-            return np.array(shown)
-    except UnidentifiedImageError as error:
-        raise ModelError(
-            f"{file.name} is damaged", "It begins like a PNG picture but is not valid.", str(file)
-        ) from error
-    except (Image.DecompressionBombError, SyntaxError, ValueError) as error:
-        raise ModelError(f"{file.name} is damaged", f"{error}.", str(file)) from error
+        with Image.open(file, formats=formats) as picture:
+            if picture.width * picture.height > most:
+                detail = f"{picture.width:,} × {picture.height:,} pixels; at most {most:,} are read."
+                raise ModelError("The picture is too large", detail, str(file))
+            yield picture
+    except ModelError:
+        raise
+    except (OSError, Image.DecompressionBombError, Image.DecompressionBombWarning, SyntaxError, ValueError) as error:
+        raise ModelError(f"{file.name} cannot be read as a picture", f"{error}.", str(file)) from error
 
 
 def _laid_like(picture: NDArray[Any], like: Tensor | None) -> NDArray[Any]:

@@ -25,7 +25,7 @@ from onnx_workbench.model.io.reader.decode import (
     read_type,
 )
 from onnx_workbench.model.io.reader.import_graph import normal_domain, read_opsets
-from onnx_workbench.model.io.wire import LENGTH, encode_tag, encode_varint
+from onnx_workbench.model.io.wire import delimited
 from onnx_workbench.model.ir.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec
 from onnx_workbench.model.ir.lazy_details import Details
 from onnx_workbench.model.ir.types import (
@@ -69,9 +69,9 @@ def set_texts(message: Any, field: str, values: Sequence[str]) -> None:
 
 def merge_texts(message: Any, field: str, values: Iterable[bytes]) -> None:
     """Merge a text, or entries of a list, that is not UTF-8: the runtime accepts those only by parsing."""
-    tag = encode_tag(message.DESCRIPTOR.fields_by_name[field].number, LENGTH)
+    number = message.DESCRIPTOR.fields_by_name[field].number
     for data in values:
-        message.MergeFromString(tag + encode_varint(len(data)) + data)
+        message.MergeFromString(delimited(number, data))
 
 
 def set_number(message: Any, field: str, value: float) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.protobuf import TensorProto, utf8
@@ -239,9 +239,7 @@ class StoragePlan:
 
     def _store(self, tensor: Tensor, out: TensorProto, place: DataLayout) -> None:
         if place is DataLayout.STRIPPED:
-            _clear_data(out)
-            out.data_location = _EXTERNAL
-            _set_location(out, "stripped")
+            _refer(out, "stripped")
             return
         if tensor.element_type == ElementType.STRING:
             values = [utf8(str(value)) for value in tensor.numpy().reshape(-1)]
@@ -309,18 +307,10 @@ def _clear_data(out: TensorProto) -> None:
         out.ClearField(name)
 
 
-def _refer(out: TensorProto, name: str, offset: int, length: int) -> None:
+def _refer(out: TensorProto, name: str, offset: int = 0, length: int | None = None) -> None:
     """Set the reference to a data file."""
     _clear_data(out)
     out.data_location = _EXTERNAL
-    _set_location(out, name, offset, length)
-
-
-def _set_location(out: TensorProto, location: str, offset: int = 0, length: int | None = None) -> None:
-    values: dict[str, Any] = {"location": location, "offset": offset}
-    if length is not None:
-        values["length"] = length
-    for key, value in values.items():
-        entry = out.external_data.add()
-        entry.key = key
-        entry.value = str(value)
+    for key, value in (("location", name), ("offset", offset), ("length", length)):
+        if value is not None:
+            out.external_data.add(key=key, value=str(value))

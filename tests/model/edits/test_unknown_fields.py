@@ -80,6 +80,13 @@ def test_a_copied_node_takes_the_change_along():
     assert [report for _, report in unknown(document)] == [b"\1", b"\1"]
 
 
+def test_a_field_with_another_wire_type_than_its_own_is_unknown():
+    document = Document(load(proto().SerializeToString() + b"\x0a\x01x"))  # ir_version, as a text
+    assert [report for _, report in unknown(document)] == [b"x"]
+    with_unknown(document, (), NUMBER)
+    assert [report for _, report in unknown(document)] == [b"\x2a"]
+
+
 def test_a_working_copy_has_the_changes_too():
     document = Document(load(everything()))
     for path, _ in unknown(document):
