@@ -38,12 +38,14 @@ def array_of(pieces: Iterable[NDArray[Any]], dtype: np.dtype[Any], shape: tuple[
             filled += piece.size
         _check_count(filled, count, is_all=True)
         return array.reshape(shape)
-    return np.frombuffer(_mapped_file(pieces, dtype, count), np.uint8).view(dtype).reshape(shape)
+    return arrays_of([(pieces, dtype, shape)])[0]
 
 
 def arrays_of(parts: Iterable[tuple[Iterable[NDArray[Any]], np.dtype[Any], tuple[int, ...]]]) -> list[NDArray[Any]]:
     """Return arrays of (pieces, dtype, shape), as `array_of` does, all in one mapped file: for those that are large
     together. At least one has elements, and none of them is an object.
+
+    They are written, not copied into the mapping: a full file system is then an error instead of a SIGBUS.
     """
     places: list[tuple[int, np.dtype[Any], tuple[int, ...]]] = []
     try:
@@ -58,20 +60,6 @@ def arrays_of(parts: Iterable[tuple[Iterable[NDArray[Any]], np.dtype[Any], tuple
         raise _no_room(error, sum(element_count(shape) * dtype.itemsize for _, dtype, shape in places)) from error
     ends = (place + element_count(shape) * dtype.itemsize for place, dtype, shape in places)
     return [mapped[p:end].view(dtype).reshape(shape) for (p, dtype, shape), end in zip(places, ends, strict=True)]
-
-
-def _mapped_file(pieces: Iterable[NDArray[Any]], dtype: np.dtype[Any], count: int) -> mmap.mmap:
-    """Return a mapping of a temporary file with the elements of some pieces.
-
-    They are written, not copied into the mapping: a full file system is then an error instead of a SIGBUS.
-    """
-    try:
-        with tempfile.TemporaryFile() as file:
-            _write(file, pieces, dtype, count)
-            file.flush()
-            return mmap.mmap(file.fileno(), count * dtype.itemsize)
-    except OSError as error:
-        raise _no_room(error, count * dtype.itemsize) from error
 
 
 def _write(file: IO[bytes], pieces: Iterable[NDArray[Any]], dtype: np.dtype[Any], count: int) -> None:

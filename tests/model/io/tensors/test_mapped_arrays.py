@@ -5,6 +5,7 @@ import mmap
 import struct
 import tempfile
 import tracemalloc
+import zlib
 
 import numpy as np
 import pytest
@@ -169,11 +170,12 @@ def test_rows_with_long_quoted_cells_are_whole(mapped, monkeypatch, tmp_path):
 
 
 def test_a_picture_is_refused_by_the_size_that_its_header_claims(tmp_path):
-    head = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII5B", 13, b"IHDR", 60_000, 60_000, 8, 2, 0, 0, 0)
-    (tmp_path / "a.png").write_bytes(head)
+    head = struct.pack(">4sII5B", b"IHDR", 8_000, 8_000, 8, 2, 0, 0, 0)
+    chunks = struct.pack(">I", 13) + head + struct.pack(">I", zlib.crc32(head)) + struct.pack(">I4s", 1 << 20, b"IDAT")
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + chunks)
     with pytest.raises(ModelError) as caught:
         read_tensor(tmp_path / "a.png")
-    assert caught.value.detail == "60,000 × 60,000 pixels take 14,400,000,000 bytes; at most 67,108,864 are read."
+    assert caught.value.detail == "8,000 × 8,000 pixels; at most 16,777,216 are read."
     assert caught.value.place == str(tmp_path / "a.png")
 
 
