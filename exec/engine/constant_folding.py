@@ -11,15 +11,13 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.engine.input_types import check_types
-from onnx_workbench.exec.errors import MissingKernelError
+from onnx_workbench.exec.engine.operations import Library
+from onnx_workbench.exec.engine.snapshot import SnapshotCache
 from onnx_workbench.exec.kernels import load
 from onnx_workbench.exec.kernels.context import Context
-from onnx_workbench.exec.kernels.registry import REQUIRED, Kernel, find
 from onnx_workbench.exec.values.arrays import Array
 from onnx_workbench.exec.values.limits import Limits, set_limits
-from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.ir.graph import Graph, Node
-from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.graph import Model, Node
 
 _SECONDS = 10.0  # for one node
 
@@ -30,15 +28,17 @@ def evaluate(node: Node, inputs: Sequence[Array | None], opset: int, most_bytes:
     Returns None if there is no kernel, an output is not a tensor, the kernel fails, or the result exceeds `most_bytes`.
     A kernel is stopped after ten seconds, at its next checkpoint. Any thread.
     """
+    if node.bodies or any(attribute.reference for attribute in node.attributes.values()):
+        return None
     load()
-    try:
-        kernel = find(node.op_type, opset, node.domain)
-        attributes = _attributes(kernel, node)
-    except (MissingKernelError, ModelError, ValueError):
+    snapshots, library = SnapshotCache(Model()), Library()
+    taken = snapshots.node(node)
+    library.use(snapshots.tensors)
+    operation = library.operation(taken, opset)
+    kernel = operation.kernel
+    if kernel is None or operation.problem:
         return None
-    if attributes is None or kernel.arity_problem([value is not None for value in inputs]):
-        return None
-    call = partial(kernel.function, **attributes)
+    call = partial(kernel.function, **operation.attributes)
     if kernel.takes_context:
         wanted = [v is not None for v in node.outputs]
         call = partial(call, Context(node.op_type, opset, domain=node.domain, wanted=wanted, node_name=node.name))
@@ -59,24 +59,3 @@ def evaluate(node: Node, inputs: Sequence[Array | None], opset: int, most_bytes:
             return None
         results.append(None if value is None else array)
     return results if sum(r.nbytes for r in results if r is not None) <= most_bytes else None
-
-
-def _attributes(kernel: Kernel, node: Node) -> dict[str, Any] | None:
-    """Return the attributes as arguments of the kernel; None if one is missing or of a kind that is not folded."""
-    given: dict[str, Any] = {}
-    for name, attribute in node.attributes.items():
-        if name not in kernel.attributes and not kernel.any_attributes:
-            continue
-        value: Any = attribute.value
-        if attribute.reference or isinstance(value, (Graph, SparseTensor)):
-            return None
-        if isinstance(value, tuple) and value and isinstance(value[0], (Graph, SparseTensor)):
-            return None
-        if isinstance(value, Tensor):
-            value = value.numpy()
-        elif isinstance(value, tuple) and value and isinstance(value[0], Tensor):
-            value = tuple(t.numpy() for t in value)
-        given[name] = value
-    if any(default is REQUIRED and name not in given for name, default in kernel.attributes.items()):
-        return None
-    return given

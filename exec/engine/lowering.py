@@ -46,7 +46,7 @@ def compile_model(
     `fed` are initializers replaced by inputs. Of what the compiler `before` compiled with the same library, only what
     follows the first node that is different now is compiled again.
     """
-    library.use(snapshot)
+    library.use(snapshot.tensors)
     compiler = Compiler(library, snapshot.functions, snapshot.names, seed, snapshot.ir_version)
     return compiler.root(snapshot.graph, snapshot.opset_imports, fed, before=before), compiler
 

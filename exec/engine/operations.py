@@ -12,7 +12,6 @@ from onnx_workbench.exec.engine.snapshot import (
     ABSENT,
     AttributeSnapshot,
     GraphSnapshot,
-    ModelSnapshot,
     NodeSnapshot,
     TensorReference,
     attribute_key,
@@ -134,9 +133,9 @@ class Library:
         self.weight_bytes = sum(map(nbytes, self._arrays.values())) + sum(p.nbytes for p in self.prepared.values())
         self._used, self._kept = 0, self.folded_bytes + self.weight_bytes
 
-    def use(self, snapshot: ModelSnapshot) -> None:
+    def use(self, tensors: Mapping[int, Tensor | SparseTensor]) -> None:
         """Use the tensors of a snapshot from now on, of which a plan is made."""
-        self._tensors = snapshot.tensors
+        self._tensors = tensors
         self._used += 1
 
     def constant(self, number: int) -> RuntimeValue:

@@ -302,7 +302,7 @@ class SnapshotCache:
             parts = n.inputs, n.outputs, id(attributes), attributes, n.op_type, n.domain, n.name, n.overload
             known = before.get(n)
             if known is None or known[0] != parts:
-                known = None if n.bodies else parts, self._node(n)
+                known = None if n.bodies else parts, self.node(n)
             nodes[n] = known
         check()
         shell = seen.shell if seen is not None and seen.header == header else self._shell(graph)
@@ -327,7 +327,8 @@ class SnapshotCache:
         uid = self._uid(("shell", graph.id, inputs, outputs, types, _digest(chain(*initializers))))
         return GraphSnapshot(uid, graph.id, graph.name, inputs, outputs, *types, initializers, ())
 
-    def _node(self, node: Node) -> NodeSnapshot:
+    def node(self, node: Node) -> NodeSnapshot:
+        """Return a snapshot of one node."""
         inputs, outputs = tuple(map(self._value, node.inputs)), tuple(map(self._value, node.outputs))
         attributes = tuple([self._attribute(a) for a in node.attributes.values()])
         self.nodes[node.id] = node
