@@ -57,7 +57,7 @@ __all__ = [
     "TrainingInfoProto",
     "TypeProto",
     "ValueInfoProto",
-    "operator_set_class",
+    "message_class",
     "package_folders",
     "text",
     "utf8",
@@ -98,11 +98,14 @@ if not TYPE_CHECKING:
             globals()[_name] = getattr(_generated, _name)
 
 
-def operator_set_class() -> type[Message]:
-    """Return the class OperatorSetProto; imports `onnx`, since such documents are rare."""
-    from onnx.onnx_operators_ml_pb2 import OperatorSetProto
+def message_class(name: str) -> type[Message]:
+    """Return the class of a message that may be a file's root; imports `onnx` for OperatorSetProto, which is rare."""
+    if name == "OperatorSetProto":
+        from onnx.onnx_operators_ml_pb2 import OperatorSetProto
 
-    return OperatorSetProto
+        return OperatorSetProto
+    found: type[Message] = globals()[name]
+    return found
 
 
 def utf8(value: str) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from google.protobuf import json_format, text_format
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io import protobuf
+from onnx_workbench.model.io.protobuf import message_class
 from onnx_workbench.model.io.reader.sniff import FileForm, FileFormat
 from onnx_workbench.model.progress import SILENT, Progress
 
@@ -23,12 +23,12 @@ def parse(data: bytes, found: FileFormat, progress: Progress = SILENT) -> Any:
     ONNX's own syntax is parsed by its C++ library, in a child process.
     """
     if found.form is FileForm.ONNX_TEXT:
-        return _class(found.message).FromString(_in_child("parse", data, found.message, progress))
+        return message_class(found.message).FromString(_in_child("parse", data, found.message, progress))
     try:
         content = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ModelError("The text is not UTF-8", f"Byte {error.start:,} is not valid UTF-8.") from error
-    message = _class(found.message)()
+    message = message_class(found.message)()
     try:
         if found.form is FileForm.JSON:
             _parse_json(content, message)
@@ -120,10 +120,6 @@ def _broken_text(message: Any) -> bytes | None:
                     if isinstance(text, bytes):
                         return text
     return None
-
-
-def _class(name: str) -> Any:
-    return protobuf.operator_set_class() if name == "OperatorSetProto" else getattr(protobuf, name)
 
 
 def _first_line(error: Exception) -> str:

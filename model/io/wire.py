@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from onnx_workbench.model.io.protobuf import ModelProto, operator_set_class
+from onnx_workbench.model.io.protobuf import ModelProto, message_class
 
 VARINT: Final = 0
 FIXED64: Final = 1
@@ -90,7 +90,7 @@ def schemas() -> dict[str, MessageSchema]:
 @lru_cache(maxsize=1)
 def operator_set_schema() -> MessageSchema:
     """Return the message OperatorSetProto."""
-    return _add_schema(operator_set_class().DESCRIPTOR, dict(schemas()))
+    return _add_schema(message_class("OperatorSetProto").DESCRIPTOR, dict(schemas()))
 
 
 def _add_schema(descriptor: Any, found: dict[str, MessageSchema]) -> MessageSchema:

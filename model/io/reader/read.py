@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple, Protocol
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io import protobuf
-from onnx_workbench.model.io.protobuf import DecodeError, GraphProto, Message, operator_set_class, text
+from onnx_workbench.model.io.protobuf import DecodeError, GraphProto, message_class, text
 from onnx_workbench.model.io.reader.custom import read_with_extension
 from onnx_workbench.model.io.reader.decode import MessageDecoder
 from onnx_workbench.model.io.reader.import_graph import ModelBuilder
@@ -226,14 +225,6 @@ def _folders(path: Path | None) -> tuple[Path | None, Path | None]:
 
 def _may_have_graphs(data: bytes) -> bool:
     return any(mark in data for mark in _GRAPH_MARKS)
-
-
-def message_class(name: str) -> type[Message]:
-    """Return the class of a message that may be a file's root."""
-    if name == "OperatorSetProto":
-        return operator_set_class()
-    found: type[Message] = getattr(protobuf, name)
-    return found
 
 
 def message_schema(name: str) -> MessageSchema:

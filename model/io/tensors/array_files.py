@@ -30,6 +30,7 @@ from onnx_workbench.model.io.tensors.csv_files import read_csv
 from onnx_workbench.model.io.tensors.mapped_arrays import TEXT_BYTES, array_of, whole_array
 from onnx_workbench.model.io.tensors.packing import pack, unpack
 from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor, TensorFiles
+from onnx_workbench.model.io.wire import schemas
 from onnx_workbench.model.io.writer.atomic_file import replacing
 from onnx_workbench.model.io.writer.export_graph import write_tensor
 from onnx_workbench.model.io.writer.storage_plan import StoragePlan
@@ -254,7 +255,7 @@ def read_member(archive: zipfile.ZipFile, name: str, file: Path, like: Tensor | 
 def _read_pb(file: Path) -> Tensor:
     source = open_file(file)
     try:
-        content = scan(source, _schema())
+        content = scan(source, schemas()["TensorProto"])
         proto = TensorProto.FromString(content.data)
     except (DecodeError, ModelError) as error:
         raise ModelError(f"{file.name} holds no tensor", "It is not a TensorProto message.", str(file)) from error
@@ -355,7 +356,9 @@ def _write_pb(written: IO[bytes], tensor: Tensor) -> None:
     plain = ArrayTensor(whole_array(tensor), _kind(tensor), name=tensor.name, doc_string=tensor.doc_string)
     placement = StoragePlan()
     message = write_tensor(plain, placement)
-    joined = JoinedPieces(restore(message.SerializeToString(), _schema(), list(placement.tables.values())))
+    joined = JoinedPieces(
+        restore(message.SerializeToString(), schemas()["TensorProto"], list(placement.tables.values()))
+    )
     for start in range(0, joined.size, _READ_AT_ONCE):
         written.write(joined.read(start, _READ_AT_ONCE))
 
@@ -382,12 +385,6 @@ def _write_npz(written: IO[bytes], tensor: Tensor) -> None:
     deflated = zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED)
     with deflated as archive, archive.open(name, "w", force_zip64=True) as member:
         _write_npy(member, tensor)
-
-
-def _schema() -> Any:
-    from onnx_workbench.model.io.reader.read import message_schema
-
-    return message_schema("TensorProto")
 
 
 def _kind(tensor: Tensor) -> ElementType:

@@ -16,8 +16,9 @@ from typing import Any, Final
 from google.protobuf.message import EncodeError
 
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.protobuf import message_class
 from onnx_workbench.model.io.reader.payloads import JoinedPieces, Payload, Pieces, restore, total_length
-from onnx_workbench.model.io.reader.read import ModelSource, message_class, message_schema
+from onnx_workbench.model.io.reader.read import ModelSource, message_schema
 from onnx_workbench.model.io.reader.scan import MESSAGE_LIMIT, scan
 from onnx_workbench.model.io.reader.sniff import FileForm, FileFormat
 from onnx_workbench.model.io.reader.source import Identity, identity_of, open_file

@@ -450,9 +450,9 @@ def test_a_script_that_may_never_end_is_not_read(desk, tmp_path):
 
 @pytest.mark.long
 def test_an_operator_set_is_listed_and_offered(desk, tmp_path):
-    from onnx_workbench.model.io.protobuf import operator_set_class
+    from onnx_workbench.model.io.protobuf import message_class
 
-    document = operator_set_class()()
+    document = message_class("OperatorSetProto")()
     document.magic, document.ir_version, document.domain, document.opset_version = "ONNXOPSET", 10, "com.acme", 1
     operator = document.operator.add()
     operator.op_type, operator.since_version, operator.doc_string = "Blend", 1, "Mixes two. Not more."

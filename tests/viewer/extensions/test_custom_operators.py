@@ -4,14 +4,14 @@ import pytest
 import shiboken6
 
 from onnx_workbench.model import schemas
-from onnx_workbench.model.io.protobuf import operator_set_class
+from onnx_workbench.model.io.protobuf import message_class
 from onnx_workbench.viewer.extensions.custom_operators import OperatorSets
 from onnx_workbench.viewer.program.settings import OPERATOR_SETS, Settings
 
 
 @pytest.fixture
 def path(tmp_path):
-    document = operator_set_class()()
+    document = message_class("OperatorSetProto")()
     document.magic, document.ir_version, document.domain, document.opset_version = "ONNXOPSET", 10, "com.acme", 1
     operator = document.operator.add()
     operator.op_type, operator.since_version = "Blend", 1
