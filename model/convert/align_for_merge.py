@@ -4,47 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.scoping import unique_name
 from onnx_workbench.model.convert import ConversionReport, convert_opset
-from onnx_workbench.model.diff import compare
+from onnx_workbench.model.diff import do_the_same
+from onnx_workbench.model.edits.copy_paste import nodes_of_other_meaning
 from onnx_workbench.model.edits.functions import rename_function
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.history.clone import Cloner
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.inference import infer
-from onnx_workbench.model.ir.graph import Function, Model
+from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.progress import SILENT, Progress
 
 Key = tuple[str, str, str]
 
 
 def clashing_functions(here: Model, other: Model) -> set[Key]:
-    """Return functions of the other model that share a key with a different function here."""
-    found = set()
-    for function in other.functions:
-        present = here.function(*function.key)
-        if present is not None and compare(_alone(present), _alone(function)):
-            found.add(function.key)
-    return found
-
-
-def _alone(function: Function) -> Model:
-    """Return a model with nothing but a copy of a function."""
-    model = Model()
-    model.functions = (Cloner().function(function),)
-    model.functions[0].model = model
-    return model
-
-
-def means_something_else(other: Model, imports: Mapping[str, int]) -> bool:
-    """Return whether a node of the main graph changes meaning under other opset imports. Functions have their own."""
-    for graph in other.graph.walk():
-        for node in graph.nodes:
-            old, new = other.opset_imports.get(node.domain), imports.get(node.domain)
-            if old is not None and new is not None and schemas.has_changed(node.op_type, node.domain, old, new):
-                return True
-    return False
+    """Return functions of the other model that share a key with one here that does something else."""
+    pairs = ((function, here.function(*function.key)) for function in other.functions)
+    return {function.key for function, present in pairs if present is not None and not do_the_same(present, function)}
 
 
 def align(
@@ -57,7 +34,7 @@ def align(
     model = document.model
     report = ConversionReport()
     version = imports.get("")
-    if version is not None and means_something_else(model, imports):
+    if version is not None and any(nodes_of_other_meaning(model, imports)):
         known = infer(model, progress=progress).type_of
         before = model.opset_imports.get("")
         with document.edit("Convert operator set") as edit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
-from onnx_workbench.model.analysis.scoping import names_taken, visible_values
+from onnx_workbench.model.analysis.scoping import captured, names_taken, visible_values
 from onnx_workbench.model.diff import Comparison, Difference
 from onnx_workbench.model.edits.functions import remove_function, rename_function
 from onnx_workbench.model.edits.nodes import move_before
@@ -133,8 +133,7 @@ class _TakeOver:
         if not isinstance(graph, Graph) or source is None:
             raise ModelError(f"The graph around {there.title} is not in this model", "Copy its node first.", there)
         inputs = tuple(self._needed(v, graph) for v in there.inputs)
-        captured = self._captured(there, graph)
-        cloner = Cloner(dict(captured))
+        cloner = Cloner({value: self._needed(value, graph) for value in captured(there)})
         outputs = [self._output(v, graph, cloner) for v in there.outputs]
         for theirs, mine in zip(there.inputs, inputs, strict=True):
             if theirs is not None:
@@ -146,17 +145,6 @@ class _TakeOver:
         for mine, theirs in zip(outputs, there.outputs, strict=True):
             if mine is not None:
                 self._pair(mine, theirs)
-
-    def _captured(self, there: Node, graph: Graph) -> dict[Value, Value | None]:
-        inner = {v for body in there.bodies for level in body.walk() for v in level.values() if v.graph is level}
-        used = {
-            v
-            for body in there.bodies
-            for level in body.walk()
-            for v in (*level.outputs, *(v for node in level.nodes for v in node.inputs))
-            if v is not None and v not in inner
-        }
-        return {v: self._needed(v, graph) for v in used}
 
     def _output(self, value: Value | None, graph: Graph, cloner: Cloner) -> Value | None:
         """Return the output for a copied node: the counterpart without a producer, or a new value under a free name."""

@@ -416,16 +416,20 @@ def _prefixed(graph: Graph, prefix: str, progress: Progress) -> Cloner:
     )
 
 
-def _refuse_other_meaning(graph: Graph, other: Model) -> None:
-    imports = graph.opset_imports
-    for level in other.graph.walk():
+def nodes_of_other_meaning(model: Model, imports: Mapping[str, int]) -> Iterator[Node]:
+    """Yield the nodes of the main graph that change meaning under other opset imports. Functions have their own."""
+    for level in model.graph.walk():
         for node in level.nodes:
-            theirs, ours = other.opset_imports.get(node.domain), imports.get(node.domain)
-            if theirs is None or ours is None or theirs == ours:
+            old, new = model.opset_imports.get(node.domain), imports.get(node.domain)
+            if old is None or new is None or old == new:
                 continue
-            if schemas.has_changed(node.op_type, node.domain, theirs, ours):
-                raise ModelError(
-                    f"{node.op_type} is different here",
-                    f"The other model imports opset {theirs}, this one {ours}; convert one of them first.",
-                    node,
-                )
+            if schemas.has_changed(node.op_type, node.domain, old, new):
+                yield node
+
+
+def _refuse_other_meaning(graph: Graph, other: Model) -> None:
+    node = next(nodes_of_other_meaning(other, graph.opset_imports), None)
+    if node is not None:
+        theirs, ours = (imports[node.domain] for imports in (other.opset_imports, graph.opset_imports))
+        detail = f"The other model imports opset {theirs}, this one {ours}; convert one of them first."
+        raise ModelError(f"{node.op_type} is different here", detail, node)

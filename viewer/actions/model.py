@@ -75,12 +75,13 @@ def merge_file(context: MenuContext, path: Path) -> None:
 def _ask_how(window: QWidget, workspace: Workspace, graph: Graph, other: Model, title: str) -> None:
     """Open the merge dialog; a model with other opsets is converted on a copy."""
     from onnx_workbench.exec.transform.convert import report_lines
-    from onnx_workbench.model.convert.align_for_merge import align, clashing_functions, means_something_else
+    from onnx_workbench.model.convert.align_for_merge import align, clashing_functions
+    from onnx_workbench.model.edits.copy_paste import nodes_of_other_meaning
     from onnx_workbench.model.history.working_copy import WorkingCopy
     from onnx_workbench.viewer.dialogs.merge import MergeDialog
 
     imports, clashes = dict(graph.opset_imports), clashing_functions(workspace.model, other)
-    if not clashes and not means_something_else(other, imports):
+    if not clashes and not any(nodes_of_other_meaning(other, imports)):
         show_for(workspace, MergeDialog(window, workspace, graph, other, title))
         return
 
