@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
+from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, in_a_column
 
 
 class Panel(QWidget):
@@ -34,11 +34,7 @@ class Panel(QWidget):
         add(message)
         for control in controls:
             bar.addWidget(control)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addLayout(bar)
-        layout.addWidget(content)
+        in_a_column(self, bar, content)
         self.entry = content
 
     def serves(self, workspace: Workspace) -> bool:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QApplication, QStackedWidget, QTabBar, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QStackedWidget, QTabBar, QToolButton, QWidget
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.formatting import display
@@ -17,6 +17,7 @@ from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import themes
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.widgets.document_tabs import DocumentTabs
+from onnx_workbench.viewer.widgets.flow_layout import in_a_column
 from onnx_workbench.viewer.widgets.message_bar import MessageBar
 
 if TYPE_CHECKING:
@@ -48,11 +49,7 @@ class DocumentArea(QWidget):
         self._stack = QStackedWidget()
         self._stack.addWidget(start_page)
         self._stack.addWidget(self._tabs)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(self.message_bar)
-        layout.addWidget(self._stack, 1)
+        in_a_column(self, self.message_bar, self._stack, fills=self._stack)
         themes().themeChanged.connect(self._color)
 
     # -- open tabs and the current one -----------------------------------------------------------------------

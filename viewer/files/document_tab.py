@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QWidget
 
 from onnx_workbench.model.analysis.call_graph import holders
 from onnx_workbench.model.ir.graph import Node, Value
@@ -17,7 +17,7 @@ from onnx_workbench.viewer.files.file_identity import identity_at, identity_read
 from onnx_workbench.viewer.program import garbage_collection
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.widgets.breadcrumb import Breadcrumb
-from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
+from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, in_a_column
 from onnx_workbench.viewer.widgets.message_bar import MessageBar
 
 if TYPE_CHECKING:
@@ -56,28 +56,20 @@ class DocumentTab(QWidget):
         workspace.problems.start()
         self.beside: SideBySide | None = None  # while it is shown together with another document
         self.pane = self._make_pane()
-        outer = QVBoxLayout(self)
-        outer.setContentsMargins(0, 0, 0, 0)
-        outer.addWidget(self.pane)
+        in_a_column(self, self.pane)
         if self.path is not None:
             self.identity = identity_read(workspace.model) or identity_at(self.path)
 
     def _make_pane(self) -> QWidget:
         pane = QWidget()
-        layout = QVBoxLayout(pane)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
         way = FlowLayout(2)
         self.breadcrumb.setMinimumWidth(_LEAST_PATH)
         way.add_filling(self.breadcrumb)
         way.addWidget(self.scope_bar)
-        layout.addLayout(way)
         line = QFrame()
         line.setFrameShape(QFrame.Shape.HLine)
         line.setForegroundRole(line.palette().ColorRole.Mid)
-        layout.addWidget(line)
-        layout.addWidget(self.message_bar)
-        layout.addWidget(self.view, 1)
+        in_a_column(pane, way, line, self.message_bar, self.view, fills=self.view)
         return pane
 
     # -- side by side ----------------------------------------------------------------------------------------

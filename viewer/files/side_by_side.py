@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QApplication,
     QSplitter,
     QStackedWidget,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -20,6 +19,7 @@ from onnx_workbench.viewer.compare.merged import MergedComparison
 from onnx_workbench.viewer.compare.view_sync import ViewSync
 from onnx_workbench.viewer.program.settings import COMPARE_MERGED
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
+from onnx_workbench.viewer.widgets.flow_layout import in_a_column
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.canvas.graph_view import GraphView
@@ -54,11 +54,7 @@ class SideBySide(QWidget):
         self._stack = QStackedWidget()
         self._stack.addWidget(self.splitter)
         self.bar = CompareBar(comparing)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(self.bar)
-        layout.addWidget(self._stack, 1)
+        in_a_column(self, self.bar, self._stack, fills=self._stack)
         self.together = ViewSync(left.view, right.view, comparing)
         self.bar.follow.toggled.connect(self.together.set_on)
         left.beside = right.beside = self
@@ -76,11 +72,7 @@ class SideBySide(QWidget):
         label = self.titles[tab]
         label.setContentsMargins(8, 3, 8, 3)
         label.setAutoFillBackground(True)
-        layout = QVBoxLayout(side)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(label)
-        layout.addWidget(tab.pane, 1)
+        in_a_column(side, label, tab.pane, fills=tab.pane)
         return side
 
     # -- side by side or merged ----------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QFont, QPainter, QPaintEvent, QShowEvent, QTextDocument
-from PySide6.QtWidgets import QHBoxLayout, QSplitter, QTextBrowser, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSplitter, QTextBrowser, QToolButton, QWidget
 from shiboken6 import isValid
 
 from onnx_workbench.model import schemas
@@ -34,6 +34,7 @@ from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import node_category, theme, themes
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.tasks.event_loop import Debounce
+from onnx_workbench.viewer.widgets.flow_layout import in_a_column
 from onnx_workbench.viewer.widgets.plain_label import plain_label
 
 _MOST_BACK = 10
@@ -65,11 +66,7 @@ class InspectorPanel(Panel):
         splitter.setStretchFactor(0, 3)
         splitter.setStretchFactor(1, 1)
         splitter.setSizes([420, 150])
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(self.head)
-        layout.addWidget(splitter, 1)
+        in_a_column(self, self.head, splitter, fills=splitter)
         self.entry = self.tree
         self._soon = Debounce(self.refresh, self)
         self._connect()
@@ -362,11 +359,7 @@ class _HelpView(QWidget):
         self.text.setFrameShape(QTextBrowser.Shape.NoFrame)
         self.text.setAccessibleName("Documentation")
         self.setMinimumHeight(60)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(self.title)
-        layout.addWidget(self.text, 1)
+        in_a_column(self, self.title, self.text, fills=self.text)
         self.color()
 
     def color(self) -> None:

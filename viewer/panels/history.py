@@ -9,7 +9,7 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 from PySide6.QtGui import QFont, QMouseEvent, QShowEvent
-from PySide6.QtWidgets import QListView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QListView, QWidget
 
 from onnx_workbench.model.history.document import Document, HistoryEntry
 from onnx_workbench.model.text.formatting import display
@@ -19,6 +19,7 @@ from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.style.tooltips import for_role
 from onnx_workbench.viewer.tasks.event_loop import CHUNK_SECONDS, ChunkedIteration
 from onnx_workbench.viewer.widgets.busy_cursor import busy_cursor
+from onnx_workbench.viewer.widgets.flow_layout import in_a_column
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 Index = QModelIndex | QPersistentModelIndex
@@ -107,9 +108,7 @@ class HistoryPanel(Panel):
         self.list.setModel(self.model)
         self.list.setUniformItemSizes(True)
         self.list.setAccessibleName("History")
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self.list)
+        in_a_column(self, self.list)
         self.entry = self.list
         self._going: ChunkedIteration[None] = ChunkedIteration(
             lambda _steps, finished: self._on_the_way(finished), self

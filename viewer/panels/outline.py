@@ -7,7 +7,7 @@ from itertools import islice
 
 from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QModelIndex, QObject, QPoint, Qt, QTimer
 from PySide6.QtGui import QKeyEvent, QKeySequence, QShowEvent
-from PySide6.QtWidgets import QAbstractItemView, QTreeView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QTreeView, QWidget
 
 from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.ir.graph import Graph, Node, Value
@@ -20,6 +20,7 @@ from onnx_workbench.viewer.tables.marking_tree import MarkingTree
 from onnx_workbench.viewer.tables.outline_model import ObjectRole, OutlineModel
 from onnx_workbench.viewer.tables.outline_rows import Stretch
 from onnx_workbench.viewer.tables.two_tone import TwoToneDelegate
+from onnx_workbench.viewer.widgets.flow_layout import in_a_column
 
 _MEASURED = 100  # rows measured for the width
 _MARGINS = 8  # px around the text of a row
@@ -68,9 +69,7 @@ class OutlinePanel(Panel):
         self.model.modelReset.connect(self._measure_again)
         self.model.rowsRemoved.connect(self._measure_again)
         self.tree.verticalScrollBar().valueChanged.connect(self._widening.start)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self.tree)
+        in_a_column(self, self.tree)
         self.entry = self.tree
         self.tree.expand(self.model.index(0, 0))
         self._following = False

@@ -12,12 +12,10 @@ from PySide6.QtGui import QColor, QKeyEvent, QPainterPath, QPen, QPolygonF, QSho
 from PySide6.QtWidgets import (
     QComboBox,
     QGraphicsPathItem,
-    QLabel,
     QPushButton,
     QSpinBox,
     QSplitter,
     QStackedWidget,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -39,7 +37,8 @@ from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.tables.number_table import MadeRows, NumberCell, NumberColumn, NumberRow, NumberTable
 from onnx_workbench.viewer.tables.sorting import Key
 from onnx_workbench.viewer.tasks.readers import ModelReader
-from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, labelled
+from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, in_a_column, labelled
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 
 #: Views and their titles.
 _STATES = {State.DONE: "ran", State.KEPT: "kept", State.CONSTANT: "constant"}
@@ -112,8 +111,7 @@ class ProfilePanel(Panel):
         self.count.setSuffix(" runs")
         self.measure = QPushButton("Measure")
         self.measure.setToolTip("Run the model this many times with the same inputs, and show mean, minimum and spread")
-        self.summary = QLabel()
-        self.summary.setTextFormat(Qt.TextFormat.PlainText)
+        self.summary = plain_label(wraps=False)
         self.nodes = NumberTable("Nodes by time", _NODE_COLUMNS)
         self.operators = NumberTable("Operators by time", _OPERATOR_COLUMNS)
         self.memory = _MemoryView(workspace)
@@ -134,11 +132,7 @@ class ProfilePanel(Panel):
         row.setContentsMargins(6, 4, 6, 4)
         for widget in (self.view, self.count, self.measure, self.summary, labelled("Colour the graph by", self.colour)):
             row.addWidget(widget)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addLayout(row)
-        layout.addWidget(self.stack)
+        in_a_column(self, row, self.stack)
 
     def _connect(self) -> None:
         workspace = self.workspace
@@ -150,7 +144,7 @@ class ProfilePanel(Panel):
         self.operators.chosen.connect(self._select_operator)
         workspace.results.changed.connect(self._on_results)
         workspace.changes.changed.connect(lambda _: self.nodes.source.update_rows())  # names, of functions too
-        workspace.runs.overlays.changed.connect(self._show_colour)
+        workspace.highlights.overlay_changed.connect(self._show_colour)
 
     def _show_colour(self) -> None:
         overlays = self.workspace.runs.overlays
@@ -354,16 +348,10 @@ class _MemoryView(QSplitter):
                 NumberColumn("Memory", 11, amount=True),
             ],
         )
-        self.where = QLabel()
-        self.where.setTextFormat(Qt.TextFormat.PlainText)
-        self.where.setWordWrap(True)
+        self.where = plain_label()
         self.where.setContentsMargins(6, 2, 6, 2)
         side = QWidget()
-        layout = QVBoxLayout(side)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(self.where)
-        layout.addWidget(self.table)
+        in_a_column(side, self.where, self.table)
         self.addWidget(self.curve)
         self.addWidget(side)
         self.setSizes([600, 400])

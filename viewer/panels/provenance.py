@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QPushButton,
     QSplitter,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -30,7 +29,7 @@ from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.tables.number_table import NumberCell, NumberColumn, NumberRow, NumberTable
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
-from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
+from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, in_a_column
 from onnx_workbench.viewer.widgets.undo_forwarding import forward_undo
 
 TracedElement = tuple[Value, tuple[int, ...]]
@@ -103,11 +102,7 @@ class ProvenancePanel(Panel):
         split.addWidget(self.elements)
         split.setSizes([740, 240])
         self.elements.setMinimumWidth(28 * self.fontMetrics().averageCharWidth())  # an index and its value
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addLayout(row)
-        layout.addWidget(split, 1)
+        in_a_column(self, row, split, fills=split)
         self.entry = self.index
 
     def _connect(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer
 from PySide6.QtGui import QGuiApplication, QShowEvent
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTreeView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTreeView, QWidget
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.raw_view import (
@@ -25,6 +25,7 @@ from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tables.raw_message_model import RawMessageModel
 from onnx_workbench.viewer.tasks.readers import ModelReader
+from onnx_workbench.viewer.widgets.flow_layout import in_a_column
 from onnx_workbench.viewer.widgets.plain_label import plain_label
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
@@ -82,11 +83,7 @@ class RawMessagesPanel(Panel):
         workspace.selection.changed.connect(self._show_selection)
 
     def _lay_out(self) -> None:
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        for widget in (self.tree, self.error, self.status):
-            layout.addWidget(widget)
+        in_a_column(self, self.tree, self.error, self.status)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

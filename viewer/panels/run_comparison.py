@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import ReferenceType, ref
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QPushButton, QWidget
 
 from onnx_workbench.exec.inspect.compare import ComparedValue as Compared
 from onnx_workbench.exec.inspect.compare import Tolerance, ValueDifference
@@ -33,8 +32,9 @@ from onnx_workbench.viewer.tables.csv_file import write_csv
 from onnx_workbench.viewer.tables.number_table import MadeRows, NumberCell, NumberColumn, NumberRow, NumberTable
 from onnx_workbench.viewer.tables.sorting import Key
 from onnx_workbench.viewer.tasks.readers import ModelReader
-from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, labelled
+from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, in_a_column, labelled
 from onnx_workbench.viewer.widgets.number_edit import NumberEdit
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 from onnx_workbench.viewer.widgets.scrolling import scroll_area
 
 if TYPE_CHECKING:
@@ -92,9 +92,7 @@ class RunComparisonPanel(Panel):
         self._judging, self._heating = ModelReader(self), ModelReader(self)
         self.choose = QPushButton("Compare with…")
         self.choose.clicked.connect(lambda: workspace.trigger("model.compare"))
-        self.summary = QLabel(_INVITATION)
-        self.summary.setTextFormat(Qt.TextFormat.PlainText)
-        self.summary.setWordWrap(True)
+        self.summary = plain_label(_INVITATION)
         self.summary.setMinimumWidth(40)
         self.divergence = QPushButton("First divergence")
         self.divergence.setToolTip(wrapped("Go to the first value, in execution order, that is outside the tolerances"))
@@ -150,15 +148,8 @@ class RunComparisonPanel(Panel):
         for widget in (self.choose, self.again, self.divergence, *tolerances, self.colour, self.only, *buttons):
             row.addWidget(widget)
         content = _Content()
-        layout = QVBoxLayout(content)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addLayout(row)
-        layout.addWidget(self.summary)
-        layout.addWidget(self.table)
-        outer = QVBoxLayout(self)
-        outer.setContentsMargins(0, 0, 0, 0)
-        outer.addWidget(scroll_area(content))
+        in_a_column(content, row, self.summary, self.table)
+        in_a_column(self, scroll_area(content))
 
     # -- choosing --------------------------------------------------------------------------------------------
 

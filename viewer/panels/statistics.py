@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from PySide6.QtCore import (
     QObject,
@@ -63,9 +63,6 @@ from onnx_workbench.viewer.widgets.scope_box import ScopeBox
 from onnx_workbench.viewer.widgets.undo_forwarding import forward_undo
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 from onnx_workbench.viewer.workflows.working_copies import copy_model
-
-if TYPE_CHECKING:
-    from onnx_workbench.viewer.run.views.overlays import Overlays
 
 Amount = AnySize | None
 
@@ -231,7 +228,6 @@ class StatisticsPanel(Panel):
         self.found: ModelStatistics | None = None
         self._bound: Mapping[str, int] = {}
         self._is_colouring = False
-        self._is_following = False
         self._stale = False  # the model changed while the panel was hidden
         self._summing = ModelReader(self)
         self._has_levels = False  # whether a scope level was found or chosen
@@ -279,6 +275,7 @@ class StatisticsPanel(Panel):
         self.save_button.clicked.connect(self._save)
         self.workspace.changes.changed.connect(self._on_change)
         self.workspace.types.changed.connect(self._on_change)
+        self.workspace.highlights.overlay_changed.connect(self._on_overlay)
 
     def _make_table(self) -> RowTable:
         table = RowTable(self.model, "Statistics", self)
@@ -376,25 +373,17 @@ class StatisticsPanel(Panel):
         if not self.colour.isChecked():
             if self._is_colouring:
                 self._is_colouring = False
-                self._overlays().choose("")
+                self.workspace.runs.overlays.choose("")
             return
         column = max(self.table.horizontalHeader().sortIndicatorSection() - 1, 0)
         title, name, _ = COLUMNS[column or 3]
         self._is_colouring = True
         self._shown = _with_what_is_inside({n.node: magnitude(_amount(n, name)) for n in self.found.nodes})
-        self._overlays().show(self._shown, title)
+        self.workspace.runs.overlays.show(self._shown, title)
 
-    def _overlays(self) -> Overlays:
-        """Return the overlays shared by all panels; created on first use, as it imports the executor."""
-        overlays = self.workspace.runs.overlays
-        if not self._is_following:
-            self._is_following = True
-            overlays.changed.connect(self._on_overlay)
-        return overlays
-
-    def _on_overlay(self) -> None:
+    def _on_overlay(self, numbers: object, _title: str) -> None:
         """Handle that the overlay on the graph changed."""
-        if self._is_colouring and self.workspace.runs.overlays.numbers is not self._shown:
+        if self._is_colouring and numbers is not self._shown:
             self._is_colouring = False
             self.colour.setChecked(False)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QSignalBlocker, QSize, Qt
 from PySide6.QtGui import QIcon, QPaintEvent
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -96,9 +96,8 @@ class BreakpointSection(Section):
             return
         self._shown = now
         for box, condition in self._boxes:
-            blocked = box.blockSignals(True)
-            box.setChecked(self._breakpoints.has(condition))
-            box.blockSignals(blocked)
+            with QSignalBlocker(box):
+                box.setChecked(self._breakpoints.has(condition))
         for one in breakpoints:
             if one.condition == "above" and one.value is None:
                 self.limit.show_number(one.limit)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtGui import QFont, QPalette, QWheelEvent
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSizePolicy, QSpinBox, QVBoxLayout, QWidget
+
+from onnx_workbench.viewer.widgets.flow_layout import in_a_column
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 
 
 class Section(QWidget):
@@ -22,22 +25,11 @@ class Section(QWidget):
         self.rows = QVBoxLayout()
         self.rows.setContentsMargins(0, 0, 0, 0)
         self.rows.setSpacing(6)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(6)
-        layout.addLayout(self._heading)
-        layout.addLayout(self.rows)
+        in_a_column(self, self._heading, self.rows, spacing=6)
 
     def add(self, widget: QWidget) -> None:
         """Append a widget."""
         self.rows.addWidget(widget)
-
-    def clear(self) -> None:
-        while (item := self.rows.takeAt(0)) is not None:
-            widget = item.widget()
-            if widget is not None:
-                widget.hide()
-                widget.deleteLater()
 
 
 class Combo(QComboBox):
@@ -55,9 +47,8 @@ class Combo(QComboBox):
 
     def choose(self, data: object) -> None:
         """Select the entry with this data without signals; compared with ==, which findData does for few types only."""
-        blocked = self.blockSignals(True)
-        self.setCurrentIndex(next((i for i in range(self.count()) if self.itemData(i) == data), 0))
-        self.blockSignals(blocked)
+        with QSignalBlocker(self):
+            self.setCurrentIndex(next((i for i in range(self.count()) if self.itemData(i) == data), 0))
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()
@@ -79,8 +70,6 @@ class Spin(QSpinBox):
 
 def muted(text: str = "") -> QLabel:
     """Return a label for secondary text; plain text, wrapped."""
-    label = QLabel(text)
-    label.setTextFormat(Qt.TextFormat.PlainText)
+    label = plain_label(text)
     label.setForegroundRole(QPalette.ColorRole.PlaceholderText)
-    label.setWordWrap(True)
     return label

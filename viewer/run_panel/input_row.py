@@ -37,8 +37,9 @@ from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.style.tooltips import plain_tip, wrapped
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
-from onnx_workbench.viewer.widgets.flow_layout import in_a_row
+from onnx_workbench.viewer.widgets.flow_layout import in_a_column, in_a_row
 from onnx_workbench.viewer.widgets.number_edit import NumberEdit
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 
 _KINDS: list[tuple[str, object]] = [
     ("Random", "random"),
@@ -195,9 +196,7 @@ class _RandomEditor(_Editor):
         self.seed = NumberEdit(f"Seed of {name}", "seed", count=True)
         self.seed.number_entered.connect(lambda number: self._set(seed=None if number is None else int(number)))
         self.seed.setToolTip("Seed of this input; empty: that of the run")
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(in_a_row(self.distribution, self.low, self.high, self.seed))
+        in_a_column(self, in_a_row(self.distribution, self.low, self.high, self.seed))
         is_whole = isinstance(element, ElementType) and element.is_int
         self.distribution.setVisible(not is_whole and element not in _WITHOUT_BOUNDS)
         for bound in (self.low, self.high):
@@ -228,9 +227,7 @@ class _ConstantEditor(_Editor):
         self.text = QLineEdit()
         self.text.setAccessibleName(f"Constant for {name}")
         self.text.setPlaceholderText("0, true, a string, or a list such as [[1, 2], [3, 4]]")
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self.text)
+        in_a_column(self, self.text)
         self.text.editingFinished.connect(self._enter)
 
     def _enter(self) -> None:
@@ -252,9 +249,7 @@ class _RangeEditor(_Editor):
         self.step = NumberEdit(f"Step of {name}", "step")
         for edit in (self.start, self.step):
             edit.number_entered.connect(self._enter)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(in_a_row(QLabel("first"), self.start, QLabel("step"), self.step))
+        in_a_column(self, in_a_row(QLabel("first"), self.start, QLabel("step"), self.step))
 
     def _enter(self, _number: float | None) -> None:
         self._choose(self.first())
@@ -287,12 +282,7 @@ class _FileEditor(_Editor):
         self.button.setAccessibleName(f"Choose a file for {shown}")
         self.key = Combo(f"Array in the file for {shown}", [])
         self.image = _ImageEditor(self._set_image, shown, value.type)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(4)
-        layout.addWidget(in_a_row(self.path, self.button))
-        layout.addWidget(self.key)
-        layout.addWidget(self.image)
+        in_a_column(self, in_a_row(self.path, self.button), self.key, self.image, spacing=4)
         self.key.hide()
         self.image.hide()
         self.button.clicked.connect(self.browse)
@@ -377,9 +367,7 @@ class _ImageEditor(QWidget):
         self._std = _line(f"Deviation of {name}", "1")
         self._preset = QPushButton("ImageNet")
         self._preset.setToolTip(wrapped("Mean and deviation of ImageNet, size 224×224 if none is declared"))
-        self.problem = QLabel()
-        self.problem.setTextFormat(Qt.TextFormat.PlainText)
-        self.problem.setWordWrap(True)
+        self.problem = plain_label()
         self.problem.hide()
         self._arrange()
         for combo in (self._layout_box, self._channels, self._fit):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QSignalBlocker, QSize, Qt
 from PySide6.QtGui import QKeySequence, QShowEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QDoubleSpinBox,
     QFormLayout,
     QHBoxLayout,
-    QLabel,
     QStyle,
     QToolButton,
     QVBoxLayout,
@@ -29,6 +28,8 @@ from onnx_workbench.viewer.run_panel.input_row import InputRow
 from onnx_workbench.viewer.run_panel.outcome import OutcomeSection
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import themes
+from onnx_workbench.viewer.widgets.flow_layout import clear_layout, in_a_column
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 from onnx_workbench.viewer.widgets.scrolling import scroll_area
 
 _MEGABYTE = 1_000_000
@@ -122,11 +123,7 @@ class RunPanel(Panel):
         self.state = muted()
         self.state.setContentsMargins(12, 0, 10, 4)
         holder = QWidget()
-        layout = QVBoxLayout(holder)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(bar)
-        layout.addWidget(self.state)
+        in_a_column(holder, bar, self.state)
         return holder
 
     def _color(self) -> None:
@@ -158,7 +155,7 @@ class RunPanel(Panel):
         self._shown_inputs = self._interface()
         section = self._inputs_section
         self.whole.setParent(None)
-        section.clear()
+        clear_layout(section.rows)
         section.add(self.whole)
         values = self.inputs.inputs()
         self.rows = [InputRow(self.inputs, value) for value in values[:_MOST_INPUTS]]
@@ -191,7 +188,7 @@ class RunPanel(Panel):
 
     def _rebuild_sizes(self) -> None:
         section = self._sizes_section
-        section.clear()
+        clear_layout(section.rows)
         self.sizes = {}
         form = QWidget()
         layout = _form(form)
@@ -201,8 +198,7 @@ class RunPanel(Panel):
             spin.setValue(size)
             spin.valueChanged.connect(lambda number, symbol=name: self.inputs.set_size(symbol, number))
             self.sizes[name] = spin
-            label = QLabel(display(name, 40))
-            label.setTextFormat(Qt.TextFormat.PlainText)
+            label = plain_label(display(name, 40), wraps=False)
             font = label.font()
             font.setItalic(True)
             label.setFont(font)
@@ -270,12 +266,9 @@ class RunPanel(Panel):
         self._show_sizes()
         _show(self.seed, inputs.seed)
         _show(self.memory, inputs.max_tensor // _MEGABYTE)
-        blocked = self.time.blockSignals(True)
-        self.time.setValue(inputs.time_limit)
-        self.time.blockSignals(blocked)
-        blocked = self.outputs_only.blockSignals(True)
-        self.outputs_only.setChecked(inputs.outputs_only)
-        self.outputs_only.blockSignals(blocked)
+        with QSignalBlocker(self.time), QSignalBlocker(self.outputs_only):
+            self.time.setValue(inputs.time_limit)
+            self.outputs_only.setChecked(inputs.outputs_only)
 
     def _show_sizes(self) -> None:
         sizes = self.inputs.symbols()
@@ -315,6 +308,5 @@ def _form(holder: QWidget) -> QFormLayout:
 
 
 def _show(spin: Spin, number: int) -> None:
-    blocked = spin.blockSignals(True)
-    spin.setValue(number)
-    spin.blockSignals(blocked)
+    with QSignalBlocker(spin):
+        spin.setValue(number)

@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QSplitter,
     QStackedWidget,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -51,6 +50,7 @@ from onnx_workbench.viewer.tensor_view.tensor_source import (
 from onnx_workbench.viewer.tensor_view.value_tree import ValueTree, plane_text
 from onnx_workbench.viewer.tensor_view.view_kinds import MOSAICS, View, first_view, seen_at_once, views_of
 from onnx_workbench.viewer.tensor_view.view_options import ViewOptions
+from onnx_workbench.viewer.widgets.flow_layout import in_a_column
 
 if TYPE_CHECKING:
     from onnx_workbench.model.progress import Progress
@@ -93,12 +93,7 @@ class TensorPane(QWidget):
         self._make_header()
         self._make_body()
         self.ask = PromptBar(self)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(self._header)
-        layout.addWidget(self.splitter, 1)
-        layout.addWidget(self.ask)
+        in_a_column(self, self._header, self.splitter, self.ask, fills=self.splitter)
         themes().themeChanged.connect(self._color)
         self._color()
         self.show_targets([])
@@ -192,11 +187,7 @@ class TensorPane(QWidget):
 
     def _lay_out_body(self) -> None:
         right = QWidget()
-        column = QVBoxLayout(right)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.options)
-        column.addWidget(self.stack, 1)
+        in_a_column(right, self.options, self.stack, fills=self.stack)
         self.facts = StatisticsPane()
         self.facts.element_wanted.connect(self.go_to)
         self.splitter = QSplitter()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSplitter, QWidget
 
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.viewer.panel import Panel
@@ -11,6 +11,7 @@ from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tasks.event_loop import Debounce
 from onnx_workbench.viewer.tensor_view.pane import TensorPane
 from onnx_workbench.viewer.tensor_view.readers import TensorSlice
+from onnx_workbench.viewer.widgets.flow_layout import in_a_column
 from onnx_workbench.viewer.widgets.scrolling import scroll_area
 
 _MOST_PINNED = 3
@@ -27,11 +28,9 @@ class TensorPanel(Panel):
         self.pane = self._add_pane(pinned=False)
         self.pane.pin_wanted.connect(self.pin)
         self.splitter.setChildrenCollapsible(False)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
         area = scroll_area(self.splitter)
         area.verticalScrollBar().rangeChanged.connect(self._keep_prompts_in_view)
-        layout.addWidget(area)
+        in_a_column(self, area)
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(_IDLE_MS)

@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QKeyEvent, QShowEvent
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.style.theme import monospace, theme, themes
+from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
+from onnx_workbench.viewer.style.theme import monospace
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 from onnx_workbench.viewer.widgets.scrolling import scroll_to
 
 Answer = Callable[[str, Callable[[ModelError], object]], object]
@@ -23,9 +25,7 @@ class PromptBar(QWidget):
         super().__init__(parent)
         self._answer: Answer | None = None
         self._go_on: Callable[[], object] | None = None
-        self.label = QLabel()
-        self.label.setTextFormat(Qt.TextFormat.PlainText)
-        self.label.setWordWrap(True)
+        self.label = plain_label()
         self.field = QLineEdit()
         self.field.setFont(monospace())
         self.field.returnPressed.connect(self.commit)
@@ -35,10 +35,7 @@ class PromptBar(QWidget):
         self.yes.clicked.connect(self.commit)
         self.no = QPushButton("Cancel")
         self.no.clicked.connect(self.close_line)
-        self.error = QLabel()
-        self.error.setTextFormat(Qt.TextFormat.PlainText)
-        self.error.setWordWrap(True)
-        self.error.hide()
+        self.error = ErrorLabel()
         row = QHBoxLayout()
         row.setContentsMargins(0, 0, 0, 0)
         row.addStretch()  # takes the room where nothing is to be filled in
@@ -52,17 +49,10 @@ class PromptBar(QWidget):
         column.addWidget(self.label)  # above: the panel may be narrow
         column.addLayout(row)
         column.addWidget(self.error)
-        themes().themeChanged.connect(self._color)
-        self._color()
         self.hide()
 
     def _forget_error(self) -> None:
         self.error.hide()
-
-    def _color(self) -> None:
-        palette = self.error.palette()
-        palette.setColor(self.error.foregroundRole(), theme().error)
-        self.error.setPalette(palette)
 
     def ask(self, title: str, answer: Answer, *, text: str = "", hint: str = "", verb: str = "Apply") -> None:
         """Ask for a text; `answer(text, refused)` accepts it or calls `refused(error)`."""
@@ -128,8 +118,7 @@ class PromptBar(QWidget):
             def refuse(error: ModelError) -> None:
                 refused.append(error)
                 self._answer = answer
-                self.error.setText(f"{error.title}. {error.detail}".removesuffix(". "))
-                self.error.show()
+                self.error.show_error(error)
                 self.show()
 
             try:

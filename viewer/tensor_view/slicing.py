@@ -6,7 +6,7 @@ from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtWidgets import QComboBox, QSpinBox, QWidget
 
 from onnx_workbench.viewer.tensor_view.readers import TensorSlice, first_slice
-from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, labelled
+from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, clear_layout, labelled
 
 _MOST = (1 << 31) - 1
 
@@ -55,11 +55,7 @@ class SliceBar(QWidget):
             spin.setVisible(other != axis)
 
     def _rebuild(self) -> None:
-        while (item := self._row.takeAt(0)) is not None:
-            widget = item.widget()
-            if widget is not None:
-                widget.hide()
-                widget.deleteLater()  # it may be one of its boxes that asked for this
+        clear_layout(self._row)
         self.spins, self.axes = {}, []
         which = self._slice
         if len(self._shape) >= 2:

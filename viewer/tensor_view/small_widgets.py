@@ -9,15 +9,15 @@ from PySide6.QtWidgets import QComboBox, QLabel, QPlainTextEdit, QToolButton
 
 from onnx_workbench.viewer.style.choices import choice_title
 from onnx_workbench.viewer.style.icons import icon
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 
 
 def text_label(name: str, *, bold: bool = False) -> QLabel:
     """Return a line of plain text that can be selected."""
-    label = QLabel()
+    label = plain_label(wraps=False)
     font = label.font()
     font.setBold(bold)
     label.setFont(font)
-    label.setTextFormat(Qt.TextFormat.PlainText)
     label.setAccessibleName(name)
     label.setMinimumWidth(24)
     label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -26,10 +26,8 @@ def text_label(name: str, *, bold: bool = False) -> QLabel:
 
 def notice_label() -> QLabel:
     """Return a centred label for a notice in place of numbers."""
-    label = QLabel()
-    label.setTextFormat(Qt.TextFormat.PlainText)
+    label = plain_label()
     label.setAlignment(Qt.AlignmentFlag.AlignCenter)
-    label.setWordWrap(True)
     return label
 
 

@@ -21,6 +21,7 @@ from onnx_workbench.viewer.plots.histogram import Histogram
 from onnx_workbench.viewer.plots.plot import load_pyqtgraph
 from onnx_workbench.viewer.style.theme import monospace, themes
 from onnx_workbench.viewer.tensor_view.readers import Reader, SparseReader
+from onnx_workbench.viewer.widgets.plain_label import plain_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -55,9 +56,8 @@ class StatisticsPane(QScrollArea):
         self._shown: Hashable = None  # the subject of the visible numbers
         self._slow = QTimer(self, singleShot=True, interval=_SLOW)
         self._slow.timeout.connect(lambda: self._blank("Counting…"))
-        self._note = _label("")
+        self._note = plain_label()
         self._note.setObjectName("note")
-        self._note.setWordWrap(True)
         self._grid = QGridLayout()
         self._grid.setHorizontalSpacing(10)
         self._grid.setVerticalSpacing(1)
@@ -159,7 +159,7 @@ class _Line:
     """The labels of one number: name, value, and below that its position."""
 
     def __init__(self, grid: QGridLayout, index: int, go: Callable[[tuple[int, ...]], None]) -> None:
-        self._name, self._value, self._where = _label(""), _label(""), _label("")
+        self._name, self._value, self._where = (plain_label(wraps=False) for _ in range(3))
         self._index: tuple[int, ...] = ()
         self._name.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self._value.setFont(monospace())
@@ -192,12 +192,6 @@ def _set_label(label: QLabel, text: str, accessible: str) -> None:
         label.setText(text)
         label.setAccessibleName(accessible)
     label.setVisible(bool(text))
-
-
-def _label(text: str) -> QLabel:
-    label = QLabel(text)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    return label
 
 
 def rows_of(found: Distribution, *, strings: bool = False) -> Rows:

@@ -15,6 +15,7 @@ from onnx_workbench.viewer.document.context import DocumentContext
 from onnx_workbench.viewer.document.selection import Item
 from onnx_workbench.viewer.style.labels import name_of, path_to
 from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.widgets.flow_layout import clear_layout
 
 _Target = Item | Scope
 _KINDS = {Function: "function", TrainingInfo: "training"}
@@ -53,11 +54,7 @@ class Breadcrumb(QWidget):
         if parts == self._parts:
             return
         self._parts = parts
-        while (child := self._layout.takeAt(0)) is not None:
-            widget = child.widget()
-            if widget is not None:
-                widget.hide()
-                widget.deleteLater()
+        clear_layout(self._layout)
         for index, (text, item) in enumerate(parts):
             if index:
                 self._layout.addWidget(_separator())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLayout, QLayoutItem, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLayout, QLayoutItem, QVBoxLayout, QWidget
 
 
 class FlowLayout(QLayout):
@@ -125,3 +125,23 @@ def in_a_row(*widgets: QWidget, is_left: bool = False) -> QWidget:
     if is_left:
         row.addStretch(1)
     return holder
+
+
+def clear_layout(layout: QLayout) -> None:
+    """Remove the widgets of a layout; they are deleted later, as one of them may have asked for it."""
+    while (item := layout.takeAt(0)) is not None:
+        if (widget := item.widget()) is not None:
+            widget.hide()
+            widget.deleteLater()
+
+
+def in_a_column(holder: QWidget, *parts: QWidget | QLayout, fills: QWidget | None = None, spacing: int = 0) -> None:
+    """Lay out parts below each other in a widget, without margins; the one that `fills` gets the height left over."""
+    column = QVBoxLayout(holder)
+    column.setContentsMargins(0, 0, 0, 0)
+    column.setSpacing(spacing)
+    for part in parts:
+        if isinstance(part, QLayout):
+            column.addLayout(part)
+        else:
+            column.addWidget(part, int(part is fills))

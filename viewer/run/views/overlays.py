@@ -10,7 +10,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject
 
 from onnx_workbench.exec.inspect.node_data import Matched, NodeData, NodeValues, difference, listed, matched
 from onnx_workbench.exec.inspect.node_data_files import read_node_data
@@ -63,18 +63,24 @@ class OpenedData:
 class Overlays(QObject):
     """Colour overlays on the graph of one document; follows the runs. GUI thread only."""
 
-    changed = Signal()
-
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace)
         self._workspace = workspace
         self.kind = ""  # one of TITLES, "own" for numbers from elsewhere, or empty
-        self.title = ""
-        self.numbers: NodeValues = {}
         self.data: Matched | None = None  # node data shown last
         self._opened: list[OpenedData] = []  # the last two files
         self._working = ModelReader(self)
         workspace.closed.connect(self._working.stop)
+
+    @property
+    def numbers(self) -> NodeValues:
+        """The numbers or texts that colour the nodes."""
+        return self._workspace.highlights.overlay[0] or {}
+
+    @property
+    def title(self) -> str:
+        """The title of the colours."""
+        return self._workspace.highlights.overlay[1]
 
     def choose(self, kind: str) -> None:
         """Colour by one of TITLES; empty: by operator category again."""
@@ -85,7 +91,7 @@ class Overlays(QObject):
         """Colour by given numbers, or texts with few different values."""
         self._working.stop()
         self.kind = "own"
-        self._show(numbers, title)
+        self._workspace.highlights.set_overlay(numbers, title)
 
     def load(self, *paths: Path) -> None:
         """Colour by the node data of a file, or by the difference of two, in the background.
@@ -158,7 +164,7 @@ class Overlays(QObject):
         self.data = found
         self.kind = "own"
         self._working.stop()
-        self._show(found.values, display(found.title, 60), found)
+        self._workspace.highlights.set_overlay(found.values, display(found.title, 60), found)
 
     def data_text(self) -> str:
         """Return all names of the node data, those that are not in the model first."""
@@ -206,23 +212,23 @@ class Overlays(QObject):
             self._refresh()
 
     def _refresh(self) -> None:
-        results, kind = self._workspace.results, self.kind
+        results, kind, colour = self._workspace.results, self.kind, self._workspace.highlights.set_overlay
         record = results.current
         if kind == "own":
             return
         self._working.stop()
         if kind in PLAIN and record is not None:
             plain = PLAIN_NUMBERS[kind]
-            self._working.start(lambda progress: plain(results, progress), lambda found: self._show(found, PLAIN[kind]))
+            self._working.start(lambda progress: plain(results, progress), lambda found: colour(found, PLAIN[kind]))
         elif kind in MEASURED and record is not None:
             measure = partial(self._measure, kind, record)
             self._working.start(lambda progress: _output_keys(results, record, progress), measure)
         else:
-            self._show(None, "")
+            colour(None)
 
     def _measure(self, kind: str, record: RunRecord, keys: Mapping[Node, Sequence[ValueKey]]) -> None:
         """Colour by the summaries of outputs, given by node."""
-        summaries = self._workspace.results.summaries
+        summaries, colour = self._workspace.results.summaries, self._workspace.highlights.set_overlay
 
         def work(progress: Progress) -> dict[Node, float]:
             numbers: dict[Node, float] = {}
@@ -235,15 +241,9 @@ class Overlays(QObject):
 
         def show() -> None:
             if kind == self.kind and record is self._workspace.results.current:
-                self._working.start(work, lambda numbers: self._show(numbers, MEASURED[kind]))
+                self._working.start(work, lambda numbers: colour(numbers, MEASURED[kind]))
 
         summaries.collect(record, chain.from_iterable(keys.values()), show, supersede="measure")
-
-    def _show(self, numbers: NodeValues | None, title: str, data: Matched | None = None) -> None:
-        self.numbers = numbers or {}
-        self.title = title
-        self._workspace.highlights.set_overlay(numbers, title, data)
-        self.changed.emit()
 
 
 def _listing(title: str, names: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from PySide6.QtCore import QSignalBlocker
 from PySide6.QtWidgets import QComboBox, QSpinBox, QWidget
 
 from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
@@ -20,7 +21,7 @@ from onnx_workbench.viewer.run.views.run_scopes import (
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.labels import name_of, path_to
 from onnx_workbench.viewer.tasks.event_loop import Debounce
-from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, labelled
+from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, clear_layout, labelled
 
 _MOST = 28  # characters of a name
 
@@ -76,10 +77,7 @@ class ScopeBar(QWidget):
             return
         self._scopes = scopes
         self.iterations = []
-        while (child := self._layout.takeAt(0)) is not None:
-            if (widget := child.widget()) is not None:
-                widget.hide()
-                widget.deleteLater()
+        clear_layout(self._layout)
         if len(scopes.calls) > 1:
             self._add_calls()
         if scopes.branch is not None:
@@ -118,11 +116,8 @@ class ScopeBar(QWidget):
         is_lone = len(self._scopes.loops) == 1
         name = "Iteration" if is_lone else f"Iteration of {display(loop.name, _MOST)}"
         spin = QSpinBox()
-        spin.setRange(0, loop.count - 1)
-        spin.setValue(loop.shown)
-        spin.setSuffix(f" of 0–{loop.count - 1}")
+        _show_loop(spin, loop)
         spin.setKeyboardTracking(False)
-        spin.setEnabled(loop.can_choose and loop.count > 1)
         spin.setAccessibleName(name)
         spin.setToolTip(
             f"Iteration of {display(loop.name, _MOST)} whose values are shown, counted from 0"
@@ -139,12 +134,15 @@ class ScopeBar(QWidget):
 
     def _show_numbers(self) -> None:
         for spin, loop in zip(self.iterations, self._scopes.loops, strict=True):
-            spin.blockSignals(True)
-            spin.setRange(0, loop.count - 1)
-            spin.setSuffix(f" of 0–{loop.count - 1}")
-            spin.setValue(loop.shown)
-            spin.blockSignals(False)
-            spin.setEnabled(loop.can_choose and loop.count > 1)
+            with QSignalBlocker(spin):
+                _show_loop(spin, loop)
+
+
+def _show_loop(spin: QSpinBox, loop: LoopScope) -> None:
+    spin.setRange(0, loop.count - 1)
+    spin.setValue(loop.shown)
+    spin.setSuffix(f" of 0–{loop.count - 1}")
+    spin.setEnabled(loop.can_choose and loop.count > 1)
 
 
 def _structure(scopes: RunScopes) -> tuple[object, ...]:
