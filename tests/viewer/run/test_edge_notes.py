@@ -109,6 +109,17 @@ def test_an_edit_makes_notes_stale_and_a_run_brings_new_ones(qtbot, workspace):
 
 
 @pytest.mark.long
+def test_a_run_after_all_were_cleared_shows_its_notes_though_they_are_as_before(qtbot, workspace):
+    run(qtbot, workspace)
+    before, view = shown(qtbot, workspace, "r"), workspace.parent().view
+    workspace.results.clear()
+    finish_painting(view)
+    assert all(label.note is None for label in view.labels.in_rect(*view.scene.bounds))
+    run(qtbot, workspace, "run.fresh")
+    assert shown(qtbot, workspace, "r") == before
+
+
+@pytest.mark.long
 def test_undo_brings_the_old_notes_back_without_looking_again(qtbot, workspace, monkeypatch):
     run(qtbot, workspace)
     before = shown(qtbot, workspace, "r")

@@ -23,7 +23,7 @@ from onnx_workbench.viewer.style.type_texts import edge_text
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.workspace import Workspace
 
-#: With more notes made since the last run than this, all labels in view are repainted instead of the changed ones.
+#: With more painted notes than this, all labels in view are repainted instead of the changed ones.
 _MOST_COMPARED = 150
 
 _DIGITS = 3
@@ -36,9 +36,9 @@ class EdgeNotes:
         self._workspace = workspace
         self._results = workspace.results
         self._kind = workspace.settings.get(EDGE_NOTES)
-        self._record: RunRecord | None = None  # of `_given`
+        self._record: RunRecord | None = None  # the run shown at the last update
         self._given: dict[Value, EdgeNote | None] = {}  # last note of each painted value
-        self._before: dict[Value, EdgeNote | None] = {}  # those of the previous run
+        self._before: dict[Value, EdgeNote | None] = {}  # those before all were repainted
         workspace.highlights.note_of = self.note_of
 
     def note_of(self, value: Value) -> EdgeNote | None:
@@ -75,20 +75,22 @@ class EdgeNotes:
 
     def update(self, values: Iterable[Value] | None = None) -> None:
         """Repaint what has changed after a run, an edit (None), or when some values or their summaries arrived."""
-        before, self._record = self._record, self._results.current
-        is_same = before is self._record
-        is_same_run = before is not None and self._record is not None and before.run == self._record.run is not None
-        if not (is_same or is_same_run) or (values is None and len(self._given) > _MOST_COMPARED):
+        is_another, self._record = self._record is not self._results.current, self._results.current
+        if self._kind == "none" or (values is None and not is_another and self._is_live):
+            return
+        if self._record is None:
+            self._given.clear()
+        if (is_another and not self._given) or (values is None and len(self._given) > _MOST_COMPARED):
             self.start_over()
-        elif self._kind != "none" and not (is_same and values is None and self._is_live):
-            painted = self._given if values is None else [value for value in values if value in self._given]
-            differing = {value for value in painted if self._newest(value) != self._given[value]}
-            if differing:
-                self._workspace.highlights.notes_changed.emit(differing)
+            return
+        painted = self._given if values is None else [value for value in values if value in self._given]
+        differing = {value for value in painted if self._newest(value) != self._given[value]}
+        if differing:
+            self._workspace.highlights.notes_changed.emit(differing)
 
     def start_over(self) -> None:
         """Repaint all labels in view, which makes their notes again."""
-        self._given, self._before = {}, self._given or self._before
+        self._given, self._before = {}, (self._given or self._before) if self._record is not None else {}
         self._workspace.highlights.notes_changed.emit(None)
 
     def choose(self) -> None:
