@@ -86,15 +86,16 @@ class _Direction:
         """The weights of the hidden state for NumKong, rows below them that add up to minus their sums, and zeros; None
         where the weights less their zero points do not fit.
         """
-        codes, _, zero = (_reordered(x).astype(np.int32) for x in self._recurrent)
-        codes -= zero
-        if codes.min() < -128 or codes.max() > 127:
+        codes, _, zero = self._recurrent
+        wide = _reordered(codes).astype(np.int16) - _reordered(zero).astype(np.int16)
+        if wide.min() < -128 or wide.max() > 127:
             return None
-        sums = codes.sum(0)
-        count = -(-int(np.abs(sums).max()) // 127)
-        minus = np.clip(np.abs(sums) - 127 * np.arange(count)[:, None], 0, 127) * -np.sign(sums)
-        rest = np.zeros((-(len(codes) + count) % _LINE, len(sums)))
-        return numkong().library.dots_pack(np.concatenate([codes, minus, rest]).T.astype(np.int8, order="C"))
+        sums = wide.sum(0, dtype=np.int32)
+        depth, count = len(wide), -(-int(np.abs(sums).max()) // 127)
+        rows = np.zeros((depth + count + -(depth + count) % _LINE, len(sums)), np.int8)
+        rows[:depth] = wide
+        rows[depth : depth + count] = np.clip(np.abs(sums) - 127 * np.arange(count)[:, None], 0, 127) * -np.sign(sums)
+        return numkong().library.dots_pack(np.ascontiguousarray(rows.T))
 
     def _quantized(self, out: Array, plain: Callable[[], Callable[[Array], Any]]) -> Callable[[Array], Any]:
         """Return what quantizes the doubled hidden state and writes its product to out (4 × slices, N, H / slices).
