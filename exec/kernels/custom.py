@@ -20,11 +20,10 @@ from onnx_workbench.model.errors import ModelError, is_interrupt
 from onnx_workbench.model.ir.attributes import AttributeKind, make_attribute
 from onnx_workbench.model.progress import Cancelled
 from onnx_workbench.model.schemas import traits
-from onnx_workbench.model.schemas.schema import ANY, AttributeSchema, Parameter, Schema
+from onnx_workbench.model.schemas.schema import ANY, UNLIMITED, AttributeSchema, Parameter, Schema
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_UNLIMITED = 1 << 30
 #: Exceptions that a kernel raises on purpose; any other one is a bug in it.
 _MEANT = (KernelError, MemoryError, ModelError, Cancelled)
 _KINDS = {
@@ -142,7 +141,7 @@ def _schema(
         attributes={p.name.strip("_"): _attribute(p) for p in attributes},
         doc=inspect.getdoc(function) or "",
         min_inputs=len(required),
-        max_inputs=_UNLIMITED if is_variadic else len(inputs),
+        max_inputs=UNLIMITED if is_variadic else len(inputs),
         min_outputs=1,
         max_outputs=len(outputs),
         origin=re.split(r"[/\\]", path)[-1],

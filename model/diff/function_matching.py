@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Hashable, Iterable
 
 from onnx_workbench.model.analysis.node_labels import node_label
+from onnx_workbench.model.diff.graph_matching import MOST_PAIRS
 from onnx_workbench.model.ir.graph import Function, Model
 
-_MOST_PAIRS = 4_000  # most unmatched functions that are compared pairwise
 _LEAST_SHARED = 0.5  # share of equal nodes above which functions are the same under another name
 
 
@@ -19,7 +19,7 @@ def pair_functions(old: Model, new: Model) -> list[tuple[Function, Function]]:
     taken = {f.key for f, _ in pairs}
     ours_left = [f for f in old.functions if f.key not in taken]
     theirs_left = [f for f in new.functions if f.key not in taken]
-    if not ours_left or not theirs_left or len(ours_left) * len(theirs_left) > _MOST_PAIRS:
+    if not ours_left or not theirs_left or len(ours_left) * len(theirs_left) > MOST_PAIRS:
         return pairs
     contents = [_contents(functions, model) for functions, model in ((ours_left, old), (theirs_left, new))]
     scored = [

@@ -21,7 +21,7 @@ Key = tuple[str, str, str]  # of a function: domain, name, overload
 
 _ROUNDS = 4  # radius of the neighbourhoods that are hashed
 _BEGINNING = 8  # elements of a constant that enter its hash
-_MOST_PAIRS = 4_000  # most unmatched nodes of one operator that are compared pairwise
+MOST_PAIRS = 4_000  # most unmatched nodes of one operator, or functions, that are compared pairwise
 
 
 @dataclass(slots=True)
@@ -343,11 +343,11 @@ class _Attempt:
             for old, new in _by_key(ours, theirs, name):
                 self._pair_nodes(old, new)
             ours, theirs = self._free()
-        if len(ours) * len(theirs) <= _MOST_PAIRS:
+        if len(ours) * len(theirs) <= MOST_PAIRS:
             self._pair_best(ours, theirs, least=4)
 
     def _pair_best(self, ours: list[Node], theirs: list[Node], least: int) -> None:
-        if not ours or not theirs or len(ours) * len(theirs) > _MOST_PAIRS:
+        if not ours or not theirs or len(ours) * len(theirs) > MOST_PAIRS:
             return
         scored = [(-self._likeness(a, b), i, j) for i, a in enumerate(ours) for j, b in enumerate(theirs)]
         for likeness, i, j in sorted(s for s in scored if -s[0] >= least):

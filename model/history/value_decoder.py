@@ -31,6 +31,7 @@ from onnx_workbench.model.io.reader.decode import (
 )
 from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor, read_message
 from onnx_workbench.model.io.unknown_fields import fields_of
+from onnx_workbench.model.io.wire import DEPTH_LIMIT
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_attribute
 from onnx_workbench.model.ir.devices import DeviceConfiguration, NodeDeviceConfiguration
 from onnx_workbench.model.ir.graph import Function, Graph, Node, QuantizationAnnotation, TrainingInfo, Value, Values
@@ -51,8 +52,6 @@ from onnx_workbench.model.ir.types import (
 from onnx_workbench.model.ir.unknown_fields import UnknownChange
 
 _AnyMessage = TypeVar("_AnyMessage", bound=Message)
-
-_DEEPEST = 100
 
 
 class ValueDecoder:
@@ -131,8 +130,8 @@ class ValueDecoder:
         """Decode a type; None is no type."""
         if entry is None:
             return None
-        if depth > _DEEPEST:
-            raise ModelError("The recording is damaged", f"Types are nested more than {_DEEPEST} deep.")
+        if depth > DEPTH_LIMIT:
+            raise ModelError("The recording is damaged", f"Types are nested more than {DEPTH_LIMIT} deep.")
         denotation = text_of(entry.get("denotation", ""))
         shape = None
         if "shape" in entry:
@@ -220,8 +219,8 @@ class ValueDecoder:
             known: Graph = self._references.find(entry, Graph)
             return known
         self._depth += 1
-        if self._depth > _DEEPEST:
-            raise ModelError("The recording is damaged", f"Graphs are nested more than {_DEEPEST} deep.")
+        if self._depth > DEPTH_LIMIT:
+            raise ModelError("The recording is damaged", f"Graphs are nested more than {DEPTH_LIMIT} deep.")
         graph = Graph(text_of(entry["name"]))
         self._graphs.append(graph)
         self._references.add(graph, entry["new"])

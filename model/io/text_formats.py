@@ -12,9 +12,8 @@ from google.protobuf import json_format, text_format
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.protobuf import message_class
 from onnx_workbench.model.io.reader.sniff import FileForm, FileFormat
+from onnx_workbench.model.io.wire import DEPTH_LIMIT
 from onnx_workbench.model.progress import SILENT, Progress
-
-_DEEPEST = 100  # as in the binary format
 
 
 def parse(data: bytes, found: FileFormat, progress: Progress = SILENT) -> Any:
@@ -100,12 +99,12 @@ def _with_largest(content: Any, exact: Callable[[float], float]) -> Any:
 
 def _parse_json(content: str, message: Any) -> None:
     try:
-        json_format.Parse(content, message, max_recursion_depth=_DEEPEST)
+        json_format.Parse(content, message, max_recursion_depth=DEPTH_LIMIT)
     except json_format.ParseError as error:
         if "too large" not in str(error):
             raise
         message.Clear()
-        json_format.ParseDict(_with_largest(json.loads(content), _read), message, max_recursion_depth=_DEEPEST)
+        json_format.ParseDict(_with_largest(json.loads(content), _read), message, max_recursion_depth=DEPTH_LIMIT)
 
 
 def _broken_text(message: Any) -> bytes | None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 _MOST_COUNTED = 1 << 128
-_NUMPY_DIMENSIONS = 64
+NUMPY_DIMENSIONS = 64
 _CONVERTED_AT_ONCE = 1 << 16  # elements
 #: Elements of the pieces in which large tensors are read.
 PIECE = 1 << 20
@@ -264,8 +264,8 @@ class SparseTensor:
     @property
     def problem(self) -> str:
         """Message why the values are not available, or empty."""
-        if len(self.shape) > _NUMPY_DIMENSIONS:
-            return f"it has {len(self.shape):,} dimensions; at most {_NUMPY_DIMENSIONS} can be shown"
+        if len(self.shape) > NUMPY_DIMENSIONS:
+            return f"it has {len(self.shape):,} dimensions; at most {NUMPY_DIMENSIONS} can be shown"
         return self.values.problem or self.indices.problem
 
     def __repr__(self) -> str:

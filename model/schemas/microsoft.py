@@ -10,11 +10,10 @@ from typing import Any
 
 from onnx_workbench.model.ir.attributes import AttributeKind, make_attribute
 from onnx_workbench.model.schemas.attribute_choices import choices
-from onnx_workbench.model.schemas.schema import AttributeSchema, Parameter, Schema
+from onnx_workbench.model.schemas.schema import UNLIMITED, AttributeSchema, Parameter, Schema
 
 DOMAIN = "com.microsoft"
 _SINCE = 1
-_UNLIMITED = 1 << 30
 
 
 @cache
@@ -87,4 +86,4 @@ def _fewest(parameters: tuple[Parameter, ...]) -> int:
 
 
 def _most(parameters: tuple[Parameter, ...]) -> int:
-    return _UNLIMITED if parameters and parameters[-1].option == "variadic" else len(parameters)
+    return UNLIMITED if parameters and parameters[-1].option == "variadic" else len(parameters)

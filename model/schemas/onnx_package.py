@@ -9,7 +9,7 @@ from typing import Any
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.schemas.attribute_choices import choices
 from onnx_workbench.model.schemas.compiled_library import library
-from onnx_workbench.model.schemas.schema import AttributeSchema, Option, Parameter, Schema
+from onnx_workbench.model.schemas.schema import UNLIMITED, AttributeSchema, Option, Parameter, Schema
 
 _MOST_FOUND = 1 << 14  # lookups that are remembered
 _LINE_END = re.compile(r"\s*<br */?>\s*", re.IGNORECASE)
@@ -57,7 +57,6 @@ def _domain(domain: str) -> str:
 
 
 def _convert(raw: Any) -> Schema:
-    unlimited = 1 << 30
     types: dict[str, frozenset[str]] = {}
     return Schema(
         name=raw.name,
@@ -80,9 +79,9 @@ def _convert(raw: Any) -> Schema:
         has_function=raw.has_function or raw.has_context_dependent_function,
         category=_category(raw.file),
         min_inputs=raw.min_input,
-        max_inputs=min(raw.max_input, unlimited),
+        max_inputs=min(raw.max_input, UNLIMITED),
         min_outputs=raw.min_output,
-        max_outputs=min(raw.max_output, unlimited),
+        max_outputs=min(raw.max_output, UNLIMITED),
         output_gaps=_output_gaps(raw),
     )
 

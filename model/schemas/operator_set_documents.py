@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 from onnx_workbench.model.ir.attributes import AttributeKind
 from onnx_workbench.model.ir.graph import Function, Value
-from onnx_workbench.model.schemas.schema import ANY, AttributeSchema, Parameter, Schema
+from onnx_workbench.model.schemas.schema import ANY, UNLIMITED, AttributeSchema, Parameter, Schema
 
 if TYPE_CHECKING:
     from onnx_workbench.model.io.reader.read import OperatorSet
-
-_UNLIMITED = 1 << 30
 
 
 def schemas_of(document: OperatorSet) -> Iterator[Schema]:
@@ -32,7 +30,7 @@ def _schema(domain: str, name: str, since: int, doc: str, function: Function | N
     domain = "" if domain == "ai.onnx" else domain
     if function is None:
         return Schema(
-            name, domain, since, doc=doc, origin=origin, max_inputs=_UNLIMITED, max_outputs=_UNLIMITED,
+            name, domain, since, doc=doc, origin=origin, max_inputs=UNLIMITED, max_outputs=UNLIMITED,
             is_signature_known=False,
         )  # fmt: skip
     inputs, outputs = function.body.inputs, function.body.outputs

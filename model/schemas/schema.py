@@ -22,6 +22,8 @@ Option = Literal["single", "optional", "variadic"]
 
 #: Type strings of a schema (``tensor(float)``) that match any type, as nothing is known about them.
 ANY = frozenset[str]()
+#: Largest number of inputs or outputs, where the last one is variadic.
+UNLIMITED = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)

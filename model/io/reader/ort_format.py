@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
-from typing import Any, Final
+from typing import Any
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.protobuf import (
@@ -21,10 +21,10 @@ from onnx_workbench.model.io.protobuf import (
     TensorProto,
     TypeProto,
 )
+from onnx_workbench.model.io.wire import DEPTH_LIMIT
 from onnx_workbench.model.progress import Progress
 
 #: Maximum nesting of graphs.
-_DEEPEST: Final = 100
 #: A FlatBuffer may refer to one object many times: limits on entries and text read, as multiples of the file size.
 _MOST_ENTRIES, _MOST_TEXT = 4, 64
 _SPARE = 1 << 20
@@ -184,8 +184,8 @@ class _OrtReader:
         return model
 
     def _graph(self, table: _Table, graph: GraphProto, depth: int) -> None:
-        if depth > _DEEPEST:
-            raise _Damaged(f"its graphs are nested more than {_DEEPEST} deep")
+        if depth > DEPTH_LIMIT:
+            raise _Damaged(f"its graphs are nested more than {DEPTH_LIMIT} deep")
         for initializer in table.tables(0):
             self._tensor(initializer, graph.initializer.add())
         for sparse in table.tables(7):
@@ -263,8 +263,8 @@ class _OrtReader:
     def _type(self, table: _Table | None, found: TypeProto, depth: int) -> None:
         if table is None:
             return
-        if depth > _DEEPEST:
-            raise _Damaged(f"a type is nested more than {_DEEPEST} deep")
+        if depth > DEPTH_LIMIT:
+            raise _Damaged(f"a type is nested more than {DEPTH_LIMIT} deep")
         found.denotation = table.text(0)
         inner = table.table(2)
         if inner is None:

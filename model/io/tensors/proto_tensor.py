@@ -26,7 +26,7 @@ from onnx_workbench.model.io.tensors.external_data import (
     parse_entries,
 )
 from onnx_workbench.model.io.wire import schemas
-from onnx_workbench.model.ir.tensors import PIECE, Tensor
+from onnx_workbench.model.ir.tensors import NUMPY_DIMENSIONS, PIECE, Tensor
 from onnx_workbench.model.ir.types import MOST_DIMENSIONS, ElementType, element_type
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ _DTYPES = {"int32_data": "i4", "int64_data": "i8", "uint64_data": "u8"}
 _DECODED_AT_ONCE = 1 << 18  # bytes; their numbers take some ten times as much
 _FIXED_WIDTH = {"float_data": 4, "double_data": 8}
 _EXTERNAL = 1
-_NUMPY_DIMENSIONS = 64
 
 
 class TensorFiles:
@@ -217,8 +216,8 @@ class ProtoTensor(Tensor):
         kind = self.element_type
         if not isinstance(kind, ElementType) or kind is ElementType.UNDEFINED:
             self._refuse(f"its element type {int(kind)} is not known")
-        if len(self.source.dims) > _NUMPY_DIMENSIONS:
-            self._refuse(f"it has {len(self.source.dims):,} dimensions; at most {_NUMPY_DIMENSIONS} can be shown")
+        if len(self.source.dims) > NUMPY_DIMENSIONS:
+            self._refuse(f"it has {len(self.source.dims):,} dimensions; at most {NUMPY_DIMENSIONS} can be shown")
         if any(dimension < 0 for dimension in self.shape):
             self._refuse(f"its shape {list(self.shape)} has a negative dimension")
         if self.source.HasField("segment"):
