@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QPointF, QRect, Qt
-from PySide6.QtGui import QFocusEvent, QKeyEvent
-from PySide6.QtWidgets import QLineEdit
+from PySide6.QtGui import QFocusEvent
 
 from onnx_workbench.model.edits import nodes, values
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.canvas.scene.drawing import HEADER, Kind
-from onnx_workbench.viewer.style.theme import theme
-from onnx_workbench.viewer.widgets.plain_label import plain_label
+from onnx_workbench.viewer.property_tree.editors import FieldError, LineField
+from onnx_workbench.viewer.property_tree.rows import PropertyField
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.history.document import Document
+    from onnx_workbench.model.history.document import Document, Transaction
     from onnx_workbench.viewer.canvas.graph_view import GraphView
 
 _NARROWEST = 180
@@ -25,73 +25,52 @@ _LONGEST_SHOWN = 80  # most characters of a name for which the field is widened
 _MARGINS = 24
 
 
-class RenameField(QLineEdit):
+class RenameField(LineField):
     """Enter commits, Esc cancels; an invalid name stays open with the error below it."""
 
     def __init__(self, view: GraphView, item: Node | Value, document: Document, drawn: Node | Value) -> None:
-        super().__init__(view)
+        title = f"Rename {display(item.name or 'node', 60)}"
+        super().__init__(PropertyField(title, lambda: item.name, partial(_rename, item), hint="no name"), view)
         self._view = view
         self._item = item
         self._document = document
         self._drawn = drawn
-        self._first = item.name
         self._left = False
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setAccessibleName(f"Name of {display(item.title if isinstance(item, Node) else item.name, 60)}")
-        self.setPlaceholderText("no name")
-        self.error = plain_label(parent=view)
-        self.error.hide()
+        self.error = FieldError(view)
         self.destroyed.connect(self.error.deleteLater)
-        self.setText(item.name)
-        self._shown = self.text()  # a line edit replaces line breaks in a name
+        self.set_text(item.name)
+        self._shown = self.text_now()  # a line edit replaces line breaks in a name
         self._wanted = self.fontMetrics().horizontalAdvance(display(self.text(), _LONGEST_SHOWN)) + _MARGINS
         self.setGeometry(_field_rect(view, drawn, self._wanted))
-        self.selectAll()
         view.viewport_changed.connect(self._reposition)
         view.workspace.navigation.graph_shown.connect(self.close_field)
-        self.returnPressed.connect(self.commit)
+        self.commit_requested.connect(self.commit)
+        self.cancel_requested.connect(self.close_field)
         self.textEdited.connect(self.error.hide)
         self.show()
         self.setFocus()
 
     def commit(self) -> None:
         """Apply the name; if it is refused, show the error."""
-        item, name = self._item, self.text()
-        if name == self._shown or self._is_deleted():
+        name = self.text_now()
+        if name == self._shown or self._item.graph is None:  # deleted while its name was typed
             self.close_field()
             return
         try:
-            with self._document.edit(f"Rename {display(self._first or 'node', 60)}") as edit:
-                if isinstance(item, Node):
-                    nodes.rename_node(edit, item, name)
-                else:
-                    values.rename_value(edit, item, name)
+            with self._document.edit(self.field.title) as edit:
+                self.field.apply(edit, name)
         except ModelError as error:
-            self._refuse(error)
+            self.error.show_error(error, self)
             return
         self.close_field()
-
-    def _is_deleted(self) -> bool:
-        """Return whether the object was deleted while its name was typed."""
-        return self._item.graph is None
-
-    def _refuse(self, error: ModelError) -> None:
-        color = theme().error.name()
-        self.error.setStyleSheet(
-            f"background: {theme().panel.name()}; color: {color}; border: 1px solid {color}; padding: 4px;"
-        )
-        self.error.setText(display(f"{error.title}. {error.detail}", 400))
-        width = max(self.width(), 260)
-        self.error.setGeometry(self.x(), self.geometry().bottom() + 2, width, self.error.heightForWidth(width))
-        self.setAccessibleDescription(self.error.text())
-        self.error.show()
-        self.error.raise_()
 
     def _reposition(self) -> None:
         self.setGeometry(_field_rect(self._view, self._drawn, self._wanted))
         self.error.hide()
 
-    def close_field(self, _graph: object = None) -> None:
+    def close_field(self, *_: object) -> None:
         """Close the field and return the focus to the graph."""
         if self._left:
             return
@@ -103,13 +82,6 @@ class RenameField(QLineEdit):
         self.close()
         if had_focus:
             self._view.setFocus()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() == Qt.Key.Key_Escape:
-            self.close_field()
-        else:
-            super().keyPressEvent(event)
-            event.accept()  # a line edit leaves Enter to its parent, where it would open what is folded in the node
 
     def event(self, event: QEvent) -> bool:
         """Accept keys as text that are shortcuts on the graph."""
@@ -125,6 +97,13 @@ class RenameField(QLineEdit):
             return
         self.commit()
         self.close_field()
+
+
+def _rename(item: Node | Value, edit: Transaction, name: str) -> None:
+    if isinstance(item, Node):
+        nodes.rename_node(edit, item, name)
+    else:
+        values.rename_value(edit, item, name)
 
 
 def _field_rect(view: GraphView, item: Node | Value, wanted: int) -> QRect:

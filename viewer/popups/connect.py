@@ -296,7 +296,7 @@ def _near(node: Node) -> Iterator[Value]:
         yield from _made_along(place.previous, lambda one: one.previous, _MOST_LISTED // 4)
         yield from islice(chain(place.graph.inputs, place.graph.initializers), _MOST_LISTED // 4)
         place = place.graph.owner
-    yield from _made_along(node.next, lambda one: one.next, _MOST_LISTED // 16)
+    yield from _made_along(node, lambda one: one.next, _MOST_LISTED // 16)
 
 
 def _made_along(node: Node | None, further: Callable[[Node], Node | None], most: int) -> Iterator[Value]:

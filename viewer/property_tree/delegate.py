@@ -8,7 +8,6 @@ from PySide6.QtCore import QAbstractItemModel, QEvent, QModelIndex, QObject, QPe
 from PySide6.QtGui import QFocusEvent, QFont, QFontMetrics, QHelpEvent, QKeyEvent, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QLabel,
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
@@ -17,9 +16,9 @@ from PySide6.QtWidgets import (
 )
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.property_tree.editors import (
     Editor,
+    FieldError,
     LineField,
     TextField,
     is_own_shortcut,
@@ -31,7 +30,6 @@ from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow,
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import Theme, monospace, theme
 from onnx_workbench.viewer.style.tooltips import plain_tip
-from onnx_workbench.viewer.widgets.plain_label import plain_label
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 if TYPE_CHECKING:
@@ -58,7 +56,7 @@ class PropertyDelegate(WholeTextDelegate):
         self._key: tuple[str, ...] = ()
         self._begun = ""
         self._first = ""
-        self._error: QLabel | None = None
+        self._error = FieldError(tree.viewport())
 
     # -- painting --------------------------------------------------------------------------------------------
 
@@ -217,7 +215,7 @@ class PropertyDelegate(WholeTextDelegate):
         elif index.column() == 0:
             rect.setLeft(rect.left() - 2)
         editor.setGeometry(rect)
-        self._place_error()
+        self._error.place(editor)
 
     def _field(self, index: Index) -> PropertyField | None:
         row: PropertyRow | None = index.data(RowRole)
@@ -308,47 +306,19 @@ class PropertyDelegate(WholeTextDelegate):
     # -- errors ----------------------------------------------------------------------------------------------
 
     def _show_error(self, error: ModelError) -> None:
-        editor = self.editor
-        if editor is None:
+        if self.editor is None:
             self._tree.refused.emit(error)
             return
-        colors = theme()
-        editor.setStyleSheet(f"border: 1px solid {colors.error.name()};")
-        if self._error is None:
-            self._error = plain_label(parent=self._tree.viewport())
-        self._error.setStyleSheet(
-            f"background: {colors.panel.name()}; color: {colors.error.name()};"
-            f" border: 1px solid {colors.error.name()}; padding: 4px;"
-        )
-        self._error.setText(
-            display("\n".join(part for part in (error.title, error.detail) if part), 600, keep_lines=True)
-        )
-        editor.setAccessibleDescription(self._error.text())
-        self._place_error()
-        self._error.show()
-
-    def _place_error(self) -> None:
-        if self._error is None or self.editor is None:
-            return
-        field, room = self.editor.geometry(), self._tree.viewport().rect()
-        width = room.width() - 8
-        height = self._error.heightForWidth(width)
-        top = field.bottom() + 1
-        if top + height > room.bottom():
-            top = max(0, field.top() - height)
-        self._error.setGeometry(4, top, width, height)
-        self._error.raise_()
+        self.editor.setStyleSheet(f"border: 1px solid {theme().error.name()};")
+        self._error.show_error(error, self.editor)
 
     @property
     def error_text(self) -> str:
         """Return the error of the open field; empty if there is none."""
-        return "" if self._error is None else self._error.text()
+        return "" if self._error.isHidden() else self._error.text()
 
     def _clear_error(self) -> None:
-        if self._error is not None:
-            self._error.hide()
-            self._error.deleteLater()
-            self._error = None
+        self._error.hide()
         if self.editor is not None:
             self.editor.setStyleSheet("")
 

@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QAbstractSpinBox,
     QCompleter,
+    QLabel,
     QLineEdit,
     QListView,
     QPlainTextEdit,
@@ -32,6 +33,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.property_tree.rows import LONGEST_TEXT, PropertyField, Suggestion
 from onnx_workbench.viewer.style.icons import icon
@@ -41,6 +43,7 @@ from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 _MOST_SHOWN = 200
 _WIDEST = 560  # limit for the px of a list of suggestions, unless its field is wider
+_LEAST_ERROR = 260  # px of width
 _NOTE = Qt.ItemDataRole.UserRole + 1
 _ESCAPE = re.compile(r"\\\\|\\x([89a-fA-F][0-9a-fA-F])")
 
@@ -196,6 +199,41 @@ class TextField(QPlainTextEdit):
 
 
 Editor = LineField | TextField
+
+
+class FieldError(QLabel):
+    """Why the text of a field was refused: below the field, or above it where there is no room."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setWordWrap(True)
+        self.hide()
+
+    def show_error(self, error: ModelError, field: QWidget) -> None:
+        """Show an error beside a field of the same parent."""
+        colors = theme()
+        self.setStyleSheet(
+            f"background: {colors.panel.name()}; color: {colors.error.name()};"
+            f" border: 1px solid {colors.error.name()}; padding: 4px;"
+        )
+        self.setText(display("\n".join(filter(None, (error.title, error.detail))), 600, keep_lines=True))
+        field.setAccessibleDescription(self.text())
+        self.place(field)
+        self.show()
+        self.raise_()
+
+    def place(self, field: QWidget) -> None:
+        """Follow a field that has moved."""
+        around = self.parentWidget()
+        assert around is not None
+        beside, room = field.geometry(), around.rect()
+        width = min(max(beside.width(), _LEAST_ERROR), room.width() - 8)
+        height = self.heightForWidth(width)
+        top = beside.bottom() + 1
+        if top + height > room.bottom():
+            top = max(0, beside.top() - height)
+        self.setGeometry(max(4, min(beside.left(), room.right() - 4 - width)), top, width, height)
 
 
 def make_editor(field: PropertyField, parent: QWidget) -> Editor:

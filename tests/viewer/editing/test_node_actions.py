@@ -202,6 +202,19 @@ def test_a_taken_name_is_refused_at_the_field(desk):
     assert desk.value("r").name == "r"
 
 
+def test_bytes_of_a_name_that_are_not_utf8_outlive_a_change_in_place(desk):
+    node = desk.node("second")
+    with desk.document.edit("Odd") as edit:
+        rename_node(edit, node, "odd\udcff")
+    desk.select(node)
+    key(desk, Qt.Key.Key_F2)
+    field = desk.child(RenameField)
+    desk.qtbot.keyClick(field, Qt.Key.Key_End)
+    desk.qtbot.keyClicks(field, "!")
+    desk.qtbot.keyClick(field, Qt.Key.Key_Return)
+    assert node.name == "odd\udcff!"
+
+
 def test_a_field_whose_node_is_gone_changes_nothing(desk):
     node = desk.node("second")
     desk.select(node)
