@@ -34,7 +34,6 @@ def _panel(context: MenuContext) -> RunComparisonPanel:
 
 def _other_models(context: MenuContext) -> Iterator[Choice]:
     """Models to show beside this one."""
-
     area, files, tab = context.area, context.files, context.area.tab
     assert tab is not None
     open_paths = {other.path for other in area.tabs()}
@@ -113,7 +112,6 @@ def _step(context: MenuContext, by: int) -> None:
 )
 def _compare(context: MenuContext) -> None:
     """Choose what to compare with: models by their structure come first."""
-
     ChoicePopup(context.window, "Reference", context.opened.messages.report).open(
         [*_other_models(context), *_other_values(context)],
         caption=f"Compare {display(context.opened.label, 60)} with",

@@ -100,7 +100,6 @@ def _toggle_condition(condition: Condition, context: MenuContext) -> None:
 
 def _break_above(context: MenuContext) -> None:
     """Ask for the threshold, or remove the breakpoint."""
-
     breakpoints = context.opened.runs.breakpoints
     if breakpoints.has("above"):
         breakpoints.set_condition("above", on=False)

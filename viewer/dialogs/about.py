@@ -61,6 +61,5 @@ class AboutDialog(QDialog):
 
 def _multiplier_of_bytes(progress: Progress) -> str:
     """Ask a process of its own, since only those that run models import NumKong."""
-
     function = "onnx_workbench.exec.kernels.shared.byte_products:described"
     return run_isolated(function, b"", what="The library for 8-bit products", progress=progress).decode()

@@ -96,7 +96,6 @@ def copied() -> Fragment:
 
 def _as_bytes(fragment: Fragment, progress: Progress) -> bytes | None:
     """Return the nodes as a serialized model; None if it is too large for a clipboard or cannot be written."""
-
     weights = sum(v.initializer.nbytes for v in fragment.graph.initializers if v.initializer is not None)
     if weights > MOST_WEIGHTS:
         return None

@@ -75,7 +75,6 @@ class OperatorSets(QObject):
 
     def close(self, document: OpenOperatorSet) -> None:
         """Unregister the operators of a document."""
-
         schemas.unregister(document.schemas)
         self.opened.remove(document)
         self.changed.emit()

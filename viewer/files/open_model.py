@@ -22,7 +22,6 @@ STANDARD_INPUT = "-"
 
 def sample_model() -> Path:
     """Return the path of the sample model."""
-
     return resources.path("sample/digits.onnx")
 
 

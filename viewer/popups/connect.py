@@ -180,7 +180,6 @@ class InputSource:
 
     def is_new_constant(self, text: str) -> bool:
         """Return whether a text defines a constant, or is a number or list, and is no value's name."""
-
         return (reads_as_constant(text) or reads_as_literal(text)) and text not in self.visible.by_name
 
     def _literal_types(self) -> list[ElementType]:
@@ -208,7 +207,6 @@ class InputSource:
 
     def connect(self, edit: Transaction, source: Value | str | None) -> None:
         """Connect a value, the one of a name or the constant that a text defines; None or empty: disconnect."""
-
         if isinstance(source, str) and source:
             if self.is_new_constant(source) and reads_as_literal(source):
                 name = f"{self._node.title}_{input_name(self._node, self._index)}"
