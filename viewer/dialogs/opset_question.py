@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QMessageBox, QWidget
 
 from onnx_workbench.model import schemas
 from onnx_workbench.model.edits import properties
 from onnx_workbench.model.ir.graph import Function, Model, Node
 from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.document.model_signals import is_in_model
-from onnx_workbench.viewer.popups.questions import ask_to_convert
+from onnx_workbench.viewer.popups.questions import open_question, question
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.labels import name_of
 
@@ -33,15 +33,29 @@ def ask_about_opset(
         with workspace.document.edit(f"Set opset {name} of {name_of(target)}") as edit:
             properties.set_opset(edit, target, domain, version)
 
+    def convert() -> None:
+        workspace.conversion_requested.emit(version, "", None)
+
     can_convert = not domain and OLDEST_OPSET <= version <= schemas.newest_opset()
-    box = ask_to_convert(
-        window,
-        f"Opset {version} of {name} defines {plural(len(changed), 'node')} differently.",
-        _by_operator(changed),
-        change,
-        (lambda: workspace.conversion_requested.emit(version, "", None)) if can_convert else None,
+    other = (
+        "Convert rewrites them so that the model computes the same."
+        if can_convert
+        else "There is no converter for this version."
     )
-    workspace.closed.connect(box.reject)
+    box = question(
+        window,
+        "Convert model?" if can_convert else "Change opset number?",
+        f"Opset {version} of {name} defines {plural(len(changed), 'node')} differently.",
+        f"{_by_operator(changed)}\n\n{other} Changing only the version number leaves the nodes as they are; they may "
+        "compute something else or become invalid.",
+    )
+    default = box.addButton(QMessageBox.StandardButton.Cancel)
+    if can_convert:
+        default = box.addButton("&Convert…", QMessageBox.ButtonRole.AcceptRole)
+        default.clicked.connect(convert)
+    box.addButton("Change &Number Only", QMessageBox.ButtonRole.DestructiveRole).clicked.connect(change)
+    box.setDefaultButton(default)
+    workspace.closed.connect(open_question(box).reject)
 
 
 def _by_operator(nodes: Sequence[Node]) -> str:

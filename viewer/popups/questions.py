@@ -29,7 +29,7 @@ def ask_to_save(
     if holds_less:
         name = display(holds_less, 100)
         lost = f"{name} does not contain the whole model. The rest is lost unless you save in another format."
-    box = _question(window, "Save changes?", title, "\n".join([*made, lost]))
+    box = question(window, "Save changes?", title, "\n".join([*made, lost]))
     buttons = QMessageBox.StandardButton
     box.setStandardButtons(buttons.Save | buttons.Discard | buttons.Cancel)
     box.setDefaultButton(buttons.Save)
@@ -43,40 +43,7 @@ def ask_to_save(
             discard()
 
     box.finished.connect(answered)
-    return _open(box)
-
-
-def ask_to_convert(
-    window: QWidget,
-    title: str,
-    changed: str,
-    change: Callable[[], object],
-    convert: Callable[[], object] | None = None,
-) -> QMessageBox:
-    """Ask whether to convert the model, or to change no more than an opset number; Cancel calls nothing.
-
-    `changed`: the nodes that the other version defines differently. Without `convert`, the number alone can be changed.
-    """
-    other = (
-        "Convert rewrites them so that the model computes the same."
-        if convert is not None
-        else "There is no converter for this version."
-    )
-    box = _question(
-        window,
-        "Convert model?" if convert is not None else "Change opset number?",
-        title,
-        f"{changed}\n\n{other} Changing only the version number leaves the nodes as they are; they may compute "
-        "something else or become invalid.",
-    )
-    if convert is not None:
-        converting = box.addButton("&Convert…", QMessageBox.ButtonRole.AcceptRole)
-        converting.clicked.connect(convert)
-    alone = box.addButton("Change &Number Only", QMessageBox.ButtonRole.DestructiveRole)
-    alone.clicked.connect(change)
-    cancel = box.addButton(QMessageBox.StandardButton.Cancel)
-    box.setDefaultButton(converting if convert is not None else cancel)
-    return _open(box)
+    return open_question(box)
 
 
 def ask_to_replace_truncated(
@@ -86,7 +53,7 @@ def ask_to_replace_truncated(
 
     `missing`: description of the missing part.
     """
-    box = _question(
+    box = question(
         window,
         "Replace truncated file?",
         f"Replace {display(name, 100)} by what could be read of it?",
@@ -99,10 +66,11 @@ def ask_to_replace_truncated(
     box.setDefaultButton(elsewhere)
     elsewhere.clicked.connect(save_as)
     overwrite.clicked.connect(replace)
-    return _open(box)
+    return open_question(box)
 
 
-def _question(window: QWidget, title: str, text: str, detail: str) -> QMessageBox:
+def question(window: QWidget, title: str, text: str, detail: str) -> QMessageBox:
+    """Return a question without buttons yet, to be asked by `open_question`."""
     box = QMessageBox(QMessageBox.Icon.NoIcon, title, text, parent=window)
     box.setTextFormat(Qt.TextFormat.PlainText)
     box.setInformativeText(detail)
@@ -110,7 +78,8 @@ def _question(window: QWidget, title: str, text: str, detail: str) -> QMessageBo
     return box
 
 
-def _open(box: QMessageBox) -> QMessageBox:
+def open_question(box: QMessageBox) -> QMessageBox:
+    """Show a question; it is deleted when it is answered."""
     without_icons(box.buttons())
     box.open()
     return box
