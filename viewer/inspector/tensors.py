@@ -31,52 +31,40 @@ class TensorNumbers:
     def __init__(self, tasks: TaskRunner, arrived: Callable[[], object]) -> None:
         self._tasks = tasks
         self._arrived = arrived
-        # by identity, kept valid by the tensor stored with it
-        self._previews: dict[int, tuple[object, str | None]] = {}
-        self._statistics: dict[int, tuple[object, Distribution | str | None]] = {}
+        self._found: dict[tuple[str, int], tuple[object, Any]] = {}  # by identity of the tensor, which is stored too
 
     def forget(self) -> None:
         """Clear the results when another object is shown."""
-        self._previews.clear()
-        self._statistics.clear()
+        self._found.clear()
 
     def preview(self, tensor: Tensor) -> str | None:
         """Return the first values; None while they are being read."""
-        known = self._previews.get(id(tensor))
-        if known is not None:
-            return known[1]
-        self._previews[id(tensor)] = (tensor, None)
-
-        def took(text: str) -> None:
-            if id(tensor) in self._previews:
-                self._previews[id(tensor)] = (tensor, text)
-                self._arrived()
-
-        self._tasks.start(
-            "Reading first values", lambda _: first_values(tensor), done=took, failed=lambda e: took(_reason(e))
-        )
-        return None
+        text: str | None = self._once("Reading first values", tensor, lambda _: first_values(tensor))
+        return text
 
     def statistics(self, tensor: Tensor) -> Distribution | str | None:
         """Return the statistics, the reason for their absence, or None while they are being computed."""
-        known = self._statistics.get(id(tensor))
-        if known is not None:
-            return known[1]
-        self._statistics[id(tensor)] = (tensor, None)
-
-        def took(found: Distribution | str) -> None:
-            if id(tensor) in self._statistics:
-                self._statistics[id(tensor)] = (tensor, found)
-                self._arrived()
-
-        self._tasks.start(
+        found: Distribution | str | None = self._once(
             "Reading statistics",
+            tensor,
             lambda progress: spread(tensor, progress),
-            done=took,
-            failed=lambda e: took(_reason(e)),
             lane="count",
             supersede="inspector statistics",
         )
+        return found
+
+    def _once(self, title: str, tensor: Tensor, work: Callable[[Progress], object], **options: Any) -> Any:
+        key = title, id(tensor)
+        if key in self._found:
+            return self._found[key][1]
+        self._found[key] = tensor, None
+
+        def took(found: object) -> None:
+            if key in self._found:
+                self._found[key] = tensor, found
+                self._arrived()
+
+        self._tasks.start(title, work, done=took, failed=lambda error: took(_reason(error)), **options)
         return None
 
 
