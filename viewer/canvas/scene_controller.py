@@ -181,7 +181,6 @@ class SceneController(QObject):
         """
         self._pending.fit = self._pending.fit or fit
         previous, scene = None, self._surface.scene
-        self._updater.forget()
         if scene is not None and not first and scene.drawing.options == self.options:
             previous = scene.layout
         elif first and self.state.options == self.options:

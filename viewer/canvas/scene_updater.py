@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QTimer
 
 from onnx_workbench.model.history.document import Change
-from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.viewer.canvas.paint.surface import Surface
-from onnx_workbench.viewer.canvas.scene.backlog import Backlog
 from onnx_workbench.viewer.canvas.scene.patch_drawing import (
     DrawingPatch,
     can_patch,
@@ -18,7 +16,7 @@ from onnx_workbench.viewer.canvas.scene.patch_drawing import (
 )
 from onnx_workbench.viewer.canvas.scene.scene import Scene
 from onnx_workbench.viewer.canvas.scene_loader import SceneLoader, concerns
-from onnx_workbench.viewer.document.model_signals import ChangeSet, is_large
+from onnx_workbench.viewer.document.model_signals import ChangeSet
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.canvas.scene_controller import SceneController
@@ -28,8 +26,8 @@ if TYPE_CHECKING:
 class SceneUpdater(QObject):
     """Updates a canvas after edits of its model and newly inferred types. GUI thread only.
 
-    Boxes with changed texts are replaced in place, very many of them in chunks. If boxes or edges are added or removed,
-    the touched part, or else everything, is redrawn in the next event loop iteration.
+    Boxes with changed texts are replaced in place. If boxes or edges are added or removed, the touched part is redrawn
+    in the next event loop iteration; everything, in a task, after a change of very many objects.
     """
 
     def __init__(
@@ -43,7 +41,6 @@ class SceneUpdater(QObject):
         self._rebuild = QTimer(self, singleShot=True, interval=0)
         self._rebuild.timeout.connect(self._on_rebuild)
         self._touched: ChangeSet | None = None  # of the only edit that is not drawn yet
-        self._backlog = Backlog(self._catch_up, lambda: scenes.is_busy, self)
         changes = context.changes
         changes.nodes_changed.connect(loader.forget)
         changes.values_changed.connect(lambda values: loader.forget((), values))
@@ -59,28 +56,15 @@ class SceneUpdater(QObject):
         self._touched = None
         self._rebuild.start()
 
-    def forget(self) -> None:
-        """Drop pending updates: everything is redrawn."""
-        self._backlog.clear()
-
     def _on_change(self, change: Change) -> None:
         scene = self._surface.scene
         touched = self._changes.touched
-        if scene is None or self._scenes.is_busy:
+        if scene is None or self._scenes.is_busy or (concerns(scene.drawing, touched) and touched.is_large):
             self.request_redraw()
-        elif can_patch(scene.drawing, change, touched) and touched.is_large:
-            self._backlog.add((*touched.nodes, *touched.values))
         elif concerns(scene.drawing, touched):
             patch = self._loader.patch(scene.drawing, touched) if can_patch(scene.drawing, change, touched) else None
-            self._touched = None if patch or touched.is_large else touched
+            self._touched = None if patch else touched
             self._follow(scene, patch)
-
-    def _catch_up(self, touched: ChangeSet) -> None:
-        scene = self._surface.scene
-        if scene is not None:
-            patch = self._loader.patch(scene.drawing, touched)
-            is_small = patch is not None and not patch.resized  # else redraw all: each chunk would move the others
-            self._follow(scene, patch if is_small else None)
 
     def _on_rebuild(self) -> None:
         scene, touched, self._touched = self._surface.scene, self._touched, None
@@ -108,15 +92,10 @@ class SceneUpdater(QObject):
         scene = self._surface.scene
         if scene is None or self._scenes.is_busy:
             return False
-        boxes = pills(scene)
-        values = [subject for subject in (scene.boxes[box].subject for box in boxes) if isinstance(subject, Value)]
-        if is_large((), values):
-            self._backlog.add(values)
-        else:
-            patch = self._loader.retyped(scene, boxes)
-            if patch is None:
-                return False
-            if patch.boxes:
-                self._follow(scene, patch)
+        patch = self._loader.retyped(scene, pills(scene))
+        if patch is None:
+            return False
+        if patch.boxes:
+            self._follow(scene, patch)
         self._surface.repaint_labels()
         return True
