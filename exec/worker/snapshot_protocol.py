@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import itertools
 import os
 import pickle
 from array import array
@@ -36,9 +35,6 @@ from onnx_workbench.model.ir.types import ElementType
 
 #: Tensors below this size are sent, larger ones in a file are read there by the worker.
 _IN_FILE_BYTES = 1 << 16
-
-#: Nodes or names that are compared at once with what was sent before.
-_PIECE = 500
 
 _fields_of_attribute = attrgetter(*(f.name for f in fields(AttributeSnapshot)))
 _fields_of_node = attrgetter(*(f.name for f in fields(NodeSnapshot)))
@@ -172,38 +168,24 @@ class SnapshotSender:
         self._exchange = exchange
         self._nodes: set[int] = set()
         self._tensors: set[int] = set()
-        self._ids: list[int] = []  # of all values
-        self._texts: list[str] = []  # their names, as sent last
+        self._names: dict[int, str] = {}  # of all values, as sent last
 
     def model(self, snapshot: ModelSnapshot) -> ModelMessage:
         """Return the message for a snapshot, which must then be sent. Reads tensors that are new and not in a file.
 
         If it raises, the record of what the worker has is unchanged.
         """
-        ids, texts, names = self._new_names(snapshot)
+        known, now = self._names, zip(snapshot.names, snapshot.names.values(), strict=False)
+        names = {number: name for number, name in now if known.get(number) != name}
         buffer = io.BytesIO()
         pickler = _Pickler(buffer, self._nodes)
         pickler.dump(replace(snapshot, names={}, tensors={}))
         wanted = sorted(pickler.tensors - self._tensors)
         tensors = {n: tensor_message(snapshot.tensors[n], self._exchange) for n in wanted}
-        self._ids, self._texts = ids, texts
+        self._names.update(names)
         self._nodes.update(pickler.nodes)
         self._tensors.update(tensors)
         return ModelMessage(buffer.getvalue(), tensors, names)
-
-    def _new_names(self, snapshot: ModelSnapshot) -> tuple[list[int], list[str], dict[int, str]]:
-        """Return the ids and names of all values, and by id the names that are new or changed."""
-        found: dict[int, str] = {}
-        ids, texts = list(snapshot.names), list[str]()
-        rest = iter(snapshot.names.values())
-        for start in range(0, len(ids), _PIECE):
-            piece = slice(start, start + _PIECE)
-            now = list(itertools.islice(rest, len(ids[piece])))
-            if now != self._texts[piece] or ids[piece] != self._ids[piece]:
-                before = dict(zip(self._ids[piece], self._texts[piece], strict=True))
-                found.update((i, name) for i, name in zip(ids[piece], now, strict=True) if before.get(i) != name)
-            texts += now
-        return ids, texts, found
 
 
 def _references(value: Any) -> list[TensorReference]:
