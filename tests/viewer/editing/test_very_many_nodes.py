@@ -16,7 +16,6 @@ from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.viewer.dialogs.find_replace import FindReplaceDialog
 from onnx_workbench.viewer.dialogs.text_prompt import TextPrompt
 from onnx_workbench.viewer.document import clipboard
-from onnx_workbench.viewer.panels import problems
 from onnx_workbench.viewer.panels.node_table import NodeTablePanel
 from onnx_workbench.viewer.panels.problems import ProblemsPanel
 from onnx_workbench.viewer.program.folders import journal_folder
@@ -145,7 +144,6 @@ def file_desk(desk, qtbot, tmp_path):
 
 def make_large(monkeypatch):
     monkeypatch.setattr(edit_many, "MANY", 1)
-    monkeypatch.setattr(problems, "MANY", 1)
 
 
 def wait_for_end(desk):
@@ -177,6 +175,7 @@ def wait_for_end(desk):
 def test_it_comes_to_the_same_as_at_once_and_no_crash_takes_it(file_desk, monkeypatch, do, title):
     document = file_desk.document
     do(file_desk)
+    wait_for_end(file_desk)
     assert document.undo_title == title
     at_once = snapshot(document.model)
     picked = [getattr(item, "name", None) for item in file_desk.workspace.selection.items]
