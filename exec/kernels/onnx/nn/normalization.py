@@ -25,8 +25,6 @@ from onnx_workbench.exec.values.arrays import Array, empty
 from onnx_workbench.model.ir.types import ElementType
 
 _BLOCK_BYTES = 1 << 20
-#: numpy's overhead per row exceeds the work on so few values; shorter rows are processed all at once.
-_SHORT_ROW = 64
 
 
 # Batch
@@ -115,25 +113,12 @@ def prepare_batch_normalization(constants: Sequence[Array | None], **attributes:
     if not scale.ndim == 1 == b.ndim == mean.ndim == var.ndim or not attributes.get("spatial", 1):
         return None
     factor, summand = scale_and_shift(scale, b, mean, var, attributes.get("epsilon", 1e-5))
-    spread: dict[tuple[int, np.dtype[Any]], tuple[Array, Array]] = {}
     single = factor.astype(np.float32)[:, None], summand.astype(np.float32)[:, None]
 
     def run(x: Array, *_: Array) -> tuple[Array, ...]:
-        inner = prod(x.shape[2:])
-        if x.ndim < 3 or x.dtype.char not in "fd" or x.shape[1] != len(factor) or not x.size:
-            return (normalize_batch(x, factor, summand),)  # the plain kernel reports what does not fit
-        if inner > _SHORT_ROW:
-            return (_scaled(x, *single) if x.dtype.char == "f" else normalize_batch(x, factor, summand),)
-        found = spread.get((inner, x.dtype))
-        if found is None:
-            spread.clear()
-            found = np.repeat(factor, inner).astype(x.dtype), np.repeat(summand, inner).astype(x.dtype)
-            spread[inner, x.dtype] = found
-        out = empty(x.shape, x.dtype)
-        flat = out.reshape(x.shape[0], len(found[0]))
-        np.multiply(x.reshape(flat.shape), found[0], out=flat)
-        np.add(flat, found[1], out=flat)
-        return (out,)
+        if x.ndim < 3 or x.dtype.char != "f" or x.shape[1] != len(factor) or not x.size:
+            return (normalize_batch(x, factor, summand),)  # which reports what does not fit
+        return (_scaled(x, *single),)
 
     return run
 
