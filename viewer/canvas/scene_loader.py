@@ -152,7 +152,7 @@ class SceneLoader(QObject):
         """
         boxes = len(drawing.boxes)
         is_small = (boxes <= AT_ONCE and len(drawing.edges) <= _EDGES_AT_ONCE) or (
-            resized <= _FEW_RESIZED and _is_small_step(previous, drawing)
+            resized <= _FEW_RESIZED and _is_small_step(previous, boxes)
         )
         self._start(
             partial(place, drawing, previous, around=around), f"Laying out {plural(boxes, 'node')} …", at_once=is_small
@@ -264,12 +264,9 @@ def _has_few_edges(graphs: Iterable[Graph]) -> bool:
     return ends <= _EDGES_AT_ONCE
 
 
-def _is_small_step(previous: Layout | None, drawing: Drawing) -> bool:
-    """Return whether a layout from the previous one is quick enough to run synchronously: containers need all anew."""
-    boxes = len(drawing.boxes)
-    if previous is None or boxes > _LARGE or abs(len(previous.positions) - boxes) > 3:
-        return False
-    return not (drawing.kinds == Kind.CONTAINER).any()
+def _is_small_step(previous: Layout | None, boxes: int) -> bool:
+    """Return whether a layout from the previous one is quick enough to run synchronously."""
+    return previous is not None and abs(len(previous.positions) - boxes) <= 3 and boxes <= _LARGE
 
 
 def concerns(drawing: Drawing, touched: ChangeSet) -> bool:

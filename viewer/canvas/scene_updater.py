@@ -13,6 +13,7 @@ from onnx_workbench.viewer.canvas.scene.patch_drawing import (
     can_patch,
     pills,
     replace_boxes,
+    resize_in_place,
 )
 from onnx_workbench.viewer.canvas.scene.scene import Scene
 from onnx_workbench.viewer.canvas.scene_loader import SceneLoader, concerns
@@ -80,6 +81,8 @@ class SceneUpdater(QObject):
         """Update after an edit."""
         if patch is None:
             self._rebuild.start()
+        elif patch.resized and (moved := resize_in_place(scene, patch)) is not None:
+            self._surface.repaint_moved(patch.boxes, moved, patch.edges)
         elif patch.resized:
             self._scenes.pin_position()
             self._loader.load_patched(scene, patch)

@@ -9,15 +9,17 @@ import numpy as np
 
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.canvas.layout import columns, compound, floating, routes
-from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, extremes, rank_within
+from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, extremes, rank_within, spans
 from onnx_workbench.viewer.canvas.layout.floating import Floating, Point
 from onnx_workbench.viewer.canvas.layout.graph import LayoutGraph, PlacedGraph
 from onnx_workbench.viewer.canvas.layout.incremental import IncrementalLayout, LayoutMatching, Unfit
 from onnx_workbench.viewer.canvas.layout.previous_order import PreviousOrder
 from onnx_workbench.viewer.canvas.layout.request import Floats, Ints, Layout, LayoutRequest
+from onnx_workbench.viewer.canvas.layout.resize_in_place import ResizeInPlace
 
 _MUCH = 0.25  # of the nodes
 _FEW_CHANGES = 32  # new nodes and edges up to which an incremental layout beats one from scratch
+_LOOKS = 1 << 20  # limit for nodes × edges when nodes are resized in place: about 30 ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,63 @@ def _is_depleted(old: LayoutGraph, node: Index) -> bool:
     left = np.zeros(len(outermost), bool)
     left[node[node >= 0]] = True
     return int((outermost & ~left).sum()) > max(_FEW_CHANGES, _MUCH * int(outermost.sum()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Resized:
+    """A layout in which some nodes have another size, and the edges whose routes changed."""
+
+    layout: Layout
+    edges: Ints
+
+
+def resize(
+    previous: Layout, nodes: Ints, sizes: Floats, source_ports: Floats | None, target_ports: Floats | None
+) -> Resized | None:
+    """Resize some nodes to sizes [K, 2] in place; None if others would have to move, or for very many nodes.
+
+    A node grows into the free space beside and below it. Ends of edges keep their positions until the next layout,
+    which uses the ports [E]. Routes keep their number of points. Cost: a pass over all edges per node.
+    """
+    state = previous.state
+    if not isinstance(state, _State) or state.floating is not None:
+        return None
+    if state.shown is not state.placed:
+        return None  # see `ResizeInPlace.fit`
+    if len(nodes) > 1 and len(nodes) * len(state.request.edges) > _LOOKS:
+        return None
+    every = state.request.sizes.copy()
+    every[nodes] = sizes
+    request = replace(state.request, sizes=every, source_ports=source_ports, target_ports=target_ports)
+    graph = _oriented(request)
+    work = ResizeInPlace(graph, state.placed)
+    if not all(work.fit(node) for node in nodes.tolist()):
+        return None
+    placed, edges = work.placed, work.changed()
+    if edges.size and not _are_drawable(placed.lines.take(edges)):
+        return None
+    points = previous.route_points.copy()
+    starts = previous.route_starts.astype(np.int64)
+    at = spans(starts[edges], starts[edges + 1] - starts[edges])
+    points[at] = _turned(routes.splines(placed.lines.take(edges))[0], request)
+    positions, extents = previous.positions.copy(), previous.sizes.copy()
+    positions[nodes] = _turned(np.stack([placed.x[nodes], placed.y[nodes]], 1), request)
+    extents[nodes] = sizes
+    left, top, right, bottom = previous.bounds
+    low, high = positions[nodes].min(0).tolist(), (positions + extents)[nodes].max(0).tolist()
+    bounds = (min(left, low[0]), min(top, low[1]), max(right, high[0]), max(bottom, high[1]))
+    layout = replace(
+        previous, positions=positions, sizes=extents, route_points=points, bounds=bounds,
+        state=_State(request, graph, placed, placed),
+    )  # fmt: skip
+    return Resized(layout, edges.astype(np.int32))
+
+
+def _are_drawable(lines: routes.Polylines) -> bool:
+    """Return whether no two consecutive points of a route coincide."""
+    owner = lines.owners()
+    step = np.abs(np.diff(lines.points, axis=0)).max(1)
+    return bool((step[owner[1:] == owner[:-1]] > 0.5).all())
 
 
 def _turned(points: Real, request: LayoutRequest) -> Real:

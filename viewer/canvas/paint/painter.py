@@ -91,6 +91,12 @@ class ScenePainter:
         self._border = QPen(theme.node_border, 1.0)
         self.ratio = 1.0  # device px per px, by which the least size of names grows
 
+    def forget(self, pieces: Ids) -> None:
+        """Invalidate the cache for pieces of edges that have moved, and for all names."""
+        self.names.forget()
+        for piece in pieces.tolist():
+            self._arrows.pop(piece, None)
+
     def paint(self, painter: QPainter, area: Area, scale: float, progress: Progress = SILENT) -> None:
         """Paint an area (scene coordinates), for a scale in device pixels per scene px.
 

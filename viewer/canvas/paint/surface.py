@@ -29,7 +29,7 @@ from onnx_workbench.viewer.canvas.paint.viewport import LARGEST, Viewport
 from onnx_workbench.viewer.canvas.scene.coloring import Coloring
 from onnx_workbench.viewer.canvas.scene.drawing import HEADER, Kind
 from onnx_workbench.viewer.canvas.scene.edge_labels import LABEL_REACH, MARGIN, EdgeLabels
-from onnx_workbench.viewer.canvas.scene.scene import REACH, Hit, Scene
+from onnx_workbench.viewer.canvas.scene.scene import REACH, Hit, Moved, Scene
 from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
 from onnx_workbench.viewer.document.edge_notes import NoteOf, no_note
 from onnx_workbench.viewer.style.theme import theme
@@ -46,6 +46,7 @@ READABLE = 0.6
 _PORTS_FROM = 0.40
 
 _ROUNDING = 4  # px
+_AROUND = 32.0  # px to repaint around a route that moved, for its arrowhead and old position
 _ROOM = 200  # least width in px beside a dialog that is used to show something
 _MARKED = 10  # px around a box that its mark may take
 _MOST_APART = 50  # for more areas than this, the whole frame is repainted
@@ -130,6 +131,17 @@ class Surface(QWidget):
             ends = scene.layout.route_points[[*starts[edges], *(starts[1:][edges] - 1)]].tolist()
             areas += [(x - LABEL_REACH, y - MARGIN, x + LABEL_REACH, y + MARGIN) for x, y in {(x, y) for x, y in ends}]
         self._repaint_areas(areas)
+
+    def repaint_moved(self, boxes: Iterable[int], moved: Moved, edges: Iterable[int]) -> None:
+        """Repaint boxes that changed their sizes in place, and the routes around them."""
+        scene = self.scene
+        if scene is None or self._painter is None:
+            return
+        self._painter.forget(moved.pieces)
+        around = scene.pieces[moved.pieces].reshape(-1, 4, 2)
+        routes = np.concatenate([around.min(1) - _AROUND, around.max(1) + _AROUND], 1)
+        self._repaint_areas(np.concatenate([moved.before, routes]).tolist())
+        self.repaint_boxes(boxes, {*moved.edges, *edges})
 
     def _repaint_areas(self, areas: Collection[Area]) -> None:
         """Repaint some areas of the scene; the whole frame if there are many."""

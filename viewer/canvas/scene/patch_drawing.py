@@ -15,9 +15,10 @@ from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.history.document import Change
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.viewer.canvas.layout import resize
 from onnx_workbench.viewer.canvas.scene.box_factory import BoxFactory
 from onnx_workbench.viewer.canvas.scene.drawing import Box, Drawing, Kind
-from onnx_workbench.viewer.canvas.scene.scene import Scene
+from onnx_workbench.viewer.canvas.scene.scene import Moved, Scene
 from onnx_workbench.viewer.document.model_signals import ChangeSet
 
 _PILLS = (Kind.INPUT, Kind.OUTPUT, Kind.OUTER)
@@ -118,6 +119,15 @@ def replace_boxes(scene: Scene, change: DrawingPatch) -> None:
     """Replace boxes by ones of the same size in a scene."""
     for index, box in change.boxes.items():
         scene.boxes[index] = box
+
+
+def resize_in_place(scene: Scene, change: DrawingPatch) -> Moved | None:
+    """Replace boxes by ones of other sizes in a scene; None, without changes, if others would have to move."""
+    boxes = sorted(change.boxes)
+    drawing = patched(scene.drawing, change)
+    sizes = np.array([(drawing.boxes[index].width, drawing.boxes[index].height) for index in boxes], np.float32)
+    resized = resize(scene.layout, np.array(boxes, np.int32), sizes, drawing.source_ports, drawing.target_ports)
+    return None if resized is None else scene.adopt(drawing, resized, boxes)
 
 
 def patched(drawing: Drawing, change: DrawingPatch) -> Drawing:

@@ -1,6 +1,6 @@
 """A drawing with positions, which the canvas paints, hit-tests and exports. numpy only, no Qt.
 
-Coordinates are px at 100 % zoom, y down; the scene's left top corner is (0, 0). Immutable but for texts of boxes.
+Coordinates are px at 100 % zoom, y down; the scene's left top corner is (0, 0). Immutable, except by `Scene.adopt`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.ir.graph import Graph, Node, Value
-from onnx_workbench.viewer.canvas.layout import Layout, LayoutRequest, Spacing
+from onnx_workbench.viewer.canvas.layout import Layout, LayoutRequest, Resized, Spacing
 from onnx_workbench.viewer.canvas.scene.drawing import (
     BUTTON,
     HEADER,
@@ -59,6 +59,15 @@ class Hit:
     port: int = -1
 
 
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Areas to repaint after boxes changed their sizes."""
+
+    before: Real  # [K, 4] old corners of the boxes
+    pieces: Ids  # of edges
+    edges: list[int]  # edges of these pieces
+
+
 def request(drawing: Drawing, *, labels: bool = True) -> LayoutRequest:
     """Return the layout request: plain arrays, so that the layout may run in a thread."""
     direction = drawing.options.direction
@@ -98,7 +107,7 @@ _PREPARED = (
 
 
 class Scene:
-    """A drawing with its layout. Boxes may be replaced by ones of the same size; nothing else changes."""
+    """A drawing with its layout. Only `adopt` changes it."""
 
     def __init__(self, drawing: Drawing, layout: Layout) -> None:
         self.drawing = drawing
@@ -255,6 +264,40 @@ class Scene:
         left, top = corners[:, :2].min(0).tolist()
         right, bottom = corners[:, 2:].max(0).tolist()
         return left, top, right, bottom
+
+    def adopt(self, drawing: Drawing, resized: Resized, boxes: list[int]) -> Moved:
+        """Replace boxes whose sizes changed, and their routes.
+
+        The rest of the drawing must be unchanged. Cost: the size of the change.
+        """
+        before = _corners(self.rects[boxes])
+        layout = self.layout = resized.layout
+        self.drawing, self.boxes = drawing, drawing.boxes
+        self.rects[boxes] = np.round(np.concatenate([layout.positions[boxes], layout.sizes[boxes]], 1))
+        if "corners" in self.__dict__:
+            self.corners[boxes] = _corners(self.rects[boxes])
+        self._move("box_grid", np.array(boxes, np.intp), _corners(self.rects[boxes]))
+        edges = resized.edges
+        pieces = self.pieces_of_all(edges.astype(np.intp))
+        of = self.piece_edges[pieces]
+        first = layout.route_starts[of].astype(np.int64) + 3 * (pieces - self._piece_starts[of])
+        now = layout.route_points[first[:, None] + np.arange(4)].astype(np.float64)
+        differ = (now != self.pieces[pieces]).any((1, 2))
+        pieces, now = pieces[differ], now[differ]
+        self.pieces[pieces] = now
+        if "curved" in self.__dict__:
+            self.curved[pieces] = _are_curved(now)
+        if "shapes" in self.__dict__:
+            self.shapes[pieces] = len(self.pieces) + pieces  # a separate number each, even if some look the same
+        self._move("piece_grid", pieces, _extents(now))
+        self.__dict__.pop("label_spots", None)
+        return Moved(before, pieces, edges.tolist())
+
+    def _move(self, grid: str, ids: Ids, boxes: Real) -> None:
+        """Update a spatial index if it has been built; it is rebuilt if too many entries have moved."""
+        found = self.__dict__.get(grid)
+        if isinstance(found, Grid) and not found.move(ids, boxes):
+            del self.__dict__[grid]
 
     def only(self, boxes: Ids) -> Scene:
         """Return a scene of some of the boxes, at the same positions, and the edges between them."""

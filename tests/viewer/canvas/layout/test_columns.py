@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnx_workbench.viewer.canvas.layout import Layout, LayoutRequest, layout, relayout
+from onnx_workbench.viewer.canvas.layout import Layout, LayoutRequest, layout, relayout, resize
 from tests.benchmarks import layout_graphs as graphs
 from tests.examples import examples
 from tests.viewer.canvas.layout.test_layout import assert_contained, assert_sound, of_sketch, over_nodes, request
@@ -130,6 +130,7 @@ def test_edits_of_a_folded_graph_are_laid_out_in_columns_again() -> None:
     chain = [(i, i + 1) for i in range(n - 1)]
     asked = request(n, chain, columns=LEAST)
     result = layout(asked)
+    assert resize(result, np.array([3]), np.array([[300, 200]], np.float32), None, None) is None
     longer = request(n + 1, [*chain, (n - 1, n)], columns=LEAST)
     again = relayout(result, longer)
     assert_sound(again, longer)
@@ -138,3 +139,37 @@ def test_edits_of_a_folded_graph_are_laid_out_in_columns_again() -> None:
     assert over_nodes(again, longer) == 0
     unfolded = dataclasses.replace(longer, columns=np.inf)
     assert len(columns_of(relayout(again, unfolded), unfolded, np.arange(n + 1))) == 1
+
+
+@st.composite
+def chains_in_columns(draw: st.DrawFn) -> LayoutRequest:
+    """A container with a long chain of containers, each with a chain of three nodes and what skips it."""
+    n = 3 * draw(st.integers(8, 14))
+    ends = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1))
+    edges = [(i, i + 1) for i in range(n - 1)]
+    edges += [(min(pair), max(pair)) for pair in draw(st.lists(ends, max_size=8)) if pair[0] != pair[1]]
+    inner = n + np.arange(n // 3)
+    parents = np.concatenate([np.repeat(inner, 3), np.full(len(inner), n + len(inner)), [-1]]).astype(np.int32)
+    return request(len(parents), edges, parents=parents, columns=LEAST)
+
+
+@pytest.mark.long
+@given(chains_in_columns(), st.data())
+@settings(max_examples=examples(60), deadline=None)
+def test_a_node_grows_in_place_in_a_container_that_stands_in_columns(asked: LayoutRequest, data: st.DataObject) -> None:
+    result = layout(asked)
+    assert asked.parents is not None
+    node = data.draw(st.integers(0, 23))
+    by = data.draw(st.sampled_from([(0, 10), (12, 0), (-12, 5), (30, 18)]))
+    sizes = asked.sizes.copy()
+    sizes[node] = np.maximum(sizes[node] + by, 12.0)
+    grown = resize(result, np.array([node], np.int32), sizes[[node]], None, None)
+    if by == (0, 10) and node % 3 == 0:
+        assert grown is not None
+    if grown is not None:
+        after = dataclasses.replace(asked, sizes=sizes)
+        others = np.arange(len(sizes)) != node
+        assert (grown.layout.positions[others] == result.positions[others]).all()
+        assert_sound(grown.layout, after)
+        assert_contained(grown.layout, asked.parents)
+        assert over_nodes(grown.layout, after) == 0

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnx_workbench.viewer.canvas.layout import Layout, LayoutRequest, layout, relayout
+from onnx_workbench.viewer.canvas.layout import Layout, LayoutRequest, layout, relayout, resize
 from tests.examples import examples
 from tests.viewer.canvas.layout.test_layout import assert_contained, assert_sound, over_nodes, request
 
@@ -80,6 +80,7 @@ def test_it_stays_there_over_other_edits_until_it_is_connected() -> None:
     assert np.abs(middle(later, 30) - middle(later, 15) - beside).max() < 30
     again = layout(more, previous=later)
     assert np.abs(middle(again, 30) - middle(again, 15) - beside).max() < 30
+    assert resize(later, np.array([2]), np.array([[90, 30]], np.float32), None, None) is None
     connected = dataclasses.replace(more, edges=np.vstack([more.edges, [[2, 30]]]).astype(np.int32))
     joined = relayout(later, connected)
     assert_sound(joined, connected)

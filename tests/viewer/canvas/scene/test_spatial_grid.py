@@ -49,6 +49,26 @@ def test_nothing_is_found_in_nothing():
     assert len(grid.in_rect(-1, -1, 1, 1)) == 0
 
 
+def test_boxes_that_moved_are_found_where_they_are():
+    chance = np.random.default_rng(5)
+    corner = chance.uniform(0, 5000, (3000, 2))
+    boxes = np.concatenate([corner, corner + chance.uniform(5, 400, (3000, 2))], 1)
+    grid = Grid(boxes.copy())
+    ids = chance.choice(3000, 40, replace=False)
+    for part in (ids[:25], ids[20:]):
+        boxes[part] = boxes[part] + chance.uniform(-3000, 3000, (len(part), 1))
+        assert grid.move(part, boxes[part])
+    fresh = Grid(boxes)
+    for x, y in chance.uniform(0, 5000, (200, 2)).tolist():
+        assert grid.at(x, y, 3.0) == fresh.at(x, y, 3.0)
+        assert np.array_equal(grid.in_rect(x, y, x + 300, y + 300), fresh.in_rect(x, y, x + 300, y + 300))
+
+
+def test_a_grid_in_which_nearly_everything_moved_is_to_be_made_anew():
+    boxes = np.tile([0.0, 0.0, 10.0, 10.0], (5000, 1))
+    assert not Grid(boxes).move(np.arange(4000), boxes[:4000] + 50.0)
+
+
 def test_long_thin_boxes_are_near_few_places():
     """As the edges from one value to very many nodes: each query would otherwise read all of them."""
     count = 5000
