@@ -26,23 +26,20 @@ BLOCK = 4 << 20
 
 
 class _Phase(NamedTuple):
-    """Rows of the kernel that see the same rows of the map: the stride divides what they are apart."""
+    """Rows of the kernel that see the same rows of the map: every `stride`-th from the first on."""
 
-    top: int  # row of the map that the first of them sees first
-    ahead: list[int]  # how many of the rows seen each is ahead of the first
-    weights: Array  # (C, rows, kw)
-
-    def seen(self, rows: int) -> int:
-        """Return the number of rows seen for so many rows of outputs."""
-        return rows + self.ahead[-1]
+    first: int
+    taps: list[Tap]
+    weights: Array  # (C, taps, kw)
 
 
 def depthwise(w: Array, bias: Array | None, window: Window) -> Runner:
     """Create a runner for weights (C, 1, kh, kw); see `strategies`."""
     channels, kw = w.shape[0], w.shape[3]
     rows, width = window.output
-    phases, columns = _phases(w[:, 0], window), window.taps(1)
-    largest = max((kw + len(phase.ahead)) * phase.seen(rows) for phase in phases)
+    phases, columns, stride = _phases(w[:, 0], window), window.taps(1), window.strides[0]
+    seen = -(-window.sizes[0] // stride)
+    largest = (kw + max((len(phase.taps) for phase in phases), default=0)) * seen
     block = max(1, min(channels, BLOCK // (largest * width * w.itemsize)))
     blocks = -(-channels // block)
 
@@ -51,23 +48,28 @@ def depthwise(w: Array, bias: Array | None, window: Window) -> Runner:
             image, at = divmod(index, blocks)
             part = slice(at * block, min(channels, (at + 1) * block))
             target = out[image, part].reshape(-1, rows * width)
-            count = len(target)
+            is_first = True
             for phase in phases:
-                weights, seen = phase.weights[part], phase.seen(rows)
-                planes = scratch("depthwise.planes", (count, kw, seen, width), x.dtype)
-                _fill(x[image, part], window, columns, phase.top, planes)
-                flat = planes.reshape(count, -1, seen * width)
-                is_first = phase is phases[0]
-                if is_first and len(phase.ahead) == 1:
-                    np.matmul(weights, flat, target[:, None])
-                    continue
-                products = scratch("depthwise.products", (count, len(phase.ahead), seen * width), x.dtype)
-                np.matmul(weights, flat, products)
-                sums = [products[:, i, n * width : (n + rows) * width] for i, n in enumerate(phase.ahead)]
-                if is_first:
-                    np.add(sums.pop(), sums.pop(), target)
-                for more in sums:
-                    np.add(target, more, target)
+                source = x[image, part, phase.first :: stride]
+                shape = (*source.shape[:1], kw, source.shape[1], width)
+                planes = scratch("depthwise.planes", shape, x.dtype)
+                _fill(source, window, columns, planes)
+                products = scratch("depthwise.products", (len(source), len(phase.taps), *shape[2:]), x.dtype)
+                flat = products.reshape(*products.shape[:2], -1)
+                np.matmul(phase.weights[part], planes.reshape(len(source), kw, -1), flat)
+                for i, tap in enumerate(phase.taps):
+                    begin = (tap.source.start - phase.first) // stride
+                    piece = flat[:, i, begin * width : (begin + tap.high - tap.low) * width]
+                    place = target[:, tap.low * width : tap.high * width]
+                    if is_first:
+                        target[:, : tap.low * width] = 0
+                        target[:, tap.high * width :] = 0
+                        np.copyto(place, piece)
+                    else:
+                        np.add(place, piece, place)
+                    is_first = False
+            if is_first:  # windows of padding alone
+                target[...] = 0
             if bias is not None:
                 np.add(target, bias[part, None], target)
 
@@ -77,41 +79,28 @@ def depthwise(w: Array, bias: Array | None, window: Window) -> Runner:
 
 
 def _phases(w: Array, window: Window) -> list[_Phase]:
-    """Return the phases of weights (C, kh, kw), that of the most rows first."""
-    stride, spread = window.strides[0], window.dilations[0]
-    by_rest: dict[int, list[int]] = {}
-    for i in range(w.shape[1]):
-        by_rest.setdefault(i * spread % stride, []).append(i)
-    result = []
-    for taps in sorted(by_rest.values(), key=len, reverse=True):
-        ahead = [(i - taps[0]) * spread // stride for i in taps]
-        result.append(_Phase(taps[0] * spread - window.begin[0], ahead, np.ascontiguousarray(w[:, taps])))
-    return result
+    """Return the phases of weights (C, kh, kw)."""
+    by_first: dict[int, list[Tap]] = {}
+    for tap in window.taps(0):
+        by_first.setdefault(tap.source.start % window.strides[0], []).append(tap)
+    return [
+        _Phase(first, taps, np.ascontiguousarray(w[:, [tap.index for tap in taps]])) for first, taps in by_first.items()
+    ]
 
 
-def _fill(x: Array, window: Window, columns: Sequence[Tap], top: int, planes: Array) -> None:
-    """Fill planes (C, kw, rows, width) with the rows of x (C, H, W) from `top` on, each as a column of the kernel sees
-    them; zeros outside.
-    """
-    stride, (height, length), (seen, width) = window.strides[0], x.shape[1:], planes.shape[2:]
-    low = min(seen, max(0, -(top // stride)))
-    high = max(low, min(seen, (height - 1 - top) // stride + 1))
-    planes[:, :, :low] = 0
-    planes[:, :, high:] = 0
-    if low == high:
-        return
-    first = low * stride + top
-    source = x[:, first : first + (high - low - 1) * stride + 1 : stride]
+def _fill(source: Array, window: Window, columns: Sequence[Tap], planes: Array) -> None:
+    """Fill planes (C, kw, rows, width) with rows of a map, each as a column of the kernel sees them; zeros outside."""
+    length, width = source.shape[2], planes.shape[3]
     is_flat = window.strides == (1, 1) and length == width
     filled = 0
     for tap in columns:
         planes[:, filled : tap.index] = 0  # columns that see nothing but padding
         filled = tap.index + 1
-        plane = planes[:, tap.index, low:high]
+        plane = planes[:, tap.index]
         if is_flat:  # as one piece, of which what runs over an edge is then zero
-            shift, flat = tap.source.start - tap.low, plane.reshape(len(x), -1)
+            shift, flat = tap.source.start - tap.low, plane.reshape(len(source), -1)
             size = flat.shape[1] - abs(shift)
-            flat[:, max(0, -shift) :][:, :size] = source.reshape(len(x), -1)[:, max(0, shift) :][:, :size]
+            flat[:, max(0, -shift) :][:, :size] = source.reshape(len(source), -1)[:, max(0, shift) :][:, :size]
         else:
             plane[:, :, tap.low : tap.high] = source[:, :, tap.source]
         for edge in (plane[:, :, : tap.low], plane[:, :, tap.high :]):
