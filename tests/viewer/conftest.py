@@ -135,8 +135,13 @@ def same_theme() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def no_key_pressed(qapp: QApplication) -> None:
-    """What the test before pressed is let go: Qt takes Shift for pressed after Ctrl+Shift+T until the next key."""
+def nothing_pressed(qapp: QApplication) -> None:
+    """What the test before pressed is let go: Qt takes Shift for pressed after Ctrl+Shift+T until the next key, and the
+    size of a dock for dragged while a button is down.
+    """
+    if QApplication.mouseButtons() != Qt.MouseButton.NoButton:
+        QTest.mouseRelease(QWidget(), QApplication.mouseButtons())
+    assert QApplication.mouseButtons() == Qt.MouseButton.NoButton
     if QApplication.keyboardModifiers() != Qt.KeyboardModifier.NoModifier:
         QTest.keyRelease(QWidget(), Qt.Key.Key_Shift)
     assert QApplication.keyboardModifiers() == Qt.KeyboardModifier.NoModifier

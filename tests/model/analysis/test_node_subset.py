@@ -417,7 +417,7 @@ def test_constants_of_chosen_nodes_come_in_from_data_files(tmp_path):
     save(model, path)
     assert places(path) == {"w": True, "v": False}
     onnx.checker.check_model(str(path))
-    assert not prepare(model, path).data_files
+    assert not prepare(model, path).plan.data_files
 
 
 def test_constants_that_were_not_chosen_go_along_to_another_folder_in_data_files(tmp_path):
