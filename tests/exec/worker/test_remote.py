@@ -48,7 +48,7 @@ def test_letting_a_result_go_waits_for_nobody_who_sends(sessions: Any) -> None:
         gc.collect()
     assert other.values["y"].shape == X.shape  # what is sent next takes the word with it
     with pytest.raises(LookupError, match="no longer known"):
-        process.request("measure", (run, ((), 1)))
+        process.request("fetch", (run, ((), 1)))
 
 
 def test_values_that_nobody_waits_for_are_freed(sessions: Any) -> None:

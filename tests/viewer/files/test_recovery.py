@@ -208,7 +208,7 @@ def test_discarded_edits_come_back_from_the_list_of_recovered_files(qtbot, windo
     model = dialog.table.model()
     qtbot.waitUntil(lambda: model.rowCount() == 1)
     assert model.index(0, 0).data() == "chain.onnx"
-    assert model.index(0, 2).data() == 1
+    assert model.index(0, 2).data() == "1"
     assert model.index(0, 3).data().startswith("Discarded")
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
         dialog.recover_button.click()
