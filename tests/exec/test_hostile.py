@@ -155,6 +155,10 @@ def test_cases_with_hostile_numbers_end_in_a_result(data: st.DataObject) -> None
         ("Add", [X, {"a": 1.0}], {}, "input 1 (B) is a map; expected"),
         ("StringConcat", [np.array(["a", "b"], object), np.empty(0, object)], {}, "[2] and [0] cannot be broadcast"),
         ("ConvTranspose", [np.ones((1, 1, 2, 2), np.float32)] * 2, {"output_shape": [7]}, "expected 2 sizes"),
+        (  # padding that strides skip, so that the output is small
+            "Conv", [np.ones((1, 1, 2, 2), np.float32)] * 2, {"pads": [2**30, 0, 0, 0], "strides": [2**30, 1]},
+            "over the limit of 67,108,864 bytes for a tensor",
+        ),
         (
             "RoiAlign", [np.ones((1, 1, 0, 0), np.float32), np.ones((1, 4), np.float32), np.zeros(1, np.int64)], {},
             "expected (N, C, H, W) with H and W from 1",

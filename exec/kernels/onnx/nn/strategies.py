@@ -152,7 +152,8 @@ def im2col(w: Array, bias: Array | None, window: Window, group: int = 1) -> Runn
 def is_tiny(shape: Sequence[int], window: Window) -> bool:
     """Return whether copies and products for weights of a shape (M, C, kh, kw) cost less than the calls around them."""
     columns = prod(shape[1:]) * positions(window)
-    return columns <= _TINY and shape[0] * columns <= UNPACKED
+    frame = shape[1] * prod(window.reach)  # more than the columns where strides skip most of the padding
+    return max(columns, frame) <= _TINY and shape[0] * columns <= UNPACKED
 
 
 def at_once(w: Array, bias: Array | None, window: Window) -> Runner:
