@@ -69,6 +69,7 @@ class Collector(QObject):
             gc.collect(1)
             return
         if not was_freed and _count_old_objects() > _MOST_SEARCHED:
+            gc.collect(1)  # young garbage would be exempt too, and stay
             exempt_objects()
         else:
             gc.collect()

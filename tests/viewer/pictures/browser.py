@@ -52,8 +52,9 @@ def show(page: Path, profile: Path, address: str = "") -> Shown:
     done = subprocess.run(
         [
             command, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--dump-dom",
-            "--enable-logging=stderr", "--virtual-time-budget=3000", "--window-size=1200,800", "--no-first-run",
-            "--disable-background-networking", f"--user-data-dir={profile}", page.as_uri() + address,
+            "--enable-logging=stderr", "--virtual-time-budget=3000", "--run-all-compositor-stages-before-draw",
+            "--window-size=1200,800", "--no-first-run", "--disable-background-networking", f"--user-data-dir={profile}",
+            page.as_uri() + address,
         ],
         capture_output=True, check=True, preexec_fn=_lift_memory_limit, timeout=200, encoding="utf-8", errors="replace",
     )  # fmt: skip

@@ -93,16 +93,22 @@ def test_closing_a_small_document_searches_no_large_one(qtbot, collector, exempt
     assert gc.get_freeze_count() > exempt // 2
 
 
-def test_very_many_old_objects_are_exempt_instead_of_searched_at_once(qtbot, collector, exempting, monkeypatch):
+def test_very_many_old_objects_are_exempt_instead_of_searched_at_once_and_young_garbage_goes(
+    collector, exempting, monkeypatch
+):
     monkeypatch.setattr(garbage_collection, "_MOST_SEARCHED", 20_000)
+    monkeypatch.setattr(garbage_collection, "_COLLECTIONS", 0)
+    monkeypatch.setattr(collector, "_next_full", 0.0)
     steps = [[] for _ in range(50_000)]
-    qtbot.waitUntil(lambda: gc.get_freeze_count() > len(steps))
+    gc.collect(1)  # they are old now
+    before = gc.get_freeze_count()
     ring, gone = Ring(), []
     weakref.finalize(ring, lambda: gone.append(1))
     del ring
     kept = allocate()
-    qtbot.waitUntil(lambda: bool(gone))
-    assert steps
+    collector.collect()
+    assert gone
+    assert gc.get_freeze_count() > before + len(steps)
     assert kept
 
 
