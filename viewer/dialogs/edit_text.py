@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QTextCursor, QTextOption
+from PySide6.QtGui import QColor, QTextCursor, QTextOption
 from PySide6.QtWidgets import QDialog, QTextEdit, QVBoxLayout, QWidget
 
 from onnx_workbench.model.errors import ModelError
@@ -99,7 +99,7 @@ class EditTextDialog(QDialog):
         if line:
             mark = QTextEdit.ExtraSelection()
             mark.cursor = QTextCursor(self.text.document().findBlockByNumber(line - 1))
-            color = theme().error
+            color = QColor(theme().error)
             color.setAlpha(60)
             mark.format.setBackground(color)
             mark.format.setProperty(mark.format.Property.FullWidthSelection, True)

@@ -9,6 +9,7 @@ from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.viewer.dialogs.edit_message import edit_message
 from onnx_workbench.viewer.dialogs.edit_text import EditTextDialog
 from onnx_workbench.viewer.run.workspace import Workspace
+from onnx_workbench.viewer.style.theme import theme
 from tests.model import builders
 
 
@@ -59,6 +60,7 @@ def test_an_error_is_shown_with_its_place_while_one_types(qtbot, window, branche
     assert f"Line {line}, column 7" in dialog.error.text()
     (mark,) = dialog.text.extraSelections()
     assert mark.cursor.blockNumber() == line - 1
+    assert mark.format.background().color().alpha() < theme().error.alpha() == 255, "the theme keeps its colour"
     write(dialog, "name: double", 'name: "double"')
     qtbot.waitUntil(dialog.ok.isEnabled)
     assert not dialog.error.isVisible()
