@@ -205,7 +205,7 @@ def test_errors_say_what_was_expected(op_type: str, inputs: list[Any], attribute
     assert reason in failure.reason
 
 
-def test_a_node_that_names_too_many_outputs_is_reported_how_many_there_are() -> None:
+def test_a_node_with_too_many_outputs_is_reported_with_both_counts() -> None:
     (failure,) = run_one("", "Relu", [X], 2, {}).failures
     assert failure.reason == "the node names 2 outputs; expected 1 at most"
 
@@ -279,7 +279,7 @@ def test_branches_of_no_columns_take_no_room() -> None:
     assert "expected (…, C, H) or (…, C · H)" in failure.reason
 
 
-def test_what_a_kernel_did_not_foresee_is_reported_with_the_attributes() -> None:
+def test_an_unforeseen_kernel_error_is_reported_with_attributes() -> None:
     report = unforeseen(ValueError("no room"), {"axis": 1, "pads": (0, 1), "value": X, "text": "a" * 99})
     expected = f"these inputs and attributes (axis 1, pads [0, 1], value float[2,3], text {'a' * 60}…) are"
     assert report == f"{expected} incompatible"

@@ -46,7 +46,7 @@ def test_zero_of_the_other_sign_is_another_attribute() -> None:
     assert np.signbit(session.run({"x": X}).outputs["y"]).tolist() == [False, True, False]
 
 
-def test_a_value_that_was_not_kept_is_computed_when_it_becomes_an_output() -> None:
+def test_a_dropped_value_is_computed_when_it_becomes_an_output() -> None:
     document = Document(parse("g (float[n] x) => (float[n] y) { a = Neg(x) b = Abs(a) c = Relu(b) y = Exp(c) }"))
     session = Session(document, budget=900)
     x = np.linspace(-1, 1, 100, dtype=np.float32)
@@ -61,7 +61,7 @@ def test_a_value_that_was_not_kept_is_computed_when_it_becomes_an_output() -> No
     np.testing.assert_array_equal(after.outputs["a"], -x)
 
 
-def test_a_constant_has_its_value_inside_a_function_whose_nodes_were_all_kept() -> None:
+def test_constants_stay_in_a_function_whose_nodes_were_kept() -> None:
     document = Document(load(onnx.parser.parse_model(CALL).SerializeToString()))
     session = Session(document)
     session.run({"x": X})
@@ -106,7 +106,7 @@ def test_a_snapshot_has_the_types_of_inputs_as_they_are(in_body: bool) -> None:
     assert after.uid != before.uid
 
 
-def test_after_an_edit_in_a_body_all_but_the_node_around_it_is_shared() -> None:
+def test_an_edit_in_a_body_copies_only_the_node_around_it() -> None:
     text = """g (bool c, float[3] x) => (float[3] z) {
       y = If (c) < then_branch = t () => (float[3] a) { a = LeakyRelu <alpha = 0.5> (x) },
                    else_branch = e () => (float[3] b) { b = Abs(x) } >
@@ -210,7 +210,7 @@ def test_weights_and_attributes_that_edits_replaced_are_let_go_of() -> None:
     assert session.run({"x": x}).outputs["y"] == pytest.approx(99 * np.expm1(x * 99))
 
 
-def test_laid_out_weights_that_edits_replaced_are_let_go_of_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prepared_weights_that_edits_replaced_are_freed(monkeypatch: pytest.MonkeyPatch) -> None:
     size = 600
     monkeypatch.setattr(operations, "_GROWTH", 5 * 4 * size**2)
     monkeypatch.setattr(blas, "multiplies_unpacked", lambda: True)  # weights are laid out, whatever the processor
@@ -312,7 +312,7 @@ def test_whatever_is_done_values_are_those_of_a_fresh_session(data: st.DataObjec
 
 
 @pytest.mark.parametrize("kept", ["all", "outputs"])
-def test_values_of_an_earlier_input_are_released_before_another_run_computes(kept: str) -> None:
+def test_values_of_an_earlier_input_are_freed_before_a_run(kept: str) -> None:
     session = Session(parse("g (float[3] x) => (float[3] y) { a = Neg(x) b = Abs(a) y = Exp(b) }"))
     released = []
     for number in range(3):
@@ -325,7 +325,7 @@ def test_values_of_an_earlier_input_are_released_before_another_run_computes(kep
         stepper.resume()
 
 
-def test_values_that_do_not_depend_on_the_input_that_changed_are_kept() -> None:
+def test_values_independent_of_the_changed_input_are_kept() -> None:
     document = Document(parse("g (float[3] x, float[3] z) => (float[3] y) { a = Neg(x) b = Abs(z) y = Add(a, b) }"))
     session = Session(document)
     session.run({"x": X, "z": X})
@@ -355,7 +355,7 @@ def test_an_input_that_differs_in_one_element_is_another(place: int) -> None:
     assert states(session.run({"x": x})) == {"y": "KEPT"}
 
 
-def test_a_sparse_input_that_is_written_to_is_another_and_results_are_protected() -> None:
+def test_a_written_sparse_input_is_new_and_results_are_safe() -> None:
     inputs = [helper.make_sparse_tensor_value_info(name, onnx.TensorProto.FLOAT, [4]) for name in ("x", "y")]
     graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", inputs[:1], inputs[1:])
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)

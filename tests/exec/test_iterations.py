@@ -81,7 +81,7 @@ BRANCHES = """g (float[N] x) => (float s, float[M] z) <float zero = {0}> {
 }"""
 
 
-def test_an_iteration_has_the_branch_it_took_and_the_random_numbers_it_drew() -> None:
+def test_an_iteration_keeps_its_branch_and_its_random_numbers() -> None:
     model = parse(BRANCHES)
     result = Session(model).run({"x": np.array([1, 0.5, 3], np.float32)}, seed=3)
     stacked = result.outputs["z"]

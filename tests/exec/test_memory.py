@@ -74,7 +74,7 @@ def test_a_session_is_freed_without_the_garbage_collector(tmp_path: Path) -> Non
         gc.enable()
 
 
-def test_weights_larger_than_the_limit_are_read_for_each_node_and_let_go(tmp_path: Path) -> None:
+def test_weights_over_the_limit_are_read_and_freed_per_node(tmp_path: Path) -> None:
     model = stored_model(tmp_path, chain(12), 12)
     limit = 4 * _WEIGHT
     session = Session(model, memory_limit=limit)
@@ -174,7 +174,7 @@ def test_values_make_room_for_those_to_come() -> None:
     np.testing.assert_allclose(result.values["a"], np.exp(_VALUE), rtol=1e-6)  # computed again
 
 
-def test_a_node_whose_result_does_not_fit_fails_and_says_how_much_it_needs() -> None:
+def test_a_result_over_the_limit_fails_and_says_its_size() -> None:
     text = "g (float[100, 100] x, int64[2] s) => (float[M, N] y) { a = Exp(x) b = Expand(a, s) y = Neg(b) }"
     small = np.zeros((1, 100), np.float32)
     feeds = {"x": small, "s": np.array([1000, 100])}
@@ -184,7 +184,7 @@ def test_a_node_whose_result_does_not_fit_fails_and_says_how_much_it_needs() -> 
     assert Session(parse(text)).run(feeds, memory_limit=2_000_000).ok
 
 
-def test_a_result_that_no_kernel_asked_for_is_let_go_when_it_is_over_the_limit() -> None:
+def test_a_result_nobody_asked_for_is_freed_when_over_the_limit() -> None:
     text = "g (float[100, 100] x) => (float[100, 100] y) { a = Exp(x) b = Neg(a) y = Add(a, b) }"
     result = Session(parse(text)).run({"x": _VALUE}, memory_limit=90_000)
     assert {node.title: node.state for node in result.nodes}["Neg"] is State.FAILED
@@ -208,7 +208,7 @@ def test_values_that_are_not_kept_are_freed_after_their_last_use(keep: Any, kept
     np.testing.assert_allclose(result.values["y"], _VALUE / 2, rtol=1e-6)
 
 
-def test_buffers_of_kernels_count_and_are_freed_where_they_take_much_of_the_limit() -> None:
+def test_buffers_of_kernels_count_and_are_freed_near_the_limit() -> None:
     """They came on top of the limit, and were reported nowhere."""
     text = "g (float[1, 8, 200, 200] x) => (float[1, 8, 200, 200] y) { y = Conv <pads = [1, 1, 1, 1]> (x, x1) }"
     text = text.replace("x) =>", "x, float[8, 8, 3, 3] x1) =>")

@@ -98,7 +98,7 @@ def test_nothing_runs_again_when_nothing_changed() -> None:
     assert done(session.run({"x": X}, fresh=True)) == {"a", "b", "c", "d", "y"}
 
 
-def test_only_what_is_downstream_of_an_edit_runs_and_an_undo_costs_nothing() -> None:
+def test_an_edit_runs_what_is_downstream_and_an_undo_nothing() -> None:
     document = Document(parse(CHAIN))
     session = Session(document)
     before = session.run({"x": X})
@@ -210,7 +210,7 @@ def test_random_operators_without_names_and_in_calls_differ() -> None:
             np.testing.assert_array_equal(again[name], value)
 
 
-def test_every_turn_of_a_loop_draws_other_numbers_and_every_run_the_same() -> None:
+def test_random_numbers_differ_by_turn_and_repeat_by_run() -> None:
     model = parse("""g (int64 n) => (r) {
       r = Loop(n, ) < body = b (int64 i, bool c) => (bool k, float[2] x) {
         k = Identity(c) x = RandomUniform <shape = [2]> () } >
@@ -263,7 +263,7 @@ def test_views_cost_nothing_of_the_budget() -> None:
     assert all(isinstance(result.find(f"v{i}"), np.ndarray) for i in range(21))
 
 
-def test_the_timeline_is_that_of_every_step_with_all_that_is_used_later() -> None:
+def test_the_timeline_has_all_values_still_needed_at_each_step() -> None:
     """In calls of functions, of values that nobody reads and of such as come after what reads them, in a cycle, too."""
     text = """g (float[N] x) => (float[N] e, float[N] a) {
       a = f.F(x) b = Neg(a) lost, mask = Dropout(b) c = Add(x, d) d = Add(a, c) e = f.F(b)
@@ -327,7 +327,7 @@ def test_sparse_initializers_are_read_as_tensors() -> None:
     assert astray.failures[0].operator == "MatMul"
 
 
-def test_a_weight_that_was_over_the_limit_is_read_once_the_limit_is_higher() -> None:
+def test_a_weight_over_the_limit_is_read_once_the_limit_is_raised() -> None:
     session, x = _with_sparse_weight((512, 512), [0, 3]), np.ones((1, 512), np.float32)
     assert "over the limit" in session.run({"x": x}, max_tensor=1 << 10).failures[0].reason
     assert session.run({"x": x}, max_tensor=1 << 30).ok
@@ -342,9 +342,7 @@ def test_a_weight_that_was_over_the_limit_is_read_once_the_limit_is_higher() -> 
         ("Add", [np.ones(3, np.float32), np.ones(3, np.int64)], "0 (A) is float and input 1 (B) int64; expected the"),
     ],
 )
-def test_types_that_an_operator_does_not_take_are_reported_with_those_it_does(
-    operator: str, feeds: list[Any], reason: str
-) -> None:
+def test_a_refused_type_is_reported_with_the_types_allowed(operator: str, feeds: list[Any], reason: str) -> None:
     names = {f"x{index}": feed for index, feed in enumerate(feeds)}
     inputs = ", ".join(f"{ElementType.from_numpy(feed.dtype).text}[N] {name}" for name, feed in names.items())
     model = parse(f"g ({inputs}) => (float[N] y) {{ y = {operator} ({', '.join(names)}) }}")
@@ -416,7 +414,7 @@ ENDLESS = """g (float[3] x) => (float[3] y, float[3] z) {
 }"""
 
 
-def test_an_endless_loop_ends_at_the_time_limit_and_keeps_what_was_reached() -> None:
+def test_an_endless_loop_ends_at_the_time_limit_with_its_values() -> None:
     result = Session(parse(ENDLESS)).run({"x": X}, time_limit=0.2)
     assert result.stopped == "time limit"
     np.testing.assert_array_equal(result.values["z"], -X)
@@ -592,7 +590,7 @@ def test_numpy_works_as_before_after_a_run() -> None:
         ("s = local.Unknown (x)", "int64[n, 2] y", np.int64, (0, 2)),
     ],
 )  # fmt: skip
-def test_scan_outputs_of_a_loop_without_an_iteration_have_the_type_that_one_would_give(inner, result, dtype, shape):
+def test_scan_outputs_of_a_loop_without_turns_keep_their_type(inner, result, dtype, shape):
     model = parse(
         f"g (int64 n, bool c, int64[2] x) => ({result}) {{"
         f"  y = Loop (n, c) <body = b (int64 i, bool k) => (bool k2, s) {{ k2 = Identity (k) {inner} }}>"

@@ -161,7 +161,7 @@ def test_a_condition_in_a_body_stops_where_it_first_holds() -> None:
     assert stepper.result().ok
 
 
-def test_steps_from_inside_a_body_go_node_by_node_and_turn_by_turn_and_lead_out() -> None:
+def test_steps_inside_a_body_go_by_node_and_turn_and_lead_out() -> None:
     model = parse(LOOP)
     body = next(g for n in model.graph.nodes for g in n.bodies)
     _, draw, add = body.nodes
@@ -294,7 +294,7 @@ NESTED = """g (bool k, float[2] x) => (float[2] y) {
 }"""
 
 
-def test_a_step_inside_a_body_goes_over_the_bodies_in_it_and_out_of_them() -> None:
+def test_a_step_inside_a_body_skips_inner_bodies_and_leaves_it() -> None:
     model = parse(NESTED)
     first = next(n for g in model.graphs() for n in g.nodes if n.op_type == "Neg")
     deep = next(n for g in model.graphs() for n in g.nodes if n.op_type == "Exp")
@@ -441,7 +441,7 @@ DECLARED = """g (float[2] x) => (float[2] y, float[2] z) <bool yes = {1}, int64 
 F (s) => (t) <float[7] p> { p = Neg(s) t = Abs(p) }"""
 
 
-def test_shapes_are_compared_with_those_declared_in_bodies_and_functions() -> None:
+def test_shapes_are_compared_with_declarations_in_bodies() -> None:
     model = parse(DECLARED, header='ir_version: 10, opset_import: ["" : 21, "own" : 1]')
     stepper = Session(model).steps({"x": X[:2]}, breakpoints=[Breakpoint(condition="shape")])
     assert list(iter(stepper.resume, "")) == [
@@ -488,7 +488,7 @@ def test_a_step_out_ends_the_body_with_all_of_its_iterations() -> None:
     np.testing.assert_array_equal(stepper.result().outputs["y"], plain.outputs["y"])
 
 
-def test_a_step_into_a_node_with_bodies_waits_before_their_first_node() -> None:
+def test_stepping_into_a_body_waits_before_its_first_node() -> None:
     model = parse(LOOPS)
     stepper = Session(model).steps({"x": X[:1].reshape(())})
     where = []

@@ -120,7 +120,7 @@ def test_parameters_are_written_as_one_edit_that_can_be_undone() -> None:
     np.testing.assert_array_equal(ow.Session(model).run({"x": data["x"]}).outputs["y"], before)
 
 
-def test_parameters_of_an_initializer_that_was_deleted_are_not_written() -> None:
+def test_parameters_of_a_deleted_initializer_are_not_written() -> None:
     model = linear()
     document, trainer = ow.Document(model), ow.Trainer(model)
     trainer.initialize()

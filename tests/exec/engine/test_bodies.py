@@ -39,7 +39,7 @@ def by_name(result: RunResult) -> dict[str, tuple[int, int, int]]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("session_type", [Session, WorkerSession])
-def test_nodes_in_bodies_are_reported_with_their_turns_and_where_they_are(session_type: Any) -> None:
+def test_nodes_in_bodies_are_reported_with_turn_and_path(session_type: Any) -> None:
     model = parse(NESTED)
     session = session_type(model)
     result = session.run(feeds(7)).raise_for_failure()
@@ -53,7 +53,7 @@ def test_nodes_in_bodies_are_reported_with_their_turns_and_where_they_are(sessio
         session.close()
 
 
-def test_times_of_the_inner_nodes_add_up_to_less_than_the_outer_one_took() -> None:
+def test_times_of_inner_nodes_add_up_to_less_than_the_outer() -> None:
     result = Session(parse(NESTED)).run(feeds(50))
     outer = next(n for n in result.nodes if n.title == "outer")
     direct = [n for n in result.inner if len(n.inside) == 1]

@@ -49,7 +49,7 @@ def shuffled(order: list[int]) -> Model:
 
 @pytest.mark.long
 @given(st.permutations(list(range(8))))
-def test_nodes_run_in_an_order_in_which_they_can_whatever_the_file_says(order: list[int]) -> None:
+def test_nodes_run_in_topological_order_whatever_the_file_order(order: list[int]) -> None:
     result = Session(shuffled(list(order))).run({"v0": X})
     assert result.ok
     np.testing.assert_array_equal(result.values["v8"], X + 8)
@@ -214,7 +214,7 @@ def doubling_calls(depth: int) -> Model:
     return load(model.SerializeToString())
 
 
-def test_functions_that_expand_without_bound_are_refused_before_they_are_expanded() -> None:
+def test_endlessly_expanding_functions_are_refused_beforehand() -> None:
     result = Session(doubling_calls(40)).run({"x": X})
     assert not result.ok
     (failure,) = result.failures

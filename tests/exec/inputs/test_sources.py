@@ -69,7 +69,7 @@ def test_sizes_without_a_name_need_not_be_equal() -> None:
         assert np.shape(make_feeds(graph, sizes={"x[0]": 2, "x[1]": 3})["x"]) == (2, 3)
 
 
-def test_sizes_that_contradict_each_other_are_reported_by_name_with_both_numbers() -> None:
+def test_contradicting_sizes_are_reported_by_name_and_number() -> None:
     graph = parse("g (float[N, 3] x, float[N] b, float[M] m) => (float[N, 3] y) { y = Neg(x) }").graph
     given = {"x": np.ones((2, 3), np.float32), "b": np.ones(5, np.float32)}
     assert contradictions(graph, make_feeds(graph, given=given)) == ["N is 2 in 'x' and 5 in 'b'"]

@@ -56,7 +56,7 @@ def test_any_finite_range_is_described_without_overflow(low):
 
 
 @pytest.mark.parametrize(("elements", "bars"), [(1, 1), (4, 2), (900, 30), (100_000, 96)])
-def test_there_are_as_many_bars_as_the_root_of_the_elements_up_to_a_limit(elements, bars):
+def test_bars_grow_with_the_root_of_the_elements_to_a_limit(elements, bars):
     assert len(spread(np.arange(elements)).counts) == bars
 
 

@@ -57,7 +57,7 @@ def test_a_semicolon_in_a_name_divides_nothing_where_commas_do(tmp_path):
     assert read_node_data(path).numbers == {"a;b": 1.0, "c;d": 2.0}
 
 
-def test_names_may_have_lines_in_quotes_and_marks_that_divide_lines_elsewhere(tmp_path):
+def test_names_may_hold_quoted_and_unicode_line_breaks(tmp_path):
     path = tmp_path / "numbers.csv"
     path.write_bytes('"two\nlines",1\nodd\u2028name,2\n'.encode())
     assert read_node_data(path).numbers == {"two\nlines": 1.0, "odd\u2028name": 2.0}
@@ -177,7 +177,7 @@ def test_node_data_of_model_explorer_have_the_name_that_they_say(tmp_path):
         ("__myl_FcAddRel_myl0_1", None),
     ],
 )
-def test_the_time_of_a_layer_of_tensorrt_is_that_of_the_node_that_writes_its_result(tmp_path, layer, operator):
+def test_a_tensorrt_layer_gives_its_time_to_the_node_it_ends_in(tmp_path, layer, operator):
     layers = [
         {"count": 11},
         {"name": "x", "timeMs": 0, "averageMs": 0, "medianMs": 0, "percentage": 0},
@@ -210,7 +210,7 @@ def test_layer_information_of_tensorrt_says_what_each_node_became(tmp_path):
         read_json(tmp_path, {"Layers": ["conv1 + relu1"], "Bindings": []})
 
 
-def test_a_profile_of_onnxruntime_is_in_milliseconds_per_run_and_fused_nodes_are_known_by_what_they_write(tmp_path):
+def test_an_onnxruntime_profile_gives_milliseconds_per_run(tmp_path):
     runtime = pytest.importorskip("onnxruntime")
     options = runtime.SessionOptions()
     options.enable_profiling, options.profile_file_prefix = True, str(tmp_path / "profile")
@@ -228,7 +228,7 @@ def test_a_profile_of_onnxruntime_is_in_milliseconds_per_run_and_fused_nodes_are
     assert (providers.title, set(by_operator(providers).values())) == ("Execution provider", {"CPU"})
 
 
-def test_the_difference_of_two_is_that_of_the_nodes_both_have_by_whatever_name():
+def test_a_difference_has_the_nodes_that_both_files_have():
     model = ow.load(sample())
     old = match(model, node_data({"conv1": 1.0, "relu1": 2.0}))
     new = match(model, node_data({"c": 4.0, "add1": 2.0}))
@@ -259,7 +259,7 @@ def test_the_difference_of_texts_says_what_changed():
         ("conv1,failed\nrelu1,2\n", {"Relu": 2.0}, "Data"),
     ],
 )
-def test_the_first_line_is_a_heading_unless_the_model_has_a_node_of_its_name(tmp_path, text, expected, title):
+def test_the_first_line_is_a_heading_unless_it_names_a_node(tmp_path, text, expected, title):
     path = tmp_path / "data.csv"
     path.write_text(text)
     found = match(ow.load(sample()), read_node_data(path))
@@ -313,7 +313,7 @@ def test_a_page_shows_numbers_and_which_names_are_unknown(qapp):
     assert '"data":[["Data","12.5"]]' in text
 
 
-def test_the_command_says_what_matched_and_refuses_data_of_another_model(tmp_path, qapp, capsys):
+def test_the_command_counts_matches_and_refuses_other_data(tmp_path, qapp, capsys):
     (tmp_path / "m.onnx").write_bytes(sample().SerializeToString())
     (tmp_path / "good.json").write_text('{"conv1": 3, "x y": 2}')
     (tmp_path / "bad.json").write_text('{"nobody": 3}')

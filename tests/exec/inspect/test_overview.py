@@ -19,7 +19,7 @@ X = np.array([1.0, 2.0], np.float32)
 FLOAT = ElementType.FLOAT
 
 
-def test_values_of_functions_and_bodies_are_compared_with_their_declarations() -> None:
+def test_values_inside_calls_are_compared_with_declarations() -> None:
     model = parse(
         """g (float[2] x) => (float[2] y, float[2] z) <bool yes = {1}, int64 n = {2}> {
           y = own.F(x)

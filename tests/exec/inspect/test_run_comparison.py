@@ -106,7 +106,7 @@ def test_a_model_of_another_precision_gets_the_same_inputs() -> None:
     assert found.values[-1].difference.max_abs > 0
 
 
-def test_the_tolerance_follows_the_coarsest_type_on_the_way_and_the_scale() -> None:
+def test_the_tolerance_follows_the_coarsest_type_and_the_scale() -> None:
     text = """g (float[4,3] x, float16[4,3] h) => (float[4,3] y, float[4,3] z, int64[4] k) {
       a = Exp (x)  c = Cast <to = 1> (h)  y = Add (a, c)  z = Mul (a, a)  k = ArgMax <axis = 1, keepdims = 0> (a) }"""
     result = Session(model(text)).run({"x": X, "h": X.astype(np.float16)})

@@ -140,7 +140,7 @@ def test_texts_that_begin_with_a_number(kind: ElementType) -> None:
     np.testing.assert_array_equal(result, run_by_ort("Cast", [given], 13, {"to": int(kind)}, int(kind)))
 
 
-def test_a_decimal_number_is_truncated_where_the_specification_says_what_it_is() -> None:
+def test_a_decimal_text_is_truncated_as_the_specification_says() -> None:
     """ONNX Runtime stops before the exponent and refuses a point at the beginning."""
     assert call("Cast", [texts("1e2", ".5", "-2.5E1")], opset=13, to=7).tolist() == [100, 0, -25]
 
@@ -159,7 +159,7 @@ def test_sizes_that_would_leave_memory_unwritten_are_refused() -> None:
 
 
 @pytest.mark.parametrize("opset", [7, 9, 13])
-def test_a_normalization_with_five_outputs_takes_the_statistics_of_the_batch(opset: int) -> None:
+def test_a_normalization_with_five_outputs_uses_batch_statistics(opset: int) -> None:
     """The running statistics follow; ONNX Runtime saves one over the deviation as the last, the variance here."""
     inputs = [f(1, 2, 3, 5).reshape(2, 2, 1), f(1, 2), f(0, 1), f(0.5, 1), f(1, 2)]
     results = call("BatchNormalization", inputs, opset=opset, outputs=5, epsilon=0.0)

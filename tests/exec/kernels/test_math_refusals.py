@@ -158,7 +158,7 @@ def test_inputs_of_several_types_are_refused_and_not_brought_to_one(op_type: str
 
 
 @pytest.mark.parametrize("op_type", ["MatMul", "Gemm", "Conv"])
-def test_weights_of_another_type_are_refused_though_they_were_prepared(op_type: str) -> None:
+def test_prepared_weights_of_another_type_are_refused(op_type: str) -> None:
     x, w = MIXED[op_type]
     for first, second in ((x, w), (w, x)):
         kernel = find(op_type, 17)

@@ -330,7 +330,7 @@ def test_quantized_lstm_agrees_with_onnxruntime(direction: str, count: int, per_
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize(("batch", "hidden", "columns"), [(1, 3, 1), (1, 200, 800), (8, 256, 1), (8, 256, 1024)])
 @pytest.mark.parametrize(("input_forget", "zero_point"), [(0, 0), (1, 3)])  # less 3, weights do not fit 8 bits
-def test_quick_steps_of_the_quantized_lstm_are_those_of_the_plain_ones(
+def test_the_fast_quantized_lstm_equals_the_plain_one(
     direction: str, batch: int, hidden: int, columns: int, input_forget: int, zero_point: int
 ) -> None:
     count = 2 if direction == "bidirectional" else 1
@@ -351,7 +351,7 @@ def test_quick_steps_of_the_quantized_lstm_are_those_of_the_plain_ones(
             assert_same(result, want, rtol=1e-5, atol=1e-6)
 
 
-def test_a_quantized_lstm_gives_what_the_plain_steps_do_where_values_are_not_finite() -> None:
+def test_the_quantized_lstm_equals_the_plain_one_on_nan_and_inf() -> None:
     x = f(5, 2, 7)
     x[2, 1, 3] = np.nan
     scale, zero = np.full(1, 0.004, np.float32), np.full(1, 3, np.int8)
@@ -388,7 +388,7 @@ def test_operators_of_the_default_domain_agree_with_onnxruntime(
     assert_same(ours(op_type, inputs, domain="", **attributes)[0], expected[0], rtol=1e-4, atol=1e-5)
 
 
-def test_optional_inputs_before_required_ones_may_be_left_out_in_a_model() -> None:
+def test_optional_inputs_before_required_ones_may_be_omitted() -> None:
     inputs = {"x": A8, "s": s(0.5), "y": s(0.25)}
     node = helper.make_node("QLinearSigmoid", ["x", "s", "", "y"], ["out"], domain=MS)
     graph = helper.make_graph(
@@ -567,9 +567,7 @@ def test_what_does_not_fit_is_refused(op_type: str, inputs: list[Any], attribute
 
 @pytest.mark.parametrize("kind", [0, 1])
 @pytest.mark.parametrize(("depth", "columns"), [(64, 3), (40, 5), (100, 33), (5, 2)])
-def test_matrices_packed_into_a_blob_of_four_bit_blocks_agree_with_onnxruntime(
-    kind: int, depth: int, columns: int
-) -> None:
+def test_four_bit_blobs_multiply_like_onnxruntime(kind: int, depth: int, columns: int) -> None:
     blocks = RNG.integers(0, 256, (columns, -(-depth // 32), 20 + kind)).astype(np.uint8)
     blocks[..., :4] = f(*blocks.shape[:2], 1).view(np.uint8)
     blocks[..., 4 : 4 + kind] &= 15

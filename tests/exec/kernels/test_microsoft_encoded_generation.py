@@ -192,7 +192,7 @@ def test_agrees_with_onnxruntime(kind: str, inputs: list[Any], attributes: dict[
     np.testing.assert_allclose(steps[:report], expected[2][:report], rtol=1e-4, atol=1e-4)
 
 
-def test_sound_was_searched_by_the_plain_operator_before_there_was_another() -> None:
+def test_beam_search_takes_sound_as_whisper_beam_search_does() -> None:
     inputs = [SOUND, i32(9), i32(1), i32(3), i32(2), f32(1), f32(1), None, None, None, i32(1, 5, 1, 6).reshape(2, 2)]
     old, new = (ours("sound", inputs, op_type=op_type) for op_type in ("BeamSearch", "WhisperBeamSearch"))
     np.testing.assert_array_equal(old.values["sequences"], new.raise_for_failure().values["sequences"])
@@ -219,7 +219,7 @@ def test_the_first_tokens_are_those_that_are_forced() -> None:
     assert not np.array_equal(free, bound)
 
 
-def test_what_was_attended_to_follows_each_sequence_from_beam_to_beam() -> None:
+def test_attention_weights_follow_each_sequence_between_beams() -> None:
     inputs = [SOUND, i32(7), i32(7), i32(3), i32(2), f32(1), f32(1)] + [None] * 5 + [i32(0, 0).reshape(1, 2)]
     found = ours("sound", inputs, seed=2, outputs=5, decoder_output_cross_qk=1, no_speech_token_id=6)
     values = found.raise_for_failure().values

@@ -76,7 +76,7 @@ def test_sixteen_bits_are_rounded_once() -> None:
         assert_same(ours(op_type, narrow, **attributes)[0], exact.astype(half), rtol=1e-3, atol=1e-4)
 
 
-def test_weights_of_eight_bits_with_a_fraction_are_gathered_and_scaled() -> None:
+def test_eight_bit_float_weights_are_gathered_and_scaled() -> None:
     data = cast(f(5, 32), ml_dtypes.float8_e4m3fn)
     scales, indices = f(5, 2), np.array([4, 7, -5])
     (found,) = ours("GatherBlockQuantized", [data, indices, scales], block_size=16)

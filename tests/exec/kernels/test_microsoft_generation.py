@@ -130,7 +130,7 @@ def test_agrees_with_onnxruntime(op_type: str, inputs: list[Any], attributes: di
         np.testing.assert_allclose(value, reference, rtol=1e-4, atol=1e-5)
 
 
-def test_what_is_drawn_follows_the_seed_and_stays_among_the_most_probable() -> None:
+def test_sampling_follows_the_seed_among_the_most_probable() -> None:
     inputs = [IDS, i32(30), i32(30), f32(1), None, None, None, None, None]
     first, again, other = (
         ours("Sampling", inputs, seed, temperature=2.0, top_p=0.6).raise_for_failure() for seed in (1, 1, 2)

@@ -88,7 +88,7 @@ def test_a_sequence_in_two_calls_hashes_as_in_one() -> None:
             np.testing.assert_array_equal(states[0, place], call(0, place + 1)[1][0])
 
 
-def test_convolved_sequences_one_after_the_other_are_those_of_each_alone() -> None:
+def test_convolving_piece_by_piece_equals_each_sequence_alone() -> None:
     x, weight, bias, state = f(9, 4), f(4, 1, 3), f(4), f(2, 4, 4)
     lengths = np.array([0, 2, 9], np.int32)
     more: dict[str, Any] = {"activation": "silu", "dilation": 2}

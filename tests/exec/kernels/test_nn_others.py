@@ -200,7 +200,7 @@ def test_deform_conv_without_offsets_is_conv(rank: int) -> None:
     )
 
 
-def test_shrink_adds_the_bias_where_a_negative_lambd_makes_both_sides_so() -> None:
+def test_shrink_with_negative_lambd_adds_the_bias_in_the_overlap() -> None:
     x = np.array([-2, 0, 2], np.float32)
     result = call("Shrink", [x], opset=9, lambd=-1.0, bias=0.5)
     np.testing.assert_array_equal(result, [-1.5, 0.5, 1.5])

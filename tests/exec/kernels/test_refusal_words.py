@@ -72,7 +72,7 @@ def test_cast_names_the_text_that_is_no_number(to: int, text: str, report: str) 
 
 
 @pytest.mark.parametrize("op_type", ["Affine", "Scale"])
-def test_an_operator_without_a_specification_says_what_its_kernel_takes(op_type: str) -> None:
+def test_an_unspecified_operator_says_what_its_kernel_takes(op_type: str) -> None:
     (failure,) = run_one("", op_type, [texts("a")], 1, {}).failures
     assert failure.reason.endswith("; expected x of numbers")
     (failure,) = run_one("com.microsoft.nchwc", "GlobalMaxPool", [texts("a")], 1, {}).failures

@@ -234,7 +234,7 @@ def test_prepared_kernels_give_the_same(op_type: str, inputs: list[Any], attribu
         assert_same(run(*inputs), call(op_type, inputs, opset=14, **attributes))
 
 
-def test_kernels_prepared_for_axes_take_many_shapes_and_refuse_those_that_do_not_fit() -> None:
+def test_prepared_axes_take_many_shapes_and_refuse_others() -> None:
     constants = {"Slice": (i64(0), i64(1), i64(1)), "Squeeze": (i64(1),), "Unsqueeze": (i64(1),)}
     for op_type, axes in constants.items():
         prepare = find(op_type, 14).prepare

@@ -48,7 +48,7 @@ def test_what_re2_refuses_is_refused(pattern: str) -> None:
         Pattern(pattern)
 
 
-def test_a_pattern_says_what_it_needs_where_google_re2_is_not_installed(monkeypatch) -> None:
+def test_a_pattern_names_google_re2_where_it_is_missing(monkeypatch) -> None:
     monkeypatch.setattr(regex, "re2", None)
     with pytest.raises(KernelError, match="google-re2"):
         Pattern("a")

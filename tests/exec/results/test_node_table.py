@@ -64,7 +64,7 @@ def over_calls(rows):
 @example([row(1, (3,), State.DONE, 0), row(3, (), State.FAILED, 0)], [])  # a call that has a row too
 @given(rows, rows)
 @settings(deadline=None)
-def test_results_by_number_are_sums_over_calls_of_nodes_and_over_nodes_of_calls(known, inner):
+def test_results_by_number_sum_calls_and_their_nodes(known, inner):
     found = NodeTable.of(known).by_number(NodeTable.of(inner))
     own = {one.node for one in known}
     rows_of: dict[int, list[NodeResult]] = {}

@@ -142,7 +142,7 @@ def test_each_layer_is_compared_with_onnx_runtime_on_what_that_found(method):
     assert "exactly the same" in remark or float(remark.split(" ")[-2]) > 100
 
 
-def test_weights_of_few_bits_have_zero_points_unless_the_target_forbids_it():
+def test_weights_of_few_bits_have_zero_points_if_allowed():
     for options, symmetric in (
         ({"type": "int4"}, False),
         ({"type": "int8"}, True),
@@ -152,7 +152,7 @@ def test_weights_of_few_bits_have_zero_points_unless_the_target_forbids_it():
 
 
 @pytest.mark.parametrize("columns", [8, 40])
-def test_onnx_runtime_computes_the_same_of_turned_rows_with_and_without_its_optimizations(columns):
+def test_turned_rows_compute_the_same_in_onnx_runtime(columns):
     text = WORDS.replace("b = MatMul (a, matrix)", "t = Transpose (a) b = MatMul (matrix, t)").replace(
         "[N, 48]", "[48, N]"
     )

@@ -14,9 +14,7 @@ _SIZE = 1.06  # scopes of nodes stay, which ONNX Runtime leaves out
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", INPUTS)
-def test_neither_loss_nor_size_is_above_that_of_onnx_runtimes_quantizer(
-    real_models: RealModels, tmp_path, monkeypatch, name, way
-):
+def test_loss_and_size_stay_below_onnx_runtimes_quantizer(real_models: RealModels, tmp_path, monkeypatch, name, way):
     pytest.importorskip("onnxruntime.quantization")
     if way == "blocks":
         pytest.importorskip("onnx_ir")

@@ -110,7 +110,7 @@ def test_equal_values_do_not_differ_from_onnxruntime():
         ow.reduce(ow.load(model_of_nodes([("Tanh", 0, 0), ("Abs", 1, 0)])), "differs-from-ort", inputs=INPUT)
 
 
-def test_rounding_that_differs_from_onnxruntime_is_reduced_to_its_operator():
+def test_a_rounding_difference_is_reduced_to_its_operator():
     pytest.importorskip("onnxruntime")
     model = ow.load(model_of_nodes([("Abs", 0, 0), ("Neg", 1, 0), ("Exp", 2, 0), ("Erf", 3, 0), ("Abs", 4, 0)]))
     feeds = {"x": np.linspace(0, 3, 4, dtype=np.float32)}
@@ -150,7 +150,7 @@ def test_nodes_of_subgraphs_and_functions_are_cut_out_of_them():
     assert [node.op_type for node in found.model.graph.nodes] == ["Tanh"]
 
 
-def test_a_loop_stays_whole_if_its_last_iteration_alone_does_not_fail():
+def test_a_loop_stays_whole_unless_its_last_iteration_fails():
     model = model_of_text("""<ir_version: 10, opset_import: ["" : 18]> g (float[2] x) => (float[2] y)
         <int64 n = {3}, bool yes = {1}> {
             y = Loop(n, yes, x) <body = b (int64 i, bool c, float[2] s) => (bool d, float[2] t) {

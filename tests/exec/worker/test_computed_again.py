@@ -73,7 +73,7 @@ def test_a_run_comes_before_a_value_that_is_computed_again(sessions: Any) -> Non
     pytest.fail("each run waited for the value")
 
 
-def test_who_no_longer_wants_a_value_is_received_while_it_is_computed(tmp_path: Path) -> None:
+def test_cancelling_a_value_arrives_while_it_is_computed(tmp_path: Path) -> None:
     ours, _theirs = Pipe()
     worker = Worker(ours, str(tmp_path), 8, 1)
     key, run, question = ((), 1), 1, 2
@@ -95,7 +95,7 @@ def test_who_no_longer_wants_a_value_is_received_while_it_is_computed(tmp_path: 
     assert not worker._fetches
 
 
-def test_who_no_longer_wants_what_is_made_of_values_is_received_while_they_are_computed(tmp_path: Path) -> None:
+def test_cancelling_a_summary_arrives_while_values_are_computed(tmp_path: Path) -> None:
     ours, _theirs = Pipe()
     worker = Worker(ours, str(tmp_path), 8, 1)
     run, question = 1, 2
@@ -179,7 +179,7 @@ def test_a_run_whose_saving_is_stopped_leaves_no_file(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("in_worker", [True, False])
-def test_what_is_made_of_values_can_be_stopped_while_they_are_computed(sessions: Any, in_worker: bool) -> None:
+def test_a_summary_can_be_stopped_while_values_are_computed(sessions: Any, in_worker: bool) -> None:
     steps = " ".join(f"v{i + 1} = Sin(v{i})" for i in range(100))
     text = f"g (float[N] v0) => (float[N] v100) {{ {steps} }}"
     session = sessions(parse(text), budget=8) if in_worker else Session(parse(text), budget=8)

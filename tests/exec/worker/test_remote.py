@@ -109,7 +109,7 @@ def test_results_are_those_of_a_session(sessions: Any) -> None:
 
 
 @pytest.mark.long
-def test_values_in_shared_memory_outlive_the_worker_and_leave_nothing(sessions: Any) -> None:
+def test_shared_values_outlive_the_worker_and_are_removed(sessions: Any) -> None:
     model = parse("g (float[N] x) => (float[N] y) { y = Neg(x) }")
     session = sessions(model)
     x = np.arange(100_000, dtype=np.float32)
@@ -175,7 +175,7 @@ def _with_room_for(count: int, write: Callable[..., None]) -> Callable[..., None
 
 @pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="no files are used there")
-def test_a_value_that_cannot_be_handed_over_is_reported_and_the_worker_goes_on_listening(sessions: Any) -> None:
+def test_a_value_that_cannot_be_sent_is_reported_and_work_goes_on(sessions: Any) -> None:
     session = sessions(
         parse(
             "g (float[2] x) => (float[20000] y, float[2] z) { y = Expand(x, s) z = Neg(x) "
@@ -268,9 +268,7 @@ def test_a_worker_that_ignores_cancellation_is_killed(sessions: Any, monkeypatch
 
 @pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="no signal stops a process there")
-def test_a_run_that_waited_for_one_that_was_killed_gets_a_worker_of_its_own(
-    sessions: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_waiting_behind_a_killed_one_gets_a_new_worker(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onnx_workbench.exec.worker.client.GRACE", 0.3)
     session = sessions(parse("g (float[N] x) => (float[N] y) { y = Neg(x) }"))
     child = session.start().child

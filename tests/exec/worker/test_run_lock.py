@@ -49,7 +49,7 @@ def test_a_run_that_waits_for_another_can_be_stopped() -> None:
     assert lock.compute_between_runs(lambda _key, _progress: "value", KEY, Progress()) == "value", "nothing is due"
 
 
-def test_a_value_that_gave_way_begins_anew_though_the_run_was_stopped() -> None:
+def test_a_value_that_yielded_restarts_though_the_run_stopped() -> None:
     due, asked = {1}, Progress()
     progress = YieldToRun(asked, due)
     assert progress.cancelled

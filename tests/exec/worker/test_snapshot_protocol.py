@@ -98,7 +98,7 @@ def test_other_types_than_the_graph_says_arrive(exchange):
         assert plain(receiver.model(sender.model(sent))) == plain(sent)
 
 
-def test_one_who_missed_a_message_takes_no_other_graph_for_the_right_one(exchange):
+def test_a_receiver_that_missed_a_message_refuses_the_next(exchange):
     document = builders.document(long_chain(20))
     snapshots, sender, receiver = SnapshotCache(document.model), SnapshotSender(exchange), SnapshotReceiver(exchange)
     receiver.model(sender.model(snapshots.take()))

@@ -200,7 +200,7 @@ def test_exactly_the_elements_that_reach_an_output_make_it_nan(case: Case) -> No
          [numbers(3, 4), np.zeros(0, F), np.array([1.5, 1], F)], 1),
     ],
 )  # fmt: skip
-def test_what_makes_an_element_nan_reaches_it_by_the_rules_of_its_version_and_domain(
+def test_what_makes_an_element_nan_reaches_it_in_each_version(
     op_type: str, domain: str, version: int, attributes: dict[str, Any], inputs: list[Any], outputs: int
 ) -> None:
     session = session_of(op_type, attributes, inputs, outputs, version, domain)
@@ -219,7 +219,7 @@ def test_what_makes_an_element_nan_reaches_it_by_the_rules_of_its_version_and_do
                 assert (at in _positions(found, position)) == bool(np.isnan(became[index])), (position, at, index)
 
 
-def test_what_another_domain_calls_by_the_name_of_an_operator_may_use_everything() -> None:
+def test_an_operator_of_another_domain_may_use_everything() -> None:
     """Blocked layouts lie otherwise than their shapes say, and functions of a model do as they like."""
     for domain in ("com.microsoft.nchwc", "local"):
         for op_type in ("Conv", "Relu"):
@@ -240,7 +240,7 @@ def test_what_another_domain_calls_by_the_name_of_an_operator_may_use_everything
         ("Upsample", 7, {"scales": [1.0, 2.0, 1.5]}, []),
     ],
 )  # fmt: skip
-def test_what_changes_an_element_of_a_resized_tensor_is_what_reaches_it(
+def test_what_changes_a_resized_element_reaches_it(
     op_type: str, version: int, attributes: dict[str, Any], more: list[Any]
 ) -> None:
     load()
@@ -301,7 +301,7 @@ def test_an_index_outside_of_the_output_is_refused() -> None:
         reach(EvaluatedNode("Relu", "", {}, [numbers(2)], [(2,)]), (2,))
 
 
-def test_attributes_that_do_not_fit_make_it_inexact_instead_of_failing() -> None:
+def test_attributes_that_do_not_fit_make_it_inexact() -> None:
     node = EvaluatedNode("Slice", "", {}, [numbers(4), whole(0, 0), whole(2)], [(2,)])
     assert [(r.input, r.exact) for r in reach(node, (1,))] == [(0, False), (1, False), (2, False)]
 
@@ -315,7 +315,7 @@ def test_elements_that_are_too_many_to_number_make_it_inexact() -> None:
         assert not any(r.exact for r in reach(node, (1, 2)))
 
 
-def test_a_shape_that_would_give_more_than_was_computed_makes_it_inexact() -> None:
+def test_a_shape_larger_than_computed_makes_it_inexact() -> None:
     node = EvaluatedNode("Expand", "", {}, [numbers(1), whole(1 << 40)], [(2,)])
     assert not any(r.exact for r in reach(node, (1,)))
 
@@ -333,16 +333,14 @@ def test_older_softmax_runs_over_everything_from_its_axis_on() -> None:
         ("DynamicQuantizeLinear", [numbers(2, 3)]),
     ],
 )
-def test_operators_that_keep_the_shape_but_mix_elements_are_not_taken_for_elementwise(
-    op_type: str, inputs: list[Any]
-) -> None:
+def test_operators_that_mix_elements_are_not_elementwise(op_type: str, inputs: list[Any]) -> None:
     found = reach(
         EvaluatedNode(op_type, "", {}, inputs, [inputs[0].shape]), (1, 1) if inputs[0].ndim == 2 else (0, 1, 1)
     )
     assert [(r.count, r.exact) for r in found] == [(i.size, False) for i in inputs]
 
 
-def test_a_convolution_with_channels_last_reads_windows_of_its_own_layout() -> None:
+def test_a_channels_last_convolution_reads_its_own_windows() -> None:
     x, w, b, z = numbers(1, 5, 4, 2), numbers(3, 2, 3, 3), numbers(3), numbers(1, 3, 2, 3)
     node = EvaluatedNode("NhwcFusedConv", "com.microsoft", {}, [x, w, b, z], [(1, 3, 2, 3)])
     found = [str(r) for r in reach(node, (0, 1, 0, 2))]
@@ -385,7 +383,7 @@ def windows_cases(draw: st.DrawFn) -> Case:
 @pytest.mark.long
 @settings(max_examples=examples(150))
 @given(case=windows_cases(), data=st.data())
-def test_what_changes_an_element_of_a_convolution_or_a_pool_is_what_reaches_it(case: Case, data: st.DataObject) -> None:
+def test_what_changes_an_element_of_a_window_reaches_it(case: Case, data: st.DataObject) -> None:
     op_type, attributes, inputs, outputs = case
     session = session_of(op_type, attributes, inputs, outputs, 22)
     result = session.run(fed(inputs))
@@ -441,7 +439,7 @@ def test_scales_and_zero_points_of_products_reach_what_they_are_for(op_type: str
                 assert is_another == (at in _positions(found, position)), (position, at, index)
 
 
-def test_weights_that_meet_only_padding_are_not_listed_unless_zero_does_not_multiply_them_away() -> None:
+def test_weights_on_padding_are_listed_if_zero_keeps_them() -> None:
     x, w = numbers(1, 3, 5, 5), numbers(2, 3, 3, 3)
     node = EvaluatedNode("Conv", "", {"pads": [1, 1, 1, 1]}, [x, w], [(1, 2, 5, 5)])
     assert [str(r) for r in reach(node, (0, 1, 0, 4))] == ["[0, 0:3, 0:2, 3:5]", "[1, 0:3, 1:3, 0:2]"]

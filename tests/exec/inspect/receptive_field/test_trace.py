@@ -63,7 +63,7 @@ def test_what_reaches_the_element_is_exact(text: str, cause: Any) -> None:
 
 
 @pytest.mark.parametrize(("called", "row"), [("outer <along: int = 1>", True), ("outer", False), ("plain", True)])
-def test_attributes_that_calls_of_functions_give_say_what_reaches_an_element(called: str, row: bool) -> None:
+def test_attributes_of_a_call_decide_what_reaches_an_element(called: str, row: bool) -> None:
     text = f"""
     <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
     g (float[2,3] x) => (float[2,3] y) {{ y = local.{called} (x) }}
@@ -84,7 +84,7 @@ def test_attributes_that_calls_of_functions_give_say_what_reaches_an_element(cal
     assert [list(axis) for axis in origin.reach.axes] == ([[1], [0, 1, 2]] if row else [[0, 1], [2]])
 
 
-def test_a_function_of_the_model_is_not_taken_for_the_operator_it_is_called_like() -> None:
+def test_a_model_function_is_not_the_operator_of_its_name() -> None:
     text = """
     <ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>
     g (float[3] x) => (float[3] y) { y = com.microsoft.FastGelu (x) }
@@ -111,7 +111,7 @@ def test_a_product_that_overflows_names_its_row_and_column() -> None:
     assert [cause[:2] for cause in causes] == [("x", (1, 1)), ("w", (1, 2))]
 
 
-def test_a_complex_cause_that_is_not_finite_is_counted_and_the_one_to_look_at() -> None:
+def test_a_complex_cause_that_is_not_finite_is_found() -> None:
     model = parse("g (complex64[3] x) => (complex64[3] y) { y = Identity(x) }", header=HEADER)
     x = np.array([1 + 1j, 3e38 + 3e38j, complex(0, np.nan)], np.complex64)
     session = Session(model)
