@@ -131,7 +131,7 @@ class CountedChecks(Progress):
             self.cancel()
 
 
-def test_a_check_ends_soon_after_it_is_cancelled_and_goes_on_with_the_nodes_it_had():
+def test_a_cancelled_check_ends_soon_and_resumes_where_it_was():
     document = with_many_nodes()
     checker = Checker(document)
     check_model(document.model)  # which makes the index of names
@@ -168,7 +168,7 @@ def test_a_node_without_wires_is_forgotten_with_its_problems():
     assert_agrees(checker, document)
 
 
-def test_an_odd_name_that_only_bodies_still_ask_for_is_none_of_the_graph():
+def test_an_odd_name_left_only_in_bodies_is_not_the_graphs():
     document = builders.document(OUTER_AND_BODIES)
     checker = Checker(document)
     outer, first = builders.node(document, "outer"), builders.node(document, "kept")

@@ -131,7 +131,7 @@ def test_a_gelu_needs_its_opset(document):
 
 
 @pytest.mark.parametrize(("version", "wanted"), [(14, []), (20, []), (13, ["opset-disagreement"])])
-def test_operators_of_functions_should_be_those_that_the_model_imports(version, wanted):
+def test_a_function_should_import_what_its_model_imports(version, wanted):
     text = f"""
         <ir_version: 10, opset_import: ["" : 21, "own" : 1]>
         g (float[2] x) => (float[2] y) {{ y = own.Twice (x) }}
@@ -493,7 +493,7 @@ def test_functions_that_call_each_other_are_found_in_chains_too():
     assert {p.place.name for p in errors(builders.model(main + chain + returns))} == {f"f{n}" for n in range(51)}
 
 
-def test_what_stands_alone_in_its_file_lacks_nothing_that_the_file_cannot_have(tmp_path):
+def test_a_single_part_in_a_file_is_complete_for_its_kind(tmp_path):
     add = onnx.helper.make_node("Add", ["x", "x"], ["y"])
     function = onnx.helper.make_function("my.domain", "Twice", ["x"], ["y"], [add], [onnx.helper.make_opsetid("", 18)])
     tensor = onnx.numpy_helper.from_array(np.zeros((2, 3), np.float32))
@@ -586,7 +586,7 @@ def test_a_dead_node_goes_with_the_dead_ones_that_use_it():
 @pytest.mark.parametrize(("op_type", "opset", "rule"), [
     ("SimplifiedLayerNormalization", 17, "operator"), ("LayerNormalization", 12, "operator-version"),
 ])  # fmt: skip
-def test_operators_that_a_runtime_has_beyond_the_standard_are_warned_of(op_type, opset, rule):
+def test_operators_that_only_one_runtime_has_are_warned_of(op_type, opset, rule):
     text = f'<ir_version: 8, opset_import: ["" : {opset}]> g (float[2,4] x, float[4] s) => (float[2,4] y)'
     (problem,) = check_model(builders.model(f"{text} {{ y = {op_type}(x, s) }}"))
     assert (problem.severity, problem.rule) == ("warning", rule)

@@ -61,7 +61,7 @@ def test_bodies_of_old_files_list_their_constants_as_inputs():
         assert sorted(p.rule for p in check_model(document.model) if p.severity == "error") == expected
 
 
-def test_a_name_that_very_many_bodies_have_is_reported_where_it_hides_one():
+def test_a_name_in_very_many_bodies_is_reported_where_it_hides():
     bodies = "\n".join(
         f"""o{i} = If (c) <then_branch = t () => (float[2] {hides}) {{ {hides} = Neg (x) }},
             else_branch = e () => (float[2] q) {{ q = Abs (x) }}>"""
@@ -97,7 +97,7 @@ OUTER = {
 
 
 @pytest.mark.parametrize("case", OUTER)
-def test_bodies_that_return_values_of_outer_graphs_are_errors_that_an_identity_fixes(case):
+def test_returning_an_outer_value_is_fixed_by_an_identity(case):
     head = '<ir_version: 10, opset_import: ["" : 18]> g (float[2] x, bool k, int64 n) => (float[2] y)'
     document = builders.document(f"{head} <float[2] c = {{1, 2}}> {{ {OUTER[case]} }}")
     feeds = {"x": np.array([1, -2], np.float32), "k": np.array(True), "n": np.array(2)}

@@ -74,7 +74,7 @@ def test_of_an_attribute_that_a_file_has_twice_the_first_is_kept():
     assert attributes_of(fix(document), "fourth") == [("axis", 1)]
 
 
-def test_an_attribute_whose_value_an_edit_changes_is_still_there_twice():
+def test_a_duplicate_attribute_stays_reported_after_an_edit():
     document = with_fourth(lambda node: node.attribute.add().CopyFrom(node.attribute[0]))
     builders.one_edit(document, attributes.set_attribute, builders.node(document, "fourth"), "axis", 0)
     assert [p.rule for p in errors(document.model)] == ["duplicate-attribute"]

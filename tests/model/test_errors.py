@@ -13,7 +13,7 @@ class Thing:
     pass
 
 
-def test_what_is_raised_is_handed_over_and_work_goes_on_behind_the_block():
+def test_an_error_is_handed_over_and_the_work_behind_goes_on():
     report = []
     with errors_to(report.append):
         raise ZeroDivisionError("by nothing")

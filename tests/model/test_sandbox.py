@@ -199,7 +199,7 @@ def test_processes_that_run_and_that_ended_are_reported_apart():
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only /proc tells")
-def test_a_later_process_of_the_same_number_does_not_pass_for_an_earlier_one():
+def test_a_later_process_of_the_same_number_is_another():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     started = sandbox.start_of(child.pid)
     assert started not in ("", sandbox.start_of(os.getpid()))
@@ -212,7 +212,7 @@ def test_a_later_process_of_the_same_number_does_not_pass_for_an_earlier_one():
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only /proc tells")
-def test_a_killed_process_does_not_run_although_nobody_asked_for_its_end():
+def test_a_killed_process_that_nobody_waited_for_is_not_running():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)

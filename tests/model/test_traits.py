@@ -29,7 +29,7 @@ def test_an_unknown_operator_has_none():
     assert traits.find("Brandnew") == traits.find("Relu", "my.domain") == traits.OperatorTraits()
 
 
-def test_attributes_with_the_type_of_the_output_exist_and_name_element_types():
+def test_attributes_that_set_the_output_type_name_types():
     named = [(d, n, known.type_attribute) for d, n in LISTED if (known := traits.find(n, d)).type_attribute]
     assert len(named) >= 10
     for domain, name, attribute in named:
@@ -70,7 +70,7 @@ def test_a_result_of_the_shape_of_an_input_excludes_broadcasting():
         assert known.shape_of is None or not known.broadcasts, name
 
 
-def test_results_of_the_shape_of_an_input_have_its_type_in_com_microsoft():
+def test_microsoft_results_shaped_like_an_input_have_its_type():
     """Inference takes both from it, but for what has a rule of its own."""
     for name, known in traits.TABLES[microsoft.DOMAIN].items():
         if known.shape_of is not None and name not in ("QuantizeLinear", "DequantizeLinear"):

@@ -108,7 +108,7 @@ def test_scopes_inside_one_that_is_none_keep_their_full_name():
     assert [scope.name for scope in tree.root.children] == [f"{'ab'[part % 2]}/p{part}" for part in range(6)]
 
 
-def test_parallel_scopes_that_feed_each_other_are_divided_though_each_is_convex():
+def test_parallel_scopes_that_feed_each_other_are_divided():
     graph = named(
         "g (float[1] x) => (float[1] p, float[1] q) "
         "{ a = Relu (x) b = Relu (a) p = Relu (b) c = Relu (x) d = Relu (c) q = Relu (d) }",

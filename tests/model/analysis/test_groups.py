@@ -73,7 +73,7 @@ def test_layers_that_differ_in_attributes_are_blocks_of_one_kind():
     assert [scope.count for scope in stack.children] == [3] * 7
 
 
-def test_of_equal_operators_and_equal_attributes_the_blocks_that_leave_fewer_boxes_are_chosen():
+def test_of_equal_blocks_those_with_fewest_boxes_are_chosen():
     lines, last = [], "x"
     for half in range(2):  # equal halves of twelve Concats, which have no part that they repeat themselves
         for number, axis in enumerate((0, 1, 0, 0, 1, 1)):
@@ -106,7 +106,7 @@ def test_a_graph_that_repeats_nothing_has_no_blocks():
     assert not blocks.are_worthwhile
 
 
-def test_blocks_stay_when_the_graph_is_edited_and_new_nodes_join_their_neighbours():
+def test_blocks_survive_edits_and_new_nodes_join_neighbours():
     graph = residual(5)
     blocks = find_blocks(graph)
     node = next(n for n in graph.nodes if n.title == "b1_1")
@@ -128,7 +128,7 @@ def test_the_search_can_be_cancelled():
         find_blocks(residual(5), progress)
 
 
-def test_nodes_that_only_compute_sizes_make_no_block_and_belong_to_that_of_their_user():
+def test_nodes_that_compute_sizes_belong_to_their_users_block():
     lines = ["x0 = Identity (x)"]
     for block in range(4):
         lines += [
@@ -172,7 +172,7 @@ def crowded(layers: int) -> Graph:
     return graph
 
 
-def test_a_scope_of_too_many_boxes_has_the_blocks_that_its_scopes_and_nodes_repeat():
+def test_an_overfull_scope_is_divided_into_repeated_blocks():
     tree, has_blocks = groups_of(crowded(14))
     assert has_blocks
     net = tree.root.children[1]
@@ -228,7 +228,7 @@ def test_blocks_in_scopes_are_gone_with_all_nodes():
     assert not block_tree(graph, blocks).root.children
 
 
-def test_size_arithmetic_that_leads_from_a_block_into_it_does_not_cut_the_block():
+def test_size_arithmetic_into_a_block_does_not_cut_it():
     lines = []
     for block in range(2):
         lines += [
@@ -246,7 +246,7 @@ def test_size_arithmetic_that_leads_from_a_block_into_it_does_not_cut_the_block(
     assert [scope.count for scope in tree.root.children] == [7, 7]
 
 
-def test_what_one_scope_alone_uses_joins_it_where_there_are_too_many_boxes():
+def test_what_one_scope_uses_joins_it_where_boxes_are_many():
     lines, names, sums = [], [], []
     for part in range(22):  # each with its own preparation, of other operators and sizes than most others have
         lines += [f"p{part} = {('Exp', 'Abs', 'Neg', 'Sqrt', 'Ceil', 'Floor', 'Sin', 'Cos')[part % 8]} (x)"]
@@ -277,7 +277,7 @@ def test_sizes_that_two_blocks_use_are_in_none_of_them():
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_equal_scopes_that_read_other_numbers_of_values_are_not_equivalent(seed):
+def test_scopes_reading_different_inputs_are_not_equivalent(seed):
     rng, lines, names = random.Random(seed), [], []
     for number in range(70):
         before, other = (f"v{max(0, number - rng.choice([0, 0, 1, 2]))}" for _ in range(2))

@@ -86,7 +86,7 @@ def test_scopes_that_say_nothing_are_folded_away():
     assert tree.find(("outer", "inner")) is tree.root.children[0]
 
 
-def test_scopes_are_in_the_order_of_what_they_compute_where_all_constants_come_first():
+def test_scopes_come_in_order_of_computation_not_constants():
     graph = model("""
         g (float[1] x) => (float[1] y) {
             two = Constant <value_float = 2.0> ()

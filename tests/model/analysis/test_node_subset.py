@@ -112,7 +112,7 @@ def test_functions_belong_to_a_part_that_holds_all_their_calls():
 
 
 @pytest.mark.parametrize("target", ["float16", "bfloat16"])
-def test_only_chosen_nodes_get_another_precision_with_casts_at_the_border(target):
+def test_only_chosen_nodes_change_precision_with_casts_around(target):
     document = made(17, CHAIN)
     feeds = fed(document.model)
     before, state = outputs(document.model, feeds), snapshot(document.model)
@@ -140,7 +140,7 @@ def test_parts_that_meet_leave_no_casts_between_them(parts):
     same_outputs(document, outputs(together.model, feeds), feeds)
 
 
-def test_casts_of_the_model_itself_go_where_a_part_leaves_them_no_effect():
+def test_casts_of_the_model_go_where_they_lose_their_effect():
     """Nothing tells them from those of an earlier conversion; others stay."""
     text = "{ a = Relu(x) y = Cast<to = 10>(a) b = Neg(x) z = Cast<to = 10>(b) }"
     document = made(17, f"g (float[2] x) => (float16[2] y, float16[2] z) {text}")
@@ -152,7 +152,7 @@ def test_casts_of_the_model_itself_go_where_a_part_leaves_them_no_effect():
     same_outputs(document, before, feeds)
 
 
-def test_the_whole_follows_a_part_that_took_a_weight_in_another_precision():
+def test_the_whole_takes_the_weight_precision_of_its_part():
     """It could not be converted: the cast of the weight was in the way."""
     document = made(17, CHAIN)
     to_half(document, of(document, "Mul"))
@@ -183,7 +183,7 @@ def test_a_constant_that_chosen_nodes_alone_take_turns():
     assert kinds(document) == {"Mul": ElementType.FLOAT16, "Neg": ElementType.FLOAT}
 
 
-def test_inputs_turn_with_all_that_uses_them_and_outputs_with_what_makes_them():
+def test_in_and_outputs_turn_with_the_nodes_around_them():
     text = "g (float[2] x, float[2] z) => (float[2] y, float[2] v) { a = Neg(x) y = Add(a, z) v = Abs(z) }"
     document = made(17, text)
     to_half(document, of(document, "Neg", "Add"), keep_interface=False)
@@ -206,7 +206,7 @@ def test_nodes_in_bodies_turn_by_themselves(operators):
 
 
 @pytest.mark.parametrize("operators", [["Twice"], ["Other"], ["Inner"], ["Add"], ["Neg"], ["Abs", "Other"]])
-def test_functions_turn_where_all_their_calls_do_and_else_keep_what_they_take_and_give(operators):
+def test_functions_turn_with_all_their_calls_or_keep_their_types(operators):
     document = builders.document(CALLS)
     feeds = {"x": np.array([1.25, -3.0], np.float32)}
     before = outputs(document.model, feeds)
@@ -420,7 +420,7 @@ def test_constants_of_chosen_nodes_come_in_from_data_files(tmp_path):
     assert not prepare(model, path).plan.data_files
 
 
-def test_constants_that_were_not_chosen_go_along_to_another_folder_in_data_files(tmp_path):
+def test_unchosen_constants_are_copied_to_the_new_folder(tmp_path):
     path, other = tmp_path / "m.onnx", tmp_path / "other" / "m.onnx"
     other.parent.mkdir()
     save(builders.document(TWO).model, path, Storage(DataLayout.FILE_PER_TENSOR, threshold=0))

@@ -18,7 +18,7 @@ def titles(block: Repeat) -> list[list[str]]:
     return [[node.title for node in occurrence] for occurrence in block.occurrences]
 
 
-def test_a_block_is_found_wherever_its_nodes_stand_and_whatever_it_is_called():
+def test_a_block_is_found_in_any_order_and_by_any_name():
     graph = model("""
         <ir_version: 10, opset_import: ["" : 21]>
         g (float[4, 4] x) => (float[4, 4] y)

@@ -45,7 +45,7 @@ def test_calls_follow_a_function_to_its_new_name_and_domain(document):
     assert function.body.name == "times"  # which what is told of values in it is written with
 
 
-def test_a_function_keeps_its_name_when_the_new_one_is_empty_or_taken(document):
+def test_a_function_keeps_its_name_if_the_new_one_is_invalid(document):
     function = document.model.functions[0]
     builders.one_edit(document, functions.add_function, "second")
     for name in ("", "second"):

@@ -100,7 +100,7 @@ QUOTIENTS = [
 
 
 @pytest.mark.parametrize(("dims", "axis", "entries", "allow_zero"), QUOTIENTS)
-def test_what_is_said_after_a_reshape_to_a_quotient_holds_wherever_it_runs(dims, axis, entries, allow_zero):
+def test_a_size_after_reshape_to_a_quotient_always_holds(dims, axis, entries, allow_zero):
     model = builders.model(f"""<ir_version: 10, opset_import: ["" : 18]> g (float[{dims}] x) => (float[M] y) {{
         one = Constant <value_ints = [1]> () two = Constant <value_ints = [2]> ()
         three = Constant <value_ints = [3]> () rest = Constant <value_ints = [-1]> ()
@@ -154,7 +154,7 @@ def test_a_formula_that_is_found_first_may_be_a_factor_later():
     assert parse(found["y"][0], {"T": 5}) == 16
 
 
-def test_an_if_of_which_the_condition_is_known_has_the_type_of_its_branch():
+def test_an_if_with_a_known_condition_has_its_branchs_type():
     found = shapes("""
         n = Constant <value = int64[1] {3}> () same = Equal(n, three)
         y = If (same) <
@@ -240,7 +240,7 @@ def test_real_numbers_are_sizes_again_when_they_come_out_even():
 
 
 @pytest.mark.parametrize("divisor", [41, 47, 55])
-def test_what_was_rounded_in_32_bits_is_no_size_when_it_is_multiplied_or_added(divisor):
+def test_a_size_rounded_in_32_bits_is_no_size_in_a_product(divisor):
     part = np.float32(1) / np.float32(divisor)
     assert int(part * np.float32(divisor)) == 0, "else this example shows nothing"
     third = symbolic_floats.divide(symbolic.symbol("T"), divisor)

@@ -152,7 +152,7 @@ def test_a_size_of_zero_that_reshape_13_cannot_express_is_warned_of():
     assert not to_opset(document, 13).warnings
 
 
-def test_the_scale_of_a_group_is_repeated_whatever_the_number_of_channels():
+def test_the_scale_of_a_group_is_repeated_for_any_channels():
     text = "g (float[N,C,3] x, float[2] s, float[2] b) => (float[N,C,3] y)"
     document = made(18, text + " { y = GroupNormalization<num_groups=2>(x, s, b) }")
     feeds = {name: np.random.default_rng(0).standard_normal(n).astype(np.float32) for name, n in
@@ -385,7 +385,7 @@ def test_a_version_that_changes_no_node_is_reported_all_the_same():
     assert report.summary() == [("opset 20 → 21", 1)]
 
 
-def test_an_operator_is_written_out_without_a_rank_that_its_body_does_not_depend_on():
+def test_an_operator_expands_without_a_rank_it_does_not_need():
     """CastLike needs no more than the element type of its second input."""
     document = made(
         21, "g (float[2,3] x, int64[K] axes, double[1] like) => (y) { a = ReduceSum(x, axes) y = CastLike(a, like) }"

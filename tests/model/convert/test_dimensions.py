@@ -49,7 +49,7 @@ def test_a_batch_is_changed_and_shapes_in_constants_follow(head, body):
     assert found.shape == tuple(builders.value(document, "y").type.shape.dims)
 
 
-def test_a_shape_with_a_second_open_size_is_reported_where_it_cannot_stay_open():
+def test_a_shape_with_two_open_sizes_is_reported():
     text = "g (float[1,2,3] x) => (float[1,6] y) <int64[2] s = {1,-1}> { y = Reshape<allowzero=1>(x, s) }"
     document = made(21, text, 10)
     report = builders.one_edit(document, change_batch, document.model.graph, "N")

@@ -310,7 +310,7 @@ def test_a_node_of_each_version_computes_the_same_in_later_ones(op_type, version
 
 
 @pytest.mark.parametrize(("op_type", "version"), [case for case in CASES if case[1] > 1])
-def test_a_node_of_each_version_computes_the_same_in_the_one_before_or_is_refused(op_type, version):
+def test_each_version_converts_down_to_the_same_or_is_refused(op_type, version):
     for data, feeds, expected in results(op_type, version):
         try:
             found = converted(data, version - 1)

@@ -135,7 +135,7 @@ BRANCHES = """
 """
 
 
-def test_what_bodies_take_from_outside_becomes_inputs_of_the_function():
+def test_outer_values_of_bodies_become_function_inputs():
     """The first block takes x twice, and the second two values in the same places."""
     document, _ = extracted(BRANCHES)
     (function,) = document.model.functions
@@ -195,7 +195,7 @@ def test_bodies_whose_long_constants_differ_in_one_element_are_not():
     assert [n.op_type for n in document.model.graph.nodes].count("If") == 2
 
 
-def test_nodes_whose_constants_are_not_available_are_left_out_and_warned_of():
+def test_nodes_with_unavailable_constants_are_left_out():
     document = builders.document(with_long_constants(5.0, 5.0))
     for node in document.model.graph.nodes:
         for body in node.bodies:

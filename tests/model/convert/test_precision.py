@@ -158,7 +158,7 @@ def test_operators_that_do_not_take_it_stay_and_are_cast_around():
     assert [n.op_type for n in document.model.graph.nodes] == ["Cast", "Exp", "Cast", "Odd", "Cast", "Neg", "Cast"]
 
 
-def test_casts_are_named_after_the_nodes_they_serve_and_so_in_their_groups():
+def test_casts_take_the_names_and_groups_of_their_nodes():
     document = Document(
         builders.model("""<ir_version: 10, opset_import: ["": 21, "m": 1]> g (float[4] x) => (float[4] y) {
             a = Exp(x) b = Abs(a) y = Neg(b) }""")
@@ -433,7 +433,7 @@ UNKNOWN = {
 @pytest.mark.long
 @pytest.mark.parametrize("target", [HALF, BRAIN])
 @pytest.mark.parametrize("case", UNKNOWN)
-def test_an_unknown_operator_keeps_its_precision_whatever_is_behind_it(target, case):
+def test_an_unknown_operator_keeps_its_precision(target, case):
     """It was given floats, and its users took what it returned for the other precision."""
     head = '<ir_version: 10, opset_import: ["" : 21, "my" : 1, "l" : 1]>'
     constants = "float[4] c = {1, 2, 3, 4}, int64[1] zero = {0}, int64[1] four = {4}, bool go = {1}, float start = {0}"

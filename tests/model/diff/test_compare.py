@@ -95,7 +95,7 @@ def test_inserted_node_and_the_wire_that_leads_to_it():
     assert found[1][2:5] == ("third", "input 0", "r")
 
 
-def test_a_wire_that_another_node_feeds_under_the_same_name_says_which():
+def test_a_wire_from_another_node_of_the_name_is_reported():
     """Both sides read alike, as if nothing differed."""
 
     def put_between(edit, document):
@@ -181,7 +181,7 @@ def test_functions_that_come_and_go():
     ]
 
 
-def test_a_renamed_function_is_renamed_and_its_calls_are_not_reported():
+def test_a_renamed_function_reports_no_change_of_its_calls():
     document = builders.document(builders.BRANCHES)
     with document.edit("Rename") as edit:
         functions.rename_function(edit, document.model.functions[0], name="stretch", domain="mine")
@@ -208,7 +208,7 @@ g (float[4] x) => (float[4] y) { a = f.%(first)s (x) y = f.%(second)s (a) }
 """
 
 
-def test_functions_with_other_names_and_other_content_are_reported_from_each_other():
+def test_functions_that_differ_in_name_and_content_are_apart():
     old = builders.model(FUNCTIONS % {"first": "one", "second": "two", "extra": "Cos"})
     new = builders.model(FUNCTIONS % {"first": "alpha", "second": "beta", "extra": "Tan"})
     assert sorted(facts(compare(old, new))) == [
@@ -355,7 +355,7 @@ def towers(order=range(TOWERS), name="w{}") -> Model:
 
 
 @pytest.mark.parametrize("name", ["w{}", "other_{}"])
-def test_towers_that_differ_in_their_weights_alone_are_reported_apart(name):
+def test_towers_that_differ_only_in_weights_are_reported_apart(name):
     """Whatever the order of the nodes, and whether weights kept their names or not."""
     comparison = compare(towers(), towers([3, 5, 0, 1, 4, 2], name))
     assert {d.kind for d in comparison.differences} <= {"renamed", "moved"}

@@ -127,7 +127,7 @@ def test_an_input_is_given_values(text, type_, values):
         assert load(to_bytes(document.model)).graph.initializers[-1].name == "x"
 
 
-def test_where_initializers_have_to_be_inputs_an_input_becomes_a_constant_node():
+def test_an_input_becomes_a_constant_node_in_old_versions():
     document = builders.document("""<ir_version: 3, opset_import: ["" : 8]>
         g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1.0, 2.0}> { y = Mul (x, w) }""")
     with on_rollback(document):

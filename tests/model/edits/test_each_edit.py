@@ -56,7 +56,7 @@ def done(document, opened, name, number):
 
 
 @pytest.mark.parametrize("name", sorted(EDITS))
-def test_it_is_taken_back_done_again_recovered_and_replayed_wherever_it_can_be_done(name, tmp_path):
+def test_it_is_undone_redone_recovered_and_replayed(name, tmp_path):
     reached, places = set(), {"none yet"}
     for number in range(TRIES):
         if places:  # what was refused leaves the model as it was: the next try is made there

@@ -86,7 +86,7 @@ def node(document, name):
 
 
 @pytest.mark.long
-def test_unknown_fields_are_added_to_every_message_changed_and_removed():
+def test_unknown_fields_survive_adding_changing_and_removing():
     data = proto().SerializeToString()
     document = Document(load(data))
     count = 0

@@ -79,7 +79,7 @@ def test_what_crosses_the_cut_beside_the_value_is_passed_on():
     assert all(np.array_equal(rest[name], whole[name]) for name in ("y", "early"))
 
 
-def test_an_output_that_is_computed_before_the_cut_stays_one_of_the_first_part():
+def test_an_output_computed_before_the_cut_stays_in_part_one():
     first, second = parts(builders.model(SKIPS), ["d", "early"])
     assert [v.name for v in first.graph.outputs] == ["d", "early"]
     assert [v.name for v in second.graph.outputs] == ["y"]
@@ -172,7 +172,7 @@ def test_an_edited_part_is_merged_with_its_edit():
     assert np.allclose(run(whole, feeds)["early"], np.exp(np.abs(np.sin(np.cos(feeds["x"] * [3, 4])))))
 
 
-def test_what_nothing_uses_and_initializers_that_are_inputs_come_back():
+def test_unused_values_and_initializer_inputs_come_back():
     model = builders.model("""
         <ir_version: 3, opset_import: ["" : 7, "com.example" : 1]>
         g (float[2] x, float[2] w, float[2] idle, float[2] b) => (float[2] y, float[2] m)
@@ -285,7 +285,7 @@ g (float[2] x) => (float[2] y)
 
 
 @pytest.mark.parametrize("second_first", [False, True])
-def test_a_constant_used_on_both_sides_is_in_both_parts_and_once_in_the_whole(second_first):
+def test_a_constant_used_on_both_sides_is_one_in_the_whole(second_first):
     model = builders.model(SHARED)
     first, second = parts(model, "a")
     assert [v.name for v in first.graph.outputs] == [v.name for v in second.graph.inputs] == ["a"]
@@ -298,7 +298,7 @@ def test_a_constant_used_on_both_sides_is_in_both_parts_and_once_in_the_whole(se
 
 
 @pytest.mark.parametrize("last", [1.0, 2.0])
-def test_a_large_weight_used_on_both_sides_is_once_in_the_whole_unless_it_was_changed(last):
+def test_a_shared_large_weight_is_one_again_unless_changed(last):
     """Above a million elements it was there twice after merging the files of the parts."""
     model = builders.model(SHARED.replace("float[2] x", "float[N] x").replace("float[2] y", "float[N] y"))
     large = ArrayTensor(np.ones((1 << 20) + 1, np.float32))

@@ -147,7 +147,7 @@ def test_a_node_whose_second_output_is_used_cannot_be_bridged():
     assert len(document.model.graph.nodes) == 3
 
 
-def test_so_many_outputs_as_the_operator_the_function_or_the_bodies_have():
+def test_outputs_are_limited_by_operator_function_or_bodies():
     document = builders.document(BODIES)
     limits = {n.name: nodes.output_limits(document.model, n) for n in document.model.graph.nodes}
     assert limits["choose"] == (1, 1)

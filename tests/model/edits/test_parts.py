@@ -42,7 +42,7 @@ g (float[2,3] x) => (float[2,3] y, float[2,3] z) <float[2,3] w = {1.0,2.0,3.0,4.
 { y = ai.onnx.ml.Normalizer(w) z = %s(x) }"""
 
 
-def test_a_constant_node_in_a_model_of_another_domain_imports_its_own():
+def test_a_constant_node_imports_the_default_domain():
     document = builders.document(ML % ("", "ai.onnx.ml.Normalizer"))
     with document.edit("To constant") as edit:
         initializers.initializer_to_constant(edit, builders.value(document, "w"))
@@ -394,7 +394,7 @@ def test_operators_of_another_meaning_are_refused(chain):
 # -- properties -----------------------------------------------------------------------------------------------
 
 
-def test_documentation_goes_from_everything_but_the_model_and_comes_back_with_undo(chain):
+def test_documentation_is_removed_but_for_the_models_own(chain):
     model, graph = chain.model, chain.model.graph
     node, value = graph.nodes[0], graph.inputs[0]
     with chain.edit("Describe") as edit:
@@ -525,7 +525,7 @@ def test_a_call_takes_the_place_of_nodes_given_in_any_order(chain):
     chain.undo()
 
 
-def test_inlining_what_would_grow_without_end_is_refused_before_it_begins():
+def test_inlining_without_end_is_refused_beforehand():
     levels, calls = 9, 10
     lines = ['<domain: "d", opset_import: ["" : 17]> F0 (x) => (y) { y = Neg (x) }']
     for level in range(1, levels):

@@ -148,7 +148,7 @@ CALLS = """
 
 
 @pytest.mark.parametrize("how", ["paste", "merge"])
-def test_functions_that_do_something_else_here_come_under_other_names(how):
+def test_different_functions_of_one_name_come_renamed(how):
     """What was brought called the function of the name that was here, without a word."""
     here = builders.document(CALLS.replace("Abs", "Neg").replace("(o) { o = Sin (v)", "(out) { out = Sin (v)"))
     other, model = builders.document(CALLS), here.model

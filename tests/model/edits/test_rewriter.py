@@ -26,7 +26,7 @@ def operators(graph):
     return [node.op_type for node in graph.nodes]
 
 
-def test_a_replaced_node_leaves_no_dead_code_and_comes_back_with_undo():
+def test_replacing_a_node_leaves_no_dead_code_and_is_undone():
     document = builders.document()
     before = to_bytes(document.model)
     graph, third = document.model.graph, builders.node(document, "third")

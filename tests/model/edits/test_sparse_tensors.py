@@ -53,7 +53,7 @@ def test_an_edit_is_that_of_the_dense_tensor(array, per_axis):
         assert np.array_equal(sparse_tensors.to_dense(made).numpy(), tensors.reshape(dense, shape).numpy())
 
 
-def test_a_shape_that_does_not_fit_is_refused_and_a_huge_one_needs_no_memory():
+def test_a_wrong_shape_is_refused_and_a_huge_one_takes_no_memory():
     huge = SparseTensor(ArrayTensor(np.ones(1, np.float32)), ArrayTensor(np.array([5])), (1 << 20, 1 << 20))
     made = sparse_tensors.reshape(huge, (1 << 30, -1))
     assert (made.shape, made.indices.numpy().tolist()) == ((1 << 30, 1 << 10), [5])
@@ -75,7 +75,7 @@ def test_a_type_is_changed_with_what_is_lost():
         sparse_tensors.retype(sparse, ElementType.STRING, cast)
 
 
-def test_constants_go_between_sparse_and_dense_and_back_through_a_file():
+def test_constants_turn_sparse_and_dense_through_a_file():
     document = builders.document()
     graph = document.model.graph
     array = np.array([0, 2, 0, 4], np.float32)
@@ -97,7 +97,7 @@ def test_constants_go_between_sparse_and_dense_and_back_through_a_file():
         assert to_bytes(document.model) == before
 
 
-def test_an_initializer_becomes_sparse_and_its_type_stays_that_of_a_tensor():
+def test_a_sparse_initializer_keeps_the_type_of_a_tensor():
     document = builders.document()
     w = builders.value(document, "w")
     with document.edit("Sparse") as edit:
@@ -108,7 +108,7 @@ def test_an_initializer_becomes_sparse_and_its_type_stays_that_of_a_tensor():
     assert sparse_tensors.to_dense(again.initializer).numpy().tolist() == [1, 2, 3, 4]
 
 
-def test_an_attribute_changes_its_kind_with_its_tensor_and_a_list_does_not():
+def test_an_attribute_follows_the_kind_of_its_tensor():
     document = builders.document()
     node = builders.node(document, "first")
     dense = ArrayTensor(np.array([0, 1], np.float32))

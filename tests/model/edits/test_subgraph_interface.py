@@ -207,7 +207,7 @@ def add_input(document, body, name, kind=None):
     return value
 
 
-def test_what_a_loop_takes_in_addition_is_handed_on_and_begins_with_zeros():
+def test_an_added_loop_state_is_handed_on_and_starts_at_zero():
     document, node, body = opened(LOOP)
     add_input(document, body, "k", "float[3]")
     assert (names(body.inputs), len(node.inputs)) == (["i", "on", "a", "b", "k"], 5)
@@ -276,7 +276,7 @@ def test_a_body_takes_what_its_loop_is_given_in_addition():
     assert len(node.outputs) == 2
 
 
-def test_a_body_that_takes_less_than_its_loop_gives_takes_the_next_one():
+def test_a_body_short_of_an_input_takes_the_next_state():
     document, node, body = opened(LOOP)
     with document.edit("Connect") as edit:
         connect(edit, node, 4, document.model.graph.inputs[3])
@@ -300,7 +300,7 @@ def test_a_body_that_collects_values_too_is_not_guessed_at():
     assert "Add inputs to the body" in report.detail
 
 
-def test_a_loop_that_hands_on_less_than_each_step_takes_is_reported_and_fixed():
+def test_a_loop_body_short_of_outputs_is_reported_and_fixed():
     document, node, body = opened(PLAIN)
     with document.edit("Take one more") as edit:
         connect(edit, node, 3, document.model.graph.inputs[3])
@@ -310,7 +310,7 @@ def test_a_loop_that_hands_on_less_than_each_step_takes_is_reported_and_fixed():
     assert (names(body.outputs), len(node.outputs)) == (["more", "c", "k"], 2)
 
 
-def test_inputs_of_a_body_that_are_used_and_not_given_are_to_be_connected():
+def test_used_body_inputs_without_a_source_must_be_connected():
     document, node, _ = opened(LOOP.replace("(n, go, x, w)", "(n, go, x)").replace("f = Exp (a)", "f = Exp (b)"))
     (report,) = [problem for problem in check_model(document.model) if problem.rule == "body"]
     assert (report.fix, report.detail) == (None, "Loop expects 3. Connect b as input 3 of loop.")

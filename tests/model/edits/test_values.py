@@ -128,7 +128,7 @@ def test_a_zero_gets_another_sign_also_in_the_file(chain):
 
 
 @pytest.mark.parametrize("place", ["name", "doc_string", "attribute"])
-def test_half_a_character_that_no_edit_brought_is_refused_when_saving(chain, place):
+def test_an_unpaired_surrogate_is_refused_when_saving(chain, place):
     node, half = builders.node(chain, "fourth"), "a\ud83d"
     if place == "attribute":
         SetAttribute(node, "text", make_attribute("text", half)).apply()
@@ -222,5 +222,5 @@ def test_an_output_that_begins_with_another_size_keeps_it():
     [("a1", "a_2"), ("a_7", "a_8"), ("a_", "a_1"), ("a__1", "a__2"), ("7", "value_8"), ("_7", "value_8"),
      ("", "value_1"), ("a1234567890", "a1_234567891"), ("a\u0661", "a_2"), ("a\u00b2", "a\u00b2_1"), ("a\n2", "a\n_3")],
 )  # fmt: skip
-def test_a_unique_name_raises_the_number_at_the_end_of_the_wanted_one(wanted, made):
+def test_a_unique_name_counts_up_the_number_at_its_end(wanted, made):
     assert unique_name(wanted, {wanted}) == made

@@ -45,7 +45,7 @@ def test_an_edit_that_raises_leaves_no_trace(document):
     assert not document.modified
 
 
-def test_repeated_steps_are_one_edit_and_leave_no_trace_where_one_fails(document):
+def test_merged_steps_are_one_edit_and_a_failure_leaves_none(document):
     before = snapshot(document.model)
     third, fourth = builders.node(document, "third"), builders.node(document, "fourth")
     steps = [SetField(third, "name", "new"), SetField(fourth, "doc_string", "text")]

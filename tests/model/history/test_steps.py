@@ -70,7 +70,7 @@ def test_taking_a_move_back_restores_the_order_of_all_uses(picks):
     assert_linked(document.model)
 
 
-def test_inserting_behind_a_value_costs_two_steps_however_many_use_it():
+def test_inserting_behind_a_value_takes_two_steps_for_any_uses():
     document, value, _ = shared()
     with document.edit("Insert") as edit:
         nodes.insert_on_edge(edit, value, "Neg", users=[use for use in value.uses if use[0] is not value.graph])

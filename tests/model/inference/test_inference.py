@@ -386,7 +386,7 @@ def test_names_of_the_file_stay_even_those_that_look_made_up():
     assert types("y") == tensor("unk__7", 4)
 
 
-def test_sizes_of_attention_are_reported_through_functions_and_ranges(real_models):
+def test_sizes_of_attention_are_inferred_through_functions(real_models):
     model = load(real_models / "bert_mini_functions" / "model.onnx")
     found = infer(model).types
     assert found[builders.value(model, "softmax")].shape.dims == ("batch", 2, "seq", "seq")
@@ -617,7 +617,7 @@ def test_a_shape_that_refers_to_an_attribute_of_the_call():
     assert types("y") == tensor(2, 6, 1)
 
 
-def test_a_shape_of_unknown_contents_has_as_many_sizes_as_it_has_elements():
+def test_a_shape_of_unknown_contents_has_its_number_of_sizes():
     types = inferred("a = Neg(s) y = Reshape(x, a)", inputs="float[N, 4] x, int64[3] s")
     assert types("y") == tensor(None, None, None)
 

@@ -50,7 +50,7 @@ class Failing:
 @pytest.mark.long
 @pytest.mark.parametrize("layout", [DataLayout.KEEP, DataLayout.ONE_FILE])
 @pytest.mark.parametrize("error", ["ENOSPC", "EIO", "EROFS", "EACCES", "EXDEV", "EINTR", "EDQUOT", "ENOENT"])
-def test_whichever_call_fails_the_old_file_or_the_new_one_is_there_whole(path, error, layout):
+def test_whichever_call_fails_one_whole_file_remains(path, error, layout):
     before = path.read_bytes()
     model = load(path)
     edit(model)
@@ -126,7 +126,7 @@ save(model, {path!r})
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
-def test_a_process_killed_before_any_call_leaves_a_whole_file_and_the_next_save_cleans_up(path):
+def test_a_kill_before_any_call_leaves_a_whole_file(path):
     before = path.read_bytes()
     finished = left_something = False
     for calls in range(1, 40):
@@ -258,7 +258,7 @@ def _found_of(versions):
 
 @pytest.mark.parametrize("layout", [DataLayout.KEEP, DataLayout.ONE_FILE, DataLayout.FILE_PER_TENSOR])
 @pytest.mark.parametrize("external", ["", "e.bin"])
-def test_whenever_the_power_goes_the_old_model_or_the_new_one_is_there_with_its_data(tmp_path, layout, external):
+def test_a_power_cut_leaves_a_whole_model_with_its_data(tmp_path, layout, external):
     folder = tmp_path / "before"
     folder.mkdir()
     path = folder / "m.onnx"

@@ -63,7 +63,7 @@ def test_long_contents_are_named_and_stay():
     assert list(gone.float_data) == [2]
 
 
-def test_contents_in_a_file_are_named_with_their_size_and_are_not_read():
+def test_contents_in_a_file_are_named_by_size_and_not_read():
     table = PayloadTable()
     node = onnx.NodeProto(op_type="Constant")
     data = table.add(Payload(BytesSource(b"x" * 5000), 0, 5000))
@@ -112,7 +112,7 @@ def test_errors_name_their_place(text, line, column, reason):
     assert reason in error.detail
 
 
-def test_contents_belong_to_their_kind_of_message_and_are_not_given_twice():
+def test_contents_must_fit_their_message_and_be_given_once():
     node = onnx.NodeProto()
     node.attribute.add(name="a").t.raw_data = bytes(300)
     shown = MessageText(node)

@@ -23,7 +23,7 @@ def chain(count: int) -> Model:
     return Model(graph, opset=21)
 
 
-def test_names_of_both_branches_are_known_and_a_renamed_one_is_free_again():
+def test_names_of_branches_are_known_and_freed_by_renaming():
     document = builders.document(builders.BRANCHES)
     assert_known(document.model)
     value = next(v for g in document.model.graph.walk() for n in g.nodes for v in n.outputs)
@@ -45,7 +45,7 @@ def test_nodes_of_one_name_or_of_none_cost_no_more_than_others():
     assert NameIndex.of(graph).node("other") is None
 
 
-def test_a_body_taken_out_and_changed_brings_its_names_as_they_are_then():
+def test_a_body_edited_while_outside_brings_its_new_names():
     model = builders.document(builders.BRANCHES).model
     holder = next(n for n in model.graph.nodes if n.bodies)
     assert_known(model)
@@ -103,7 +103,7 @@ def test_connecting_within_order_looks_only_between_the_two():
     assert makes_cycle(loose, order[502].outputs[0])
 
 
-def test_a_node_connected_to_later_ones_moves_with_what_they_need_and_nothing_else():
+def test_a_reconnected_node_moves_with_what_it_needs_only():
     model = chain(50)
     order = list(model.graph.nodes)
     document = builders.Document(model)
@@ -132,7 +132,7 @@ def test_the_name_of_what_came_is_known_to_who_asks_for_it_first(kind):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_names_and_order_are_right_after_many_steps_of_which_nobody_asked(seed):
+def test_names_and_order_are_right_after_many_unasked_steps(seed):
     rng = random.Random(seed)
     model = chain(12)
     graph = model.graph

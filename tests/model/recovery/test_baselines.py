@@ -176,7 +176,7 @@ def test_a_large_beginning_that_is_stopped_on_the_way_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_any_trouble_with_the_beginning_stops_the_journal_not_the_work(tmp_path, monkeypatch, unsaved):
+def test_trouble_with_the_baseline_stops_only_the_journal(tmp_path, monkeypatch, unsaved):
     monkeypatch.setattr("onnx_workbench.model.io.writer.save.prepare", mock.Mock(side_effect=RuntimeError("odd")))
     kept = Journal(unsaved, tmp_path)
     work(unsaved)
@@ -213,7 +213,7 @@ def test_another_listener_that_fails_does_not_hide_an_edit(tmp_path, dead):
     assert snapshot(again.model) == before
 
 
-def test_a_model_that_does_not_fit_into_one_file_is_kept_with_its_weights_beside_it(tmp_path, dead, monkeypatch):
+def test_a_baseline_over_one_files_limit_has_weights_beside_it(tmp_path, dead, monkeypatch):
     monkeypatch.setattr("onnx_workbench.model.io.writer.save.MESSAGE_LIMIT", 10 << 20)
     document = large_model(2)
     kept = Journal(document, tmp_path, baseline=write_baseline(document.model, tmp_path))
@@ -228,7 +228,7 @@ def test_a_model_that_does_not_fit_into_one_file_is_kept_with_its_weights_beside
     assert list(tmp_path.iterdir()) == []
 
 
-def test_weights_beside_a_model_outlast_the_journal_that_it_is_recovered_from(tmp_path, dead):
+def test_weights_of_a_baseline_outlast_its_recovered_journal(tmp_path, dead):
     document = large_model(2)
     save(document.model, tmp_path / "m.onnx", Storage(DataLayout.ONE_FILE))
     model, state = load(tmp_path / "m.onnx"), tmp_path / "state"
@@ -265,7 +265,7 @@ def slow_disk(monkeypatch):
     end()
 
 
-def test_who_closes_a_document_does_not_wait_until_what_is_large_is_removed(tmp_path, slow_disk, unsaved):
+def test_closing_does_not_wait_for_large_files_to_be_removed(tmp_path, slow_disk, unsaved):
     baseline = write_baseline(unsaved.model, tmp_path)
     Journal(unsaved, tmp_path, baseline=baseline).close()
     assert list(tmp_path.iterdir()) == [base_path(baseline.journal)], "there is nothing to recover any more"
@@ -273,7 +273,7 @@ def test_who_closes_a_document_does_not_wait_until_what_is_large_is_removed(tmp_
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nor_does_the_next_start_for_what_a_killed_program_was_removing(tmp_path, dead, slow_disk, unsaved):
+def test_a_start_does_not_wait_for_a_killed_removal(tmp_path, dead, slow_disk, unsaved):
     baseline = write_baseline(unsaved.model, tmp_path)
     assert list(find_journals(tmp_path)) == []
     assert list(tmp_path.iterdir()) == [base_path(baseline.journal)]

@@ -114,7 +114,7 @@ def test_a_line_cut_by_the_crash_is_left_out(tmp_path, dead):
     assert len(states) >= 4
 
 
-def test_a_journal_whose_program_ends_while_it_is_done_again_is_offered_again(tmp_path, dead, monkeypatch):
+def test_a_journal_is_offered_again_if_its_replay_was_killed(tmp_path, dead, monkeypatch):
     document = saved_file(tmp_path)
     kept = Journal(document, tmp_path / "state")
     work(document)
@@ -287,9 +287,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only /proc tells when a process was started")
 @pytest.mark.parametrize("is_being_recovered", [False, True])
-def test_a_journal_is_offered_though_another_program_has_the_number_of_its_own(
-    tmp_path, monkeypatch, is_being_recovered
-):
+def test_a_journal_is_offered_though_its_process_number_is_taken(tmp_path, monkeypatch, is_being_recovered):
     """As after a power failure: numbers begin anew."""
     document, before = builders.document(), "another boot-1"
     monkeypatch.setattr("onnx_workbench.model.recovery.log.start_of", lambda _process: before)
@@ -303,7 +301,7 @@ def test_a_journal_is_offered_though_another_program_has_the_number_of_its_own(
     assert leftover.titles[0] == "Insert"
 
 
-def test_a_body_that_goes_to_another_attribute_is_the_same_when_that_is_taken_back(tmp_path, dead):
+def test_a_body_moved_to_another_attribute_survives_undo(tmp_path, dead):
     """It was another graph with some values of the old one, which then belonged to the wrong one."""
     document = builders.document(builders.BRANCHES)
     kept = Journal(document, tmp_path)
@@ -355,7 +353,7 @@ def rename_one(document):
     [rename_all, rename_one, type_all, delete_many, mark_all], [declare_all, delete_many, rename_one],
     [mark_all, rename_one, delete_many, type_all],
 ])  # fmt: skip
-def test_edits_of_very_many_steps_are_on_file_as_soon_as_they_are_made(tmp_path, dead, edits):
+def test_an_edit_of_very_many_steps_is_on_file_when_made(tmp_path, dead, edits):
     document = large_document()
     kept = Journal(document, tmp_path)
     for edit in edits:
@@ -370,7 +368,7 @@ def test_edits_of_very_many_steps_are_on_file_as_soon_as_they_are_made(tmp_path,
 
 
 @pytest.mark.long
-def test_what_was_done_to_very_many_nodes_while_it_was_saved_is_done_again_with_what_came_between(tmp_path, dead):
+def test_edits_of_many_nodes_during_a_save_are_replayed(tmp_path, dead):
     """Nodes that come later were counted as if they had been there."""
     path = tmp_path / "m.onnx"
     document = large_document()
@@ -511,7 +509,7 @@ def abandoned_renames(folder):
 
 
 @pytest.mark.parametrize("how", ["garbage", "not UTF-8", "zeros to the end", "zeros in the middle"])
-def test_a_damaged_journal_is_done_again_up_to_the_damage_and_says_how_much_is_missing(tmp_path, dead, how):
+def test_a_damaged_journal_is_replayed_up_to_the_damage(tmp_path, dead, how):
     path = abandoned_renames(tmp_path)
     lines = path.read_bytes().splitlines(keepends=True)
     whole, rest = b"".join(lines[:4]), b"".join(lines[5:])  # a header and three edits, then one, then two

@@ -153,7 +153,7 @@ def test_what_a_save_makes_needless_goes_before_what_fits_its_file(tmp_path, of_
     assert list(of_file.state.iterdir()) == []
 
 
-def test_a_model_that_is_written_beside_its_journal_while_it_is_saved(of_file, monkeypatch):
+def test_a_baseline_written_during_a_save_keeps_all_edits(of_file, monkeypatch):
     document = of_file.document
 
     def meanwhile(moment):
@@ -169,7 +169,7 @@ def test_a_model_that_is_written_beside_its_journal_while_it_is_saved(of_file, m
     assert of_file.offered == [("Rename",), ("Rename",) * 4, ("Rename",) * 4]
 
 
-def test_what_a_model_beside_its_journal_makes_needless_is_not_offered_too(of_file, monkeypatch):
+def test_a_journal_replaced_by_a_baseline_is_not_offered(of_file, monkeypatch):
     def look_and_remove(log):
         of_file.look()
         remove(log)
@@ -198,7 +198,7 @@ def test_a_save_that_fails_at_last_leaves_what_there_was(tmp_path, of_file, monk
     assert len(list(of_file.state.glob("*.journal"))) == 1
 
 
-def test_a_file_that_another_program_wrote_meanwhile_is_the_one_that_counts(tmp_path, of_file, monkeypatch):
+def test_a_file_another_program_wrote_meanwhile_counts(tmp_path, of_file, monkeypatch):
     document, path = of_file.document, of_file.document.path
     work(document)
     state = of_file.save(path, monkeypatch, lambda _moment: None)

@@ -101,7 +101,7 @@ def test_two_undefined_values_of_one_name_are_one_in_the_file(tmp_path, dead):
     assert builders.node(again, "third").inputs[0] is builders.node(again, "fourth").inputs[0]
 
 
-def test_an_undefined_value_with_the_name_of_a_defined_one_is_that_in_the_file(tmp_path, dead):
+def test_an_undefined_value_takes_the_defined_one_of_its_name(tmp_path, dead):
     document = saved_file(tmp_path)
     kept = Journal(document, tmp_path / "state")
     with document.edit("Orphan") as edit:
@@ -182,7 +182,7 @@ def test_weights_that_lie_in_the_file_are_not_copied(tmp_path, dead, monkeypatch
     assert snapshot(again.model) == snapshot(document.model)
 
 
-def test_weights_that_the_saved_file_lacks_are_kept_beside_the_journal(tmp_path, dead):
+def test_weights_the_saved_file_lacks_stay_beside_the_journal(tmp_path, dead):
     document = large_file(tmp_path)
     kept = Journal(document, tmp_path / "state")
     w = builders.value(document, "w")

@@ -159,7 +159,7 @@ def test_a_value_comes_back_that_a_save_left_out(tmp_path, dead):
     assert_an_undo_after_saving_comes_back(document, kept, path)
 
 
-def test_an_input_comes_back_with_its_type_that_was_a_mere_constant_when_it_was_saved(tmp_path, dead):
+def test_an_input_that_was_a_constant_comes_back_with_its_type(tmp_path, dead):
     document = builders.document(
         '<ir_version: 10, opset_import: ["" : 21]> net (float[2] x, float[2] w) => (float[2] y) { y = Add (x, w) }'
     )
@@ -207,7 +207,7 @@ def recovered(folder, document, text):
     return again
 
 
-def test_what_nothing_reports_within_an_edit_is_the_same_value_afterwards(tmp_path, dead):
+def test_a_value_unseen_within_an_edit_stays_the_same_value(tmp_path, dead):
     document = builders.document(builders.BRANCHES)
     kept = Journal(document, tmp_path)
     d = builders.value(document, "d")

@@ -60,7 +60,7 @@ def test_a_disk_that_fills_up_stops_the_journal_not_the_work(tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_becomes_read_only_stops_the_journal_not_the_work(tmp_path, monkeypatch):
+def test_a_folder_turned_read_only_stops_only_the_journal(tmp_path, monkeypatch):
     def refuse(*args, **kwargs):
         raise PermissionError(13, "Permission denied")
 
@@ -99,7 +99,7 @@ def test_weights_that_cannot_be_written_stop_the_journal(tmp_path, monkeypatch, 
     assert document.model.graph.name == "two"
 
 
-def test_a_beginning_that_cannot_be_written_is_reported_and_leaves_nothing(tmp_path, monkeypatch):
+def test_a_baseline_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
     full = mock.Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
     monkeypatch.setattr("onnx_workbench.model.io.writer.atomic_file.os.write", full)
     document = builders.document()
@@ -112,7 +112,7 @@ def test_a_beginning_that_cannot_be_written_is_reported_and_leaves_nothing(tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_program_that_is_killed_while_it_removes_much_leaves_nothing_to_recover(tmp_path, dead, monkeypatch):
+def test_a_kill_during_a_removal_leaves_nothing_to_recover(tmp_path, dead, monkeypatch):
     document = builders.document()
     kept = Journal(document, tmp_path)
     rename(document, "one")
@@ -219,7 +219,7 @@ class Endless:
         return b"x"
 
 
-def test_weights_are_on_file_as_soon_as_they_are_in_the_model_and_so_is_what_follows(tmp_path, dead):
+def test_weights_and_later_edits_are_on_file_at_once(tmp_path, dead):
     document = builders.document()
     kept = Journal(document, tmp_path)
     rename(document, "one")

@@ -82,7 +82,7 @@ def test_only_what_was_made_of_it_is_done_again(tmp_path, dead, made):
 
 
 @pytest.mark.long
-def test_of_two_that_are_on_file_before_either_is_made_the_one_that_is_made_is_done_again(tmp_path, dead):
+def test_of_two_edits_written_ahead_the_one_made_is_replayed(tmp_path, dead):
     """As where a user pastes twice while the first is on its way."""
     document = large_document()
     kept = Journal(document, tmp_path)
@@ -134,7 +134,7 @@ def test_weights_are_on_file_before_the_edit_that_brings_them(tmp_path, dead):
 
 
 @pytest.mark.long
-def test_an_edit_that_cannot_wait_for_its_steps_has_them_written_first(tmp_path, dead):
+def test_an_edit_whose_steps_cannot_wait_has_them_written_first(tmp_path, dead):
     """As when a dialog is closed before all is on file."""
     document = large_document()
     kept = Journal(document, tmp_path)
@@ -147,7 +147,7 @@ def test_an_edit_that_cannot_wait_for_its_steps_has_them_written_first(tmp_path,
 
 
 @pytest.mark.long
-def test_what_is_stopped_while_it_is_written_is_written_as_it_is_made_if_ever(tmp_path, dead):
+def test_an_edit_stopped_while_written_is_written_when_made(tmp_path, dead):
     document = large_document()
     kept = Journal(document, tmp_path)
     copy_of_model = WorkingCopy(document.model)
@@ -189,7 +189,7 @@ def test_an_edit_is_written_ahead_on_the_model_itself(tmp_path, dead):
     kept.close()
 
 
-def test_what_was_recorded_before_the_document_was_saved_is_written_as_it_is_made(tmp_path, dead):
+def test_steps_recorded_before_a_save_are_written_when_made(tmp_path, dead):
     """The values of its file may be in other places since."""
     document = saved_file(tmp_path)
     kept = Journal(document, tmp_path / "state")
@@ -235,7 +235,7 @@ def test_a_full_disk_lets_the_tool_go_on(tmp_path, monkeypatch):
     assert "not being kept" in kept.problem
 
 
-def test_a_program_that_is_killed_when_the_edit_is_made_loses_nothing(tmp_path):
+def test_a_program_killed_when_the_edit_is_made_loses_nothing(tmp_path):
     code = f"""
 import sys, os, signal, time
 sys.path[:0] = {[str(Path.cwd()), *sys.path]!r}

@@ -259,7 +259,7 @@ def test_what_leaves_the_model_and_comes_back_is_the_same(changes):
     assert_linked(again.model)
 
 
-def test_what_nothing_defines_goes_by_one_name_whatever_was_taken_back():
+def test_an_undefined_value_keeps_one_name_through_undo():
     """It was that of another graph once a node that gave it was taken back."""
     text = USED_IN_A_BODY.replace("v = Neg (x)", "")
     document, again = builders.document(text), builders.document(text)
@@ -360,7 +360,7 @@ def test_bodies_and_functions_are_named_by_their_path():
     assert snapshot(again.model) == snapshot(document.model)
 
 
-def test_a_value_that_only_a_body_uses_goes_on_to_the_node_that_gives_it_now():
+def test_a_value_used_in_a_body_follows_its_new_producer():
     text = """
         <ir_version: 10, opset_import: ["" : 21]>
         g (float[4] x, bool flag) => (float[4] y)

@@ -123,7 +123,7 @@ RMS_LINE = f"{RMS} n = Div(x, r) y = Mul(n, g)"
     [(CASES[0][0], name) for name in ("half", "one", "root")] + [(CASES[5][0], name) for name in ("three", "cubic")]
     + [(LN, "e"), (LN, "two"), (RMS_LINE, "e"), (CASES[8][0], "six")],
 )  # fmt: skip
-def test_constants_with_more_axes_than_the_data_stay_as_their_result_has_more(body: str, constant: str) -> None:
+def test_constants_with_more_axes_than_the_data_are_not_fused(body: str, constant: str) -> None:
     signature = PLAIN.replace("[N, 3, 4] y", "[A, B, C, D] y")
     given = text(body, signature).replace(f"float {constant} =", f"float[1, 1, 1, 1] {constant} =")
     document = fused(given)
@@ -161,7 +161,7 @@ def test_each_thing_that_is_otherwise_keeps_it_spelt_out(body: str, changed: tup
 
 
 @pytest.mark.parametrize("body", [LN, RMS_LINE])
-def test_normalizations_in_double_stay_as_the_operators_compute_in_single(body: str) -> None:
+def test_a_normalization_in_double_is_not_fused(body: str) -> None:
     given = text(body, PLAIN).replace("float", "double")
     document = fused(given)
     assert operators(document) == operators(builders.document(given))
@@ -186,7 +186,7 @@ def test_what_few_runtimes_have_is_fused_only_when_asked_for(case: str, is_fused
     assert (case in operators(document)) is is_fused
 
 
-def test_a_centred_value_that_is_needed_otherwise_is_normalized_apart() -> None:
+def test_a_centred_value_used_elsewhere_is_fused_apart() -> None:
     given = text(f"{NORM} n = Div(d, r) y = Mul(n, g) z = Neg(d)", PLAIN[:-1] + ", float[N, 3, 4] z)")
     document = fused(given)
     assert operators(document) == ["ReduceMean", "Sub", "RMSNormalization", "Neg"]

@@ -71,7 +71,7 @@ def test_constants_have_equal_numbers_in_any_form_and_precision():
     assert places(model_of("y = Mul(x, h)", "(float[4] x, float h) => (float[4] y)"), pattern) == []
 
 
-def test_attributes_are_equal_or_captured_and_a_missing_one_is_the_default():
+def test_attributes_match_or_are_captured_with_their_defaults():
     given, default = "y = Softmax <axis = 1> (x)", "y = Softmax (x)"
     assert places(model_of(given), "(x) => (y) { y = Softmax (x) }") == []
     assert places(model_of(default), "(x) => (y) { y = Softmax <axis = -1> (x) }") == [["y"]]

@@ -180,7 +180,7 @@ def test_narrow_weights_stay_narrow() -> None:
     "a = MatMul(x, w) b = MatMul(x, w) c = MatMul(z, w) d = Add(a, b) y = Add(c, d)",  # others use the matrix
     "a = MatMul(x, w) b = MatMul(z, v) p = Add(a, i) q = Add(b, i) y = Add(p, q)",  # of different values
 ])  # fmt: skip
-def test_products_are_taken_together_only_where_that_makes_fewer_nodes(body: str) -> None:
+def test_products_are_combined_only_where_nodes_get_fewer(body: str) -> None:
     matrices = "float[2, 2] w = {1.0,2.0,3.0,4.0}, float[2, 2] v = {5.0,6.0,7.0,8.0}, float[2] i = {1.0,2.0}"
     document, report = simplified(graph(body, "(float[3, 2, 2] x, float[3, 2, 2] z) => (float[3, 2, 2] y)", matrices))
     assert "fuse_qkv" not in report.applied
@@ -206,7 +206,7 @@ def test_old_files_get_no_initializers_that_are_not_inputs() -> None:
     onnx.checker.check_model(to_bytes(document.model))
 
 
-def test_a_model_of_another_domain_imports_what_a_constant_output_needs() -> None:
+def test_a_constant_output_imports_the_domain_it_needs() -> None:
     document, _ = simplified("""<ir_version: 8, opset_import: ["ai.onnx.ml" : 1]>
     g (float[1,2] x) => (float[1,2] y) <float[1,2] w = {1.0, 3.0}> { y = ai.onnx.ml.Normalizer<norm = "L1">(w) }""")
     assert left(document) == {"Constant": 1}
@@ -270,7 +270,7 @@ def test_a_loop_body_that_changes_shapes_is_taken_as_it_is() -> None:
     assert outcome.agrees, outcome
 
 
-def test_a_model_without_an_import_and_unknown_operators_ends_with_a_result() -> None:
+def test_unknown_operators_without_an_import_do_not_stop_it() -> None:
     document, report = simplified(
         '<ir_version: 8, opset_import: ["my.domain" : 1]> g (float[2] x) => (float[2] y)'
         " { a = my.domain.Odd(x) y = my.domain.Odd(a) }"
@@ -313,7 +313,7 @@ def test_sizes_beyond_what_integers_hold_do_no_harm(op_type: str, a: int, b: int
     assert {"Reshape", "Expand"} <= set(left(document))
 
 
-def test_a_state_of_zeros_of_a_node_without_other_inputs_does_no_harm() -> None:
+def test_a_state_of_zeros_without_other_inputs_does_no_harm() -> None:
     state = "float[1, 2, 3] z = {0, 0, 0, 0, 0, 0}"
     body = "y = Relu(x) h = LSTM(x, x, x, , , z)"
     document = builders.document(graph(body, "(float[2] x) => (float[2] y, float[] h)", state))
@@ -425,9 +425,7 @@ def test_a_size_of_0_at_run_time_copies_another_size() -> None:
 
 
 @pytest.mark.parametrize(("inputs", "shape"), [("s", (1,)), ("s, none", (1,)), ("s, zero", ()), ("s, axes", None)])
-def test_a_reduction_that_is_an_identity_without_axes_keeps_its_shape(
-    inputs: str, shape: tuple[int, ...] | None
-) -> None:
+def test_a_reduction_without_axes_keeps_its_shape(inputs: str, shape: tuple[int, ...] | None) -> None:
     """ReduceProd-18: with noop_with_empty_axes and no axes "the output tensor would be equivalent to input tensor"."""
     given = graph(
         f"s = Shape(x) y = ReduceProd <keepdims = 0, noop_with_empty_axes = 1> ({inputs})",

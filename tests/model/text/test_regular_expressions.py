@@ -34,7 +34,7 @@ def test_nothing_is_stopped_afterwards(monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal for it")
-def test_a_signal_that_comes_late_or_for_the_time_of_other_threads_stops_nothing(monkeypatch):
+def test_a_late_or_foreign_timer_signal_stops_nothing(monkeypatch):
     wanted = RegularExpression("a")
     assert wanted.is_in("a")
     signal.raise_signal(signal.SIGVTALRM)  # as one of the timer that another thread was given, heard late

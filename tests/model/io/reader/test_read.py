@@ -221,14 +221,14 @@ def test_what_nothing_defines_is_one_value_for_all_bodies():
         (with_function("", imported="ai.onnx"), "Function Relus names the domain 'ai.onnx'"),
     ],
 )
-def test_broken_rules_are_listed_and_do_not_keep_a_model_from_opening(proto, words):
+def test_broken_rules_are_listed_and_the_model_opens(proto, words):
     model = opened(proto)
     touch(model)
     assert_linked(model)
     assert any(words in problem for problem in model.source.problems), model.source.problems
 
 
-def test_of_two_definitions_the_first_is_used_and_both_keep_their_place():
+def test_the_first_of_two_definitions_is_used_and_both_stay():
     twice = [helper.make_tensor("w", F, [1], [1.0]), helper.make_tensor("w", F, [1], [2.0])]
     nodes = [
         helper.make_node("Relu", ["w"], ["a"]),
@@ -466,7 +466,7 @@ def test_a_model_with_too_many_parts_is_refused(monkeypatch):
 
 @pytest.mark.long
 @pytest.mark.parametrize("part", [b"\x0a\x00", b"\x2a\x00", b"\x6a\x00", b"\x82\x01\x00"])
-def test_millions_of_empty_parts_are_refused_before_there_are_objects_for_them(part):
+def test_millions_of_empty_parts_are_refused_before_reading(part):
     with pytest.raises(ModelError, match="too many parts"):
         load(b"\x08\x0a" + tagged(7, part * 3_100_000))
 

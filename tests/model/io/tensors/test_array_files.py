@@ -200,7 +200,7 @@ def test_files_of_another_kind_are_reported_apart(tmp_path, name, content, title
     assert caught.value.detail.startswith(detail)
 
 
-def test_tables_with_decimal_commas_are_read_where_semicolons_part_the_cells(tmp_path):
+def test_decimal_commas_are_read_where_semicolons_part_cells(tmp_path):
     (tmp_path / "t.csv").write_text("1,5;2\n-0,25;4\n", encoding="utf-8")
     assert read_tensor(tmp_path / "t.csv", sample(E.FLOAT)).numpy().tolist() == [[1.5, 2.0], [-0.25, 4.0]]
     (tmp_path / "t.csv").write_text("1,500;2,500\n1,000;4,000\n", encoding="utf-8")  # thousands, or parts of one?

@@ -118,7 +118,7 @@ def test_a_folder_reached_through_a_link_is_the_real_one(folder):
     assert open_external(folder.parent / "alias", "w.bin").size == 7
 
 
-def test_a_model_and_its_data_that_are_links_into_one_folder_belong_together(folder):
+def test_a_linked_model_and_its_linked_data_belong_together(folder):
     """As a download cache lays them out: names in one folder, blobs in another."""
     blobs, names = folder.parent / "blobs", folder / "snapshot"
     blobs.mkdir()
@@ -199,7 +199,7 @@ def test_an_empty_folder_name_means_the_working_folder(folder):
     assert found.stdout.split() == ["7", "refused", "refused"]
 
 
-def test_a_model_may_have_more_data_files_than_a_process_usually_opens(tmp_path):
+def test_a_model_may_have_more_data_files_than_may_be_open(tmp_path):
     resource = pytest.importorskip("resource")
     program = (
         "import resource, sys\n"

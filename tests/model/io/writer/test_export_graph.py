@@ -225,7 +225,7 @@ outer (bool c, float[N] x) => (float[N] y) {
 """
 
 
-def test_a_graph_attribute_replaced_by_another_leaves_nothing_of_the_old():
+def test_a_replaced_graph_attribute_leaves_nothing_behind():
     model = load(onnx.parser.parse_model(WITH_BODIES).SerializeToString())
     node = model.graph.nodes[0]
     SetAttribute(node, "then_branch", make_attribute("then_branch", Graph("new"))).apply()
@@ -302,7 +302,7 @@ def test_the_declared_type_of_an_initializer_is_written():
     assert again.type == weight.type
 
 
-def test_descriptions_and_metadata_of_values_without_a_type_are_written():
+def test_texts_of_values_without_a_type_are_written():
     text = """<ir_version: 10, opset_import: ["" : 21, "own": 1]>
         net (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { a = own.Two (x, w)  y = Neg (a) }
         <domain: "own", opset_import: ["" : 21]> Two (p, q) => (r) { s = Add (p, q)  r = Relu (s) }"""
@@ -373,7 +373,7 @@ def test_inputs_outputs_and_initializers_change(model):
     assert out.input[1].type == helper.make_tensor_type_proto(TensorProto.INT64, [2])
 
 
-def test_a_value_that_is_input_and_output_may_be_declared_differently():
+def test_a_value_may_be_declared_differently_as_in_and_output():
     proto = onnx.parser.parse_model(
         '<ir_version: 10, opset_import: ["" : 21]> g (float[N] x) => (float[4] x) <float[M] x> {}'
     )
@@ -525,7 +525,7 @@ def test_nodes_of_another_model_bring_their_weights(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("looked_at", [False, True])
-def test_values_of_another_model_keep_their_types_beside_those_of_the_same_name(looked_at):
+def test_values_of_another_model_keep_their_own_types(looked_at):
     here, other = (
         load(onnx.parser.parse_model(f"""
             <ir_version: 10, opset_import: ["" : 21]> g ({x} x, {x} z) => ({x} y) {{ a = Add (x, z) y = Neg (a) }}

@@ -160,7 +160,7 @@ def test_a_link_stays_a_link_and_the_mode_is_kept(path, tmp_path):
     assert load(path).graph.nodes.first.name == "edited"
 
 
-def test_a_model_opened_through_a_link_has_its_data_where_readers_look(external_path, tmp_path):
+def test_a_model_saved_through_a_link_has_its_data_in_reach(external_path, tmp_path):
     names = tmp_path / "names"
     names.mkdir()
     link = names / "m.onnx"
@@ -181,7 +181,7 @@ def test_a_new_file_has_the_usual_permissions(path, tmp_path):
     assert (tmp_path / "new.onnx").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
-def test_a_file_that_another_program_changes_while_a_save_is_written_is_not_overwritten(path):
+def test_a_file_changed_during_a_save_is_not_overwritten(path):
     saving = prepare(load(path), path, expected=load(path).source.identity)
     with pytest.raises(ModelError, match="changed by another program"):
         saving.run(placing=lambda *_file: path.write_bytes(b"somebody else's"))

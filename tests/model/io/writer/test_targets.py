@@ -104,7 +104,7 @@ def test_nor_is_it_written_under_a_name_of_another_kind(path, name):
     assert not path.with_name(name).exists()
 
 
-def test_it_replaces_models_and_itself_and_is_written_under_new_names(path):
+def test_models_and_the_file_itself_may_be_replaced(path):
     for name in ("m.onnx", "copy.onnx", "copy.onnx", "copy", "copy", "new.weird"):
         save(load(path), path.with_name(name))
         assert load(path.with_name(name)).graph.name == "g"
@@ -116,7 +116,7 @@ def test_an_empty_file_holds_nothing_to_lose(path):
     assert load(path.with_name("made.tmp")).graph.name == "g"
 
 
-def test_other_kinds_of_files_replace_neither_models_nor_what_models_read(path):
+def test_other_files_replace_neither_models_nor_their_data(path):
     model = load(path)
     with pytest.raises(ModelError, match=r"m.onnx is a name for a model"):
         check_target(path, "run", others=[model])
