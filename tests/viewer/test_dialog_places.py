@@ -34,7 +34,7 @@ def test_a_dialog_larger_than_the_screen_begins_in_its_corner():
     assert (placed.x(), placed.y()) == (10, 20)
 
 
-def test_a_dialog_is_no_higher_than_the_screen_so_that_its_buttons_can_be_reached(qtbot):
+def test_a_dialog_is_no_higher_than_the_screen(qtbot):
     window, workspace = QWidget(), Workspace(builders.document())
     qtbot.addWidget(window)
     window.show()

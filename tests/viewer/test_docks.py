@@ -143,7 +143,7 @@ def test_the_next_start_has_the_inspector_in_front_of_the_run_panel(qtbot, tmp_p
         qtbot.wait(0)
 
 
-def test_docks_below_the_graph_are_closed_at_the_next_start_and_as_wide_as_the_window(qtbot, tmp_path):
+def test_bottom_docks_are_closed_and_wide_at_the_next_start(qtbot, tmp_path):
     for is_first in (True, False):
         window = MainWindow(Settings())
         window.resize(1100, 700)
@@ -195,7 +195,7 @@ def test_escape_leads_from_every_panel_back_to_the_graph(window, qtbot, tmp_path
     assert len(window.workspace.selection) == 1
 
 
-def test_the_shortcut_of_a_panel_goes_there_and_closes_it_only_from_there(window, qtbot, tmp_path):
+def test_a_panels_shortcut_goes_there_and_closes_it_from_there(window, qtbot, tmp_path):
     open_copies(window, qtbot, tmp_path, "a.onnx")
     window.activateWindow()
     window.tab.view.setFocus()
@@ -218,7 +218,7 @@ def opened_sample(make_window, qtbot, width, height):
     return window
 
 
-def test_a_small_window_leaves_the_inspector_and_the_outline_readable(make_window, qtbot):
+def test_a_small_window_keeps_inspector_and_outline_readable(make_window, qtbot):
     window = opened_sample(make_window, qtbot, 900, 600)
     window.docks.open("inspector")
     window.docks.open("outline")
@@ -235,7 +235,7 @@ def shares(window):
 
 @pytest.mark.long
 @pytest.mark.parametrize("size", [(1440, 860), (1024, 700), (960, 600), (682, 466)])
-def test_the_graph_keeps_half_of_each_side_when_a_run_opens_its_panels(make_window, qtbot, size):
+def test_the_graph_keeps_half_of_each_side_during_a_run(make_window, qtbot, size):
     window = opened_sample(make_window, qtbot, *size)
     window.workspace.suggest_panel("tensor")
     qtbot.waitUntil(lambda: min(shares(window)) >= 0.5)

@@ -34,7 +34,7 @@ def test_starts_of_words_and_whole_words_win():
     assert best("open", "Open…", "Recent file 1 opened before") == "Open…"
 
 
-def test_words_that_stand_anywhere_win_over_letters_scattered_over_a_title():
+def test_whole_words_win_over_scattered_letters():
     tensor = ("Tensor", "values numbers", "Open or close the panel")
     assert best("open tensor", "Stop when a shape differs from the declared", tensor) == "Tensor"
     assert best("settings", "Open Log Folder says things", ("Preferences…", "options settings")) == "Preferences…"

@@ -40,7 +40,7 @@ def test_the_breadcrumb_leads_in_and_out(window, qtbot, tmp_path):
 
 
 @pytest.mark.long
-def test_the_breadcrumb_names_the_groups_and_bodies_around_the_selection(window, qtbot):
+def test_the_breadcrumb_names_groups_and_bodies_around(window, qtbot):
     tab = opened(window, qtbot, sample_model())
     workspace = tab.workspace
 
@@ -106,7 +106,7 @@ def test_the_status_line_follows_the_document_in_front(window, qtbot, write_mode
 
 
 @pytest.mark.long
-def test_the_type_of_what_is_selected_follows_what_an_edit_makes_of_it(window, qtbot, write_model):
+def test_the_type_of_the_selection_follows_edits(window, qtbot, write_model):
     tab = opened(window, qtbot, write_model(nodes=3))
     workspace, graph = tab.workspace, tab.workspace.graph
     inner = next(iter(graph.nodes)).outputs[0]
@@ -133,7 +133,7 @@ class Requests(QObject):
 
 
 @pytest.mark.long
-def test_what_a_run_or_a_zoom_says_next_does_not_lay_the_window_out_anew(window, qtbot, write_model):
+def test_a_new_status_text_does_not_lay_out_the_window(window, qtbot, write_model):
     tab, status = opened(window, qtbot, write_model()), window.status
 
     def say(text, zoom):
@@ -159,7 +159,7 @@ def test_what_a_run_or_a_zoom_says_next_does_not_lay_the_window_out_anew(window,
 
 
 @pytest.mark.long
-def test_a_long_task_shows_progress_with_stop_and_a_short_one_nothing(window, qtbot, write_model):
+def test_only_a_long_task_shows_progress_with_stop(window, qtbot, write_model):
     tab = opened(window, qtbot, write_model())
 
     def spin(progress):
@@ -473,7 +473,7 @@ def test_the_place_in_a_file_is_remembered_between_starts(qtbot, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize("moves", [False, True])
-def test_a_view_that_was_never_moved_shows_the_beginning_in_a_smaller_window_too(qtbot, write_model, moves):
+def test_an_unmoved_view_shows_the_beginning_when_resized(qtbot, write_model, moves):
     path = write_model(nodes=600)
     first, second = MainWindow(Settings()), MainWindow(Settings())
     tops = []
@@ -543,7 +543,7 @@ def test_the_marks_of_a_search_go_with_it(window, qtbot, write_model):
 
 
 @pytest.mark.long
-def test_a_click_on_a_group_in_the_outline_goes_there_and_leaves_it_closed(window, qtbot, tmp_path):
+def test_clicking_a_group_in_the_outline_leaves_it_closed(window, qtbot, tmp_path):
     chain, count = Graphs(), 0
     chain.input("x", 1)
     for part in range(30):  # of different lengths, as equal ones are one stack
@@ -574,7 +574,7 @@ def test_a_click_on_a_group_in_the_outline_goes_there_and_leaves_it_closed(windo
 
 
 @pytest.mark.long
-def test_an_inserted_operator_that_lacks_an_attribute_brings_the_inspector_forward(window, qtbot, write_model):
+def test_an_inserted_operator_lacking_attributes_is_inspected(window, qtbot, write_model):
     tab = opened(window, qtbot, write_model(nodes=3))
     window.docks.open("run")
     for op_type, lacks in (("Relu", False), ("Cast", True)):

@@ -30,7 +30,7 @@ def test_only_the_libraries_of_the_platform_in_use_are_needed():
     assert "libwayland-cursor0" in find_problem({"QT_QPA_PLATFORM": "wayland-egl"}, "linux", without_wayland)
 
 
-def test_a_missing_display_is_said_plainly_and_missing_libraries_come_first():
+def test_missing_libraries_are_named_before_a_missing_display():
     assert "neither DISPLAY nor WAYLAND_DISPLAY is set" in find_problem({}, "linux", loads_all_but())
     assert "libgl1" in find_problem({}, "linux", loads_all_but("libGL.so.1"))
 

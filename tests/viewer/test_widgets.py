@@ -97,7 +97,7 @@ def are_below(text, others):
     return [other.mapToGlobal(QPoint()).y() >= bottom for other in others]
 
 
-def test_buttons_stand_beside_the_text_and_below_it_where_that_could_not_be_read(qtbot):
+def test_buttons_move_below_the_text_where_it_gets_narrow(qtbot):
     holder = QWidget()
     qtbot.addWidget(holder)
     bar = MessageBar(parent=holder)
@@ -192,7 +192,7 @@ def test_what_is_selected_in_one_line(workspace):
     assert selection_text((relu, graph), declared) == "2 objects selected"
 
 
-def test_an_initializer_is_reported_with_its_type_though_sparse_and_not_declared(workspace):
+def test_an_undeclared_sparse_initializer_shows_its_type(workspace):
     value = Value("w", None, workspace.graph)
     value.initializer = SparseTensor(ArrayTensor(np.ones(1, np.float32)), ArrayTensor(np.array([4])), (2, 3))
     assert selection_text((value,), workspace.types.type_of) == "initializer w  float 2×3"
@@ -233,7 +233,7 @@ def test_of_several_tasks_the_oldest_shows_and_the_next_follows(qtbot, workspace
     qtbot.waitUntil(lambda: not line.work.isVisible())
 
 
-def test_telling_how_far_work_is_paints_nothing_else_of_the_window_at_once(qtbot, workspace):
+def test_reporting_progress_paints_nothing_else(qtbot, workspace):
     """What is painted at once is painted again by the frame that is due anyway, the whole graph perhaps."""
     window = QWidget()
     qtbot.addWidget(window)

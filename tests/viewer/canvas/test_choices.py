@@ -36,7 +36,7 @@ def nested(outer: str, parts: int, each: int) -> Graphs:
     return g
 
 
-def test_a_group_that_holds_nearly_everything_is_open_at_first_however_much_is_in_it(qapp):
+def test_a_group_of_nearly_everything_is_open_at_first(qapp):
     g = nested("model", parts=40, each=3)
     g.node("Exp", ["x"], ["start"], name="/start")
     graph = g.graph
@@ -91,7 +91,7 @@ def test_calls_of_the_models_functions_have_their_own_colour(show, branching_mod
     assert categories["Relu"] != "function"
 
 
-def test_how_a_value_is_split_over_devices_is_written_beside_its_edge(show, small):
+def test_the_split_of_a_value_over_devices_is_beside_its_edge(show, small):
     model = small.model()
     relu = [*small.graph.nodes][1]
     spec = ShardingSpec("r", (0, 1), (), (ShardedDimension(0, ((None, 2),)),))
@@ -105,7 +105,7 @@ def test_how_a_value_is_split_over_devices_is_written_beside_its_edge(show, smal
     assert not view.node_colors.shows_devices
 
 
-def test_how_inputs_and_weights_are_split_is_written_where_they_stand(show, qtbot, small):
+def test_the_split_of_inputs_and_weights_is_on_their_rows(show, qtbot, small):
     model = small.model()
     conv = next(iter(small.graph.nodes))
     halves = (ShardedDimension(0, ((None, 2),)),)

@@ -60,7 +60,7 @@ def test_a_new_output_stands_beside_its_producer(show, qtbot):
     assert abs(x - left) < 4 * width
 
 
-def test_an_edit_inside_a_wrapped_group_keeps_the_order_of_the_others(show, qtbot):
+def test_an_edit_inside_a_wrapped_group_keeps_the_order(show, qtbot):
     """What stands beside each other in a rank stays left and right."""
     blocks = Graphs()
     blocks.input("x", 4)

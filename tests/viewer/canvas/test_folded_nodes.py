@@ -424,7 +424,7 @@ def test_a_folded_node_is_drawn_when_it_is_to_be_shown(show, qtbot, casts):
 
 
 @pytest.mark.long
-def test_folded_kinds_are_chosen_under_view_and_remembered_with_the_file(make_window, qtbot, tmp_path, casts):
+def test_folded_kinds_are_chosen_in_view_and_kept_per_file(make_window, qtbot, tmp_path, casts):
     path = tmp_path / "casts.onnx"
     save(casts.model(), path)
     window = make_window()

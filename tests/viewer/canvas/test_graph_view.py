@@ -58,7 +58,7 @@ def test_a_tall_graph_is_shown_from_its_beginning_in_a_readable_size(show):
 
 @pytest.mark.long
 @pytest.mark.parametrize(("crossed", "at_once"), [(5, True), (40, False)])
-def test_few_nodes_are_laid_out_in_a_task_if_very_many_edges_connect_them(show, qtbot, crossed, at_once):
+def test_few_nodes_with_very_many_edges_are_laid_out_in_a_task(show, qtbot, crossed, at_once):
     g = Graphs()
     g.input("x", 4)
     for row in range(crossed):
@@ -105,7 +105,7 @@ def test_an_inserted_node_appears_and_the_rest_stays(show, qtbot, small):
 
 
 @pytest.mark.parametrize("zoom", [1.0, 0.4])
-def test_an_operator_added_with_nothing_selected_comes_into_view_at_the_same_zoom(show, qtbot, zoom):
+def test_an_operator_added_without_selection_comes_into_view(show, qtbot, zoom):
     view = show(long_chain(60).model())
     view.zoom_to(zoom)
     zoom, workspace = view.zoom, view.workspace
@@ -162,7 +162,7 @@ def test_a_renamed_value_changes_its_pill(show, qtbot, small):
     assert "image" in titles(view)
 
 
-def test_when_all_that_was_in_view_is_gone_what_is_left_comes_into_view(show, qtbot):
+def test_when_the_view_empties_what_is_left_comes_into_view(show, qtbot):
     graphs = Graphs()
     graphs.input("x", 1)
     for index in range(30):
@@ -255,7 +255,7 @@ def test_groups_open_and_close_in_place(show, qtbot):
 
 
 @pytest.mark.long
-def test_opening_a_group_that_does_not_fit_keeps_its_first_row_in_view(show, qtbot):
+def test_opening_a_large_group_keeps_its_first_row_in_view(show, qtbot):
     view = show(long_chain(900, scopes=3).model())
     view.expansion.collapse_all()
     wait(qtbot, view)
@@ -300,7 +300,7 @@ def test_revealing_a_node_opens_its_group(show, qtbot):
     assert 0 < y < view.height()
 
 
-def test_revealing_a_constant_drawn_as_a_row_opens_the_group_of_its_node(show, qtbot):
+def test_revealing_a_folded_constant_opens_its_nodes_group(show, qtbot):
     g = Graphs()
     g.input("x", 2)
     g.node("Constant", [], ["k"], name="/block/constant", value_float=1.5)
@@ -562,7 +562,7 @@ def test_a_stopped_layout_says_how_to_start_it_again(show, qtbot):
     assert view.scenes.notice == ""
 
 
-def test_who_looks_at_the_whole_while_it_is_drawn_anew_goes_on_doing_so(show, qtbot):
+def test_a_fitted_view_stays_fitted_while_redrawn(show, qtbot):
     view = show(long_chain(400).model())
     seen = []
     connection = view.workspace.tasks.started.connect(lambda _task: (seen.append(view.scenes.notice), view.fit()))
@@ -582,7 +582,7 @@ def test_screen_readers_receive_what_is_selected(show, small):
 
 
 @pytest.mark.parametrize(("length", "all_are_seen"), [(4, True), (40, False)])
-def test_what_is_revealed_together_is_seen_together_where_that_can_be_read(show, qtbot, length, all_are_seen):
+def test_nodes_revealed_together_are_all_in_view_if_readable(show, qtbot, length, all_are_seen):
     g = Graphs()
     g.input("x", 2)
     last = "x"

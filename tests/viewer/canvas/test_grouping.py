@@ -70,7 +70,7 @@ def called():
     return g.model(Function("Block", "local", body=body.graph))
 
 
-def test_a_node_in_a_group_of_a_function_that_is_open_inside_the_graph_is_shown_by_opening_it(show, qtbot, called):
+def test_a_node_in_a_group_of_an_opened_function_is_revealed(show, qtbot, called):
     view = show(called)
     view.expansion.set_grouped(True)
     wait(qtbot, view)

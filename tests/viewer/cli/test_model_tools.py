@@ -186,7 +186,7 @@ def test_what_the_form_of_the_output_cannot_hold_is_reported(chain, tmp_path, ca
     assert capsys.readouterr().err == ""
 
 
-def test_the_form_that_is_written_is_reported_where_the_name_says_none(chain, tmp_path, capsys):
+def test_a_written_format_is_reported_where_the_name_hides_it(chain, tmp_path, capsys):
     assert main(["convert", str(chain), "-o", str(tmp_path / "out.xyz")]) == 0
     assert "note: out.xyz was written as binary; its extension names no format" in capsys.readouterr().err
     assert main(["convert", str(chain), "-o", str(tmp_path / "out.json")]) == 0
@@ -438,7 +438,7 @@ def test_merge_connects_by_given_names_and_converts(chain, tmp_path, capsys):
     assert "Near it: unused" in capsys.readouterr().err
 
 
-def test_merge_connects_no_values_of_equal_names_whose_types_contradict(chain, tmp_path, capsys):
+def test_merging_leaves_equal_names_of_different_types_apart(chain, tmp_path, capsys):
     """They were connected, as the window does not, and nothing could run the model."""
     other, out = tmp_path / "image.onnx", tmp_path / "out.onnx"
     text = """<ir_version: 10, opset_import: ["" : 21]>
@@ -473,7 +473,7 @@ def test_convert_inlines_extracts_and_renames(tmp_path, capsys):
     assert not model.functions
 
 
-def test_convert_sorts_names_what_has_no_name_and_takes_unused_inputs_away(tmp_path, capsys):
+def test_convert_sorts_names_the_unnamed_and_drops_unused_inputs(tmp_path, capsys):
     path, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
     head = '<ir_version: 10, opset_import: ["" : 21]> g (float[4] x, float[4] idle) => (float[4] y)'
     save(builders.model(f"{head} {{ [last] y = Neg (a) a = Abs (x) }}"), path)

@@ -43,7 +43,7 @@ def test_convert_moves_constants_of_some_nodes_out(run):
     assert {t.name: bool(t.external_data) for t in model.graph.initializer} == {"w": False, "v": True}
 
 
-def test_convert_freezes_what_nodes_meet_and_frees_what_they_come_from(run):
+def test_convert_freezes_and_frees_by_the_nodes_named(run):
     assert run("convert", "--freeze", "N=2", "--nodes", "two")[0] == 0
     status, model, _ = run("convert", "--free", "batch", "--nodes", "two")
     assert status == 0

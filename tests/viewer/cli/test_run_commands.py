@@ -34,9 +34,7 @@ def test_outputs_are_printed(model: str, capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out.split() == ["y", "float[1,3]"]
 
 
-def test_values_of_another_shape_than_declared_are_reported_with_the_declaration(
-    model: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_shape_is_reported_with_the_declaration(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", model, "--input", "x=[[1, 2, 3]]"]) == 0
     assert capsys.readouterr().err == ""
     np.save(f"{model}.npy", np.ones((2, 5), np.float32))
@@ -258,7 +256,7 @@ def test_the_memory_limit_is_of_all_that_a_run_holds(tmp_path: Path, capsys: pyt
 
 
 @pytest.mark.parametrize("source", ["random", "range", "file"])
-def test_inputs_over_the_memory_limit_are_refused_before_they_are_made(
+def test_inputs_over_the_memory_limit_are_refused_beforehand(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, source: str
 ) -> None:
     text = '<ir_version: 9, opset_import: ["" : 18]> g (float[1048576,1024] x) => (float y) { y = ReduceSum(x) }'

@@ -88,7 +88,7 @@ def test_a_run_does_not_replace_a_model_nor_its_own_inputs(folder: Path, capsys:
     assert np.load(folder / "out.npz")["q"].shape == (2,)
 
 
-def test_a_picture_of_a_comparison_does_not_replace_what_the_older_model_reads(
+def test_a_comparison_picture_does_not_replace_the_old_models_data(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("w.svg").hardlink_to("w.bin")

@@ -84,7 +84,7 @@ def test_names_are_shortened_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("others", [[], ["there.onnx"]])
-def test_a_file_that_does_not_exist_is_an_error_though_a_window_is_open(
+def test_a_missing_file_is_an_error_even_beside_a_window(
     others: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     handed: list[list[str]] = []

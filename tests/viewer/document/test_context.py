@@ -40,7 +40,7 @@ def test_showing_the_graph_shown_adds_no_place(workspace):
     assert not workspace.navigation.history.can_go_back
 
 
-def test_up_goes_from_a_body_to_its_node_and_from_a_function_to_the_main_graph(workspace):
+def test_up_leads_from_a_body_to_its_node_and_from_a_function_out(workspace):
     branch = named(workspace, "branch")
     workspace.navigation.show(branch.bodies[0])
     workspace.navigation.go_up()

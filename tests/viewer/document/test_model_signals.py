@@ -212,7 +212,7 @@ def test_many_edits_are_reported_together_as_one(qapp, received, document):
     changes.close()
 
 
-def test_what_fails_among_edits_that_are_reported_together_keeps_none_from_being_reported(qapp, document):
+def test_one_failing_listener_keeps_no_other_from_being_called(qapp, document):
     changes, report = ModelSignals(document), []
     changes.changed.connect(report.append)
 
@@ -243,7 +243,7 @@ def test_after_close_nothing_is_received(qapp, document, received):
     assert calls == []
 
 
-def test_whether_a_function_is_in_its_model_is_not_searched_for_in_all(document):
+def test_many_functions_are_handled_without_a_linear_search(document):
     """Removing or selecting the nodes of very many functions took the square of their number."""
 
     class Functions(tuple):

@@ -58,7 +58,7 @@ def go_forward(window, qtbot):
     qtbot.keyClick(window.tab.view, Qt.Key.Key_Right, ALT)
 
 
-def test_back_and_forward_bring_back_the_part_in_view_and_the_selection(window, qtbot):
+def test_back_and_forward_restore_the_view_and_selection(window, qtbot):
     view = window.tab.view
     beginning = seen(window)
     window.workspace.navigation.reveal(node(window, "relu_60"))
@@ -76,7 +76,7 @@ def test_back_and_forward_bring_back_the_part_in_view_and_the_selection(window, 
     assert not window.workspace.navigation.history.can_go_forward
 
 
-def test_the_way_back_leads_to_where_a_place_was_left_after_panning_and_clicking(window, qtbot):
+def test_back_leads_to_where_panning_and_clicking_had_led(window, qtbot):
     view = window.tab.view
     view.pan_by(0, 700)
     view.zoom_at(1.3, 100, 100)
@@ -89,7 +89,7 @@ def test_the_way_back_leads_to_where_a_place_was_left_after_panning_and_clicking
     assert seen(window) == left
 
 
-def test_a_click_on_the_overview_is_a_jump_and_dragging_there_is_one_too(window, qtbot):
+def test_clicking_and_dragging_the_overview_are_jumps(window, qtbot):
     window.settings.set(COLUMNS, False)
     view, minimap = window.tab.view, window.tab.view.minimap
     qtbot.waitUntil(lambda: not view.scenes.is_busy)
@@ -166,7 +166,7 @@ def test_only_the_latest_places_are_kept(workspace):
     assert 50 < steps <= 200
 
 
-def test_from_an_outer_value_used_in_a_body_f12_goes_to_its_producer_and_back(window, qtbot):
+def test_f12_goes_from_an_outer_value_to_its_producer(window, qtbot):
     inner = next(iter(node(window, "branch").bodies[0].nodes))
     window.workspace.navigation.reveal(inner)
     window.workspace.selection.set([inner.inputs[0]])

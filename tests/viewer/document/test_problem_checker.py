@@ -29,7 +29,7 @@ def wrong(workspace):
     return [p for p in workspace.problems.all if p.rule == "declared-type"]
 
 
-def test_a_wrong_declaration_is_a_problem_and_its_fix_writes_only_what_is_known(workspace, qtbot):
+def test_the_fix_of_a_wrong_declaration_writes_only_facts(workspace, qtbot):
     workspace.problems.start()
     workspace.types.start()
     qtbot.waitUntil(lambda: len(wrong(workspace)) == 2)
@@ -69,7 +69,7 @@ def test_an_edit_while_types_are_compared_begins_it_again(workspace, qtbot):
     qtbot.waitUntil(lambda: len(wrong(workspace)) == 2)
 
 
-def test_only_an_edit_that_changes_types_or_problems_is_reported_of_them(workspace, qtbot):
+def test_only_edits_that_change_types_or_problems_report_them(workspace, qtbot):
     """All labels of the graph are written anew for it, and the graph painted."""
     workspace.problems.start()
     workspace.types.start()
@@ -128,7 +128,7 @@ WRONG_INSIDE = """
 """
 
 
-def test_what_is_wrong_in_a_body_or_function_shows_at_the_nodes_that_hold_it(window, qtbot, tmp_path):
+def test_problems_inside_show_at_the_nodes_around(window, qtbot, tmp_path):
     path = tmp_path / "wrong.onnx"
     path.write_bytes(to_bytes(builders.model(WRONG_INSIDE)))
     window.files.open([path])
@@ -145,7 +145,7 @@ def test_what_is_wrong_in_a_body_or_function_shows_at_the_nodes_that_hold_it(win
     qtbot.waitUntil(lambda: not marked())
 
 
-def test_a_function_that_does_not_take_what_a_call_gives_is_a_problem_until_it_is_fixed(qapp, qtbot):
+def test_a_call_that_a_function_does_not_fit_is_a_problem(qapp, qtbot):
     model = builders.model("""
         <ir_version: 10, opset_import: ["" : 18, "f" : 1]>
         g (float[3] x) => (float[3] y) { a = Cast<to = 7>(x) [good] b = f.Sum(x, x) [bad] c = f.Sum(x, a) y = Relu(b) }
@@ -169,7 +169,7 @@ def test_a_function_that_does_not_take_what_a_call_gives_is_a_problem_until_it_i
         workspace.close()
 
 
-def test_a_change_of_very_much_that_brings_no_problem_is_not_reported(workspace, qtbot):
+def test_a_large_change_without_problems_is_not_reported(workspace, qtbot):
     """With thousands of problems, listing and marking all of them takes longer than a frame."""
     problems, node = workspace.problems, next(iter(workspace.model.graph.nodes))
     problems.start()

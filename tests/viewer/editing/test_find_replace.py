@@ -164,7 +164,7 @@ def test_another_text_takes_back_that_it_is_to_be_replaced(desk, dialog, monkeyp
     assert desk.document.undo_title is None
 
 
-def test_a_dialog_that_is_closed_replaces_all_the_same_what_was_asked_for(desk, dialog, monkeypatch):
+def test_closing_the_dialog_still_replaces_what_was_asked_for(desk, dialog, monkeypatch):
     monkeypatch.setattr(event_loop, "CHUNK_SECONDS", -1.0)
     fill(dialog, "ir", "IR", "node names", wait=False)
     dialog.apply()

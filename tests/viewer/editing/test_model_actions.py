@@ -160,7 +160,7 @@ def test_the_form_can_be_chosen(desk, tmp_path):
 
 
 @pytest.mark.long
-def test_shapes_and_texts_are_not_counted_among_what_goes_to_data_files(desk, tmp_path):
+def test_shapes_and_texts_do_not_count_towards_data_files(desk, tmp_path):
     """They stay in the model at any threshold."""
     desk.open("""
     <ir_version: 10, opset_import: ["" : 21]>
@@ -209,7 +209,7 @@ def test_the_weights_of_constants_are_counted(desk, tmp_path):
 
 
 @pytest.mark.long
-def test_the_weights_of_a_large_model_are_counted_while_the_dialog_is_open(desk):
+def test_weights_are_counted_while_the_dialog_is_open(desk):
     model = desk.document.model
     with desk.document.edit("Add many") as edit:
         for number in range(1000):
@@ -364,7 +364,7 @@ def test_parts_merged_give_the_whole(desk):
 
 
 @pytest.mark.long
-def test_a_document_closed_while_the_other_is_copied_for_a_merge_asks_nothing_more(desk, tmp_path):
+def test_closing_a_document_during_a_merge_asks_nothing(desk, tmp_path):
     (tmp_path / "other.onnx").write_bytes(to_bytes(builders.document().model))
     desk.window.files.open([tmp_path / "other.onnx"])
     desk.qtbot.waitUntil(lambda: len(desk.window.tabs()) == 2)
@@ -471,7 +471,7 @@ def test_an_operator_set_is_listed_and_offered(desk, tmp_path):
 
 
 @pytest.mark.long
-def test_an_action_offered_for_very_many_nodes_reports_that_none_is_meant(desk):
+def test_an_action_for_one_node_says_so_of_very_many(desk):
     with desk.workspace.document.edit("Many") as edit:
         for number in range(1100):
             nodes.add_node(edit, desk.workspace.graph, "Abs", name=f"many{number}")
@@ -485,7 +485,7 @@ def test_an_action_offered_for_very_many_nodes_reports_that_none_is_meant(desk):
 
 
 @pytest.mark.long
-def test_an_output_has_the_shape_that_is_known_by_the_action_and_by_the_fix(desk):
+def test_action_and_fix_give_an_output_its_known_shape(desk):
     value = desk.value("r")
     known = desk.workspace.types
     desk.qtbot.waitUntil(lambda: known.inferred is not None)
@@ -528,7 +528,7 @@ def test_values_change_their_part(desk):
 
 
 @pytest.mark.long
-def test_what_a_constant_node_gives_becomes_an_initializer_or_an_input_where_it_is_shown(desk):
+def test_a_constant_node_becomes_an_initializer_or_an_input(desk):
     """Constants stand as rows in the nodes that take them: a click there selects the value."""
     desk.select(desk.value("w"))
     desk.run("value.to_constant")

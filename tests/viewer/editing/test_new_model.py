@@ -164,7 +164,7 @@ def test_the_start_page_offers_a_new_model(desk):
     desk.qtbot.waitUntil(lambda: any(d.isVisible() for d in desk.window.findChildren(NewModelDialog)))
 
 
-def test_a_model_of_a_future_operator_set_is_offered_the_operators_of_others():
+def test_a_model_of_a_future_opset_can_use_other_opsets():
     model = Model(opset=1 << 40)
     model.opset_imports = {"": 1 << 40, "ai.onnx.ml": 5}
     assert {entry.domain for entry in operators(model.graph)} >= {"ai.onnx.ml"}

@@ -66,7 +66,7 @@ def test_what_cannot_be_bridged_is_refused_with_the_reason(desk):
 
 
 @pytest.mark.long
-def test_deleting_a_value_takes_its_wires_then_its_place_among_outputs(desk):
+def test_deleting_a_value_removes_its_wires_then_the_output(desk):
     r = desk.value("r")
     desk.select(r)
     key(desk, Qt.Key.Key_Delete)
@@ -328,7 +328,7 @@ def test_the_palette_opens_inside_a_body_for_a_node_there(desk):
 
 
 @pytest.mark.long
-def test_what_is_added_to_a_body_open_inside_the_graph_is_shown_there(desk):
+def test_what_is_added_to_an_opened_body_is_shown_there(desk):
     desk.open(builders.BRANCHES)
     desk.view.expansion.expand(desk.box(desk.node("choose")))
     desk.settle()
@@ -404,7 +404,7 @@ def convert(desk, dialog):
 @pytest.mark.parametrize(("modifier", "wired"), [
     (NONE, ["Relu", "Gelu", "Neg"]), (SHIFT, ["Relu", "Neg"]),
 ])  # fmt: skip
-def test_after_the_conversion_the_operator_is_added_where_it_was_asked_for(desk, modifier, wired):
+def test_after_converting_the_operator_is_where_it_was_wanted(desk, modifier, wired):
     desk.open(AT_18)
     desk.select(desk.value("a"))
     dialog = choose_gelu(desk, modifier=modifier)
@@ -435,7 +435,7 @@ def test_after_the_conversion_the_operator_of_a_node_is_changed(desk):
 
 
 @pytest.mark.long
-def test_an_operator_whose_place_is_gone_after_the_conversion_is_reported_of(desk):
+def test_an_operator_whose_place_vanished_is_reported(desk):
     desk.open(AT_18)
     desk.select(desk.node("second"))
     dialog = choose_gelu(desk)
@@ -448,7 +448,7 @@ def test_an_operator_whose_place_is_gone_after_the_conversion_is_reported_of(des
 
 
 @pytest.mark.long
-def test_an_operator_that_is_converted_for_in_too_small_steps_is_reported_of(desk):
+def test_a_conversion_that_falls_short_of_the_operator_is_reported(desk):
     desk.open(AT_18)
     dialog = choose_gelu(desk)
     dialog.opset.setCurrentIndex(dialog.opset.findData(19))
@@ -460,7 +460,7 @@ def test_an_operator_that_is_converted_for_in_too_small_steps_is_reported_of(des
 
 
 @pytest.mark.long
-def test_a_function_that_is_behind_its_model_is_offered_the_version_of_the_model(desk):
+def test_an_older_function_is_offered_the_models_version(desk):
     desk.open("""<ir_version: 10, opset_import: ["" : 20, "local" : 1]> g (float x) => (float y) { y = local.f (x) }
         <domain: "local", opset_import: ["" : 18]> f (a) => (b) { [inner] b = Relu (a) }""")
     desk.workspace.navigation.reveal(next(iter(desk.workspace.model.functions[0].body.nodes)))
@@ -475,7 +475,7 @@ def test_a_function_that_is_behind_its_model_is_offered_the_version_of_the_model
     dialog.reject()
 
 
-def test_an_operator_of_a_newer_version_of_another_domain_goes_to_the_imports(desk):
+def test_an_operator_of_a_newer_domain_opens_the_imports(desk):
     desk.open(LONE.replace('"" : 21', '"" : 21, "ai.onnx.ml" : 3'))
     desk.run("node.add")
     popup = desk.child(OperatorPalette)

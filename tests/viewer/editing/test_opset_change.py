@@ -42,7 +42,7 @@ def answer(desk, text):
 
 
 @pytest.mark.long
-def test_nodes_with_another_meaning_are_named_and_a_conversion_is_offered(desk):
+def test_nodes_that_change_meaning_are_named_with_a_conversion(desk):
     desk.open(SOFTMAX_9)
     write_opset(desk, "13")
     (box,) = questions(desk)

@@ -165,7 +165,7 @@ def test_dropped_in_the_open_the_palette_offers_what_fits(desk):
 
 
 @pytest.mark.long
-def test_dropped_in_the_open_an_operator_of_a_newer_opset_is_added_after_the_conversion(desk):
+def test_dropping_a_newer_operator_adds_it_after_converting(desk):
     desk.open("""<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y) {
         [first] a = Relu (x)
         [second] y = Neg (a)
@@ -285,7 +285,7 @@ def test_onto_an_output_of_a_body_and_its_ground(desk):
 
 
 @pytest.mark.long
-def test_an_outer_value_dropped_on_the_ground_of_a_body_feeds_a_node_there(desk):
+def test_an_outer_value_dropped_in_a_body_feeds_a_node_there(desk):
     desk.open(TURNS.replace("y = Loop (n, go, x)", "[before] c = Neg (x) y = Loop (n, go, c)"))
     loop = desk.workspace.graph.nodes.last
     desk.view.expansion.expand(desk.box(loop))

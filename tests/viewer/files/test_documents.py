@@ -217,9 +217,7 @@ def test_a_tab_closes_once_the_save_that_is_prepared_is_written(window, qtbot, t
     assert name_in(path) == "saved"
 
 
-def test_a_model_that_fits_no_file_is_reported_when_its_save_is_prepared(
-    window, qtbot, tab, slow_preparing, monkeypatch
-):
+def test_a_model_too_large_for_a_file_is_reported_beforehand(window, qtbot, tab, slow_preparing, monkeypatch):
     def refuse(*_given):
         raise ModelError("The model does not fit into one file", "")
 
@@ -259,9 +257,7 @@ def test_the_dialog_of_options_waits_until_the_save_is_prepared(window, qtbot, t
     assert not (tmp_path / "copy.onnx").exists()
 
 
-def test_a_model_that_does_not_fit_is_reported_in_the_dialog_of_options(
-    window, qtbot, tab, slow_preparing, tmp_path, monkeypatch
-):
+def test_a_model_too_large_is_reported_among_the_options(window, qtbot, tab, slow_preparing, tmp_path, monkeypatch):
     def refuse(*_given):
         raise ModelError("The model does not fit into one file", "")
 
@@ -299,7 +295,7 @@ def test_a_save_that_is_prepared_shows_and_can_be_stopped(window, qtbot, tab, mo
     assert tab.modified
 
 
-def test_closing_while_a_save_takes_long_says_so_and_can_be_called_off(window, qtbot, tab, slow_saves):
+def test_closing_during_a_long_save_says_so_and_can_be_cancelled(window, qtbot, tab, slow_saves):
     rename(tab, "saved")
     window.files.saver.save(tab)
     window.close()
@@ -323,7 +319,7 @@ def test_closing_while_a_save_takes_long_can_stop_it_and_asks(window, qtbot, tab
     assert titles(tab) == []
 
 
-def test_a_copy_that_is_being_written_is_finished_before_its_tab_closes(window, qtbot, tab, slow_saves, tmp_path):
+def test_a_copy_being_written_is_finished_before_its_tab_closes(window, qtbot, tab, slow_saves, tmp_path):
     window.files.saver.save_with(tab, SaveOptions(tmp_path / "other.onnx"))
     assert not tab.modified, "so nothing is asked"
     window.files.close(tab)
@@ -344,7 +340,7 @@ def test_the_window_closes_when_what_is_being_saved_is_written(window, qtbot, ta
     assert name_in(path) == "saved"
 
 
-def test_an_edit_made_while_the_save_before_closing_is_written_is_asked_about(window, qtbot, tab, slow_saves):
+def test_an_edit_during_the_save_before_closing_is_asked_about(window, qtbot, tab, slow_saves):
     rename(tab, "saved")
     window.files.saver.save(tab)
     window.files.close(tab)
@@ -407,7 +403,7 @@ def test_what_a_save_left_out_is_not_lost_by_closing(window, qtbot, tab, tmp_pat
     assert window.tabs() == [tab]
 
 
-def test_a_copy_that_does_not_hold_all_changes_nothing_of_what_is_saved(window, qtbot, tab, tmp_path):
+def test_a_partial_copy_does_not_count_as_saved(window, qtbot, tab, tmp_path):
     with tab.workspace.document.edit("Describe") as edit:
         edit.do(SetField(node(tab), "doc_string", "why it is here"))
     window.files.saver.save(tab)
@@ -497,7 +493,7 @@ def test_what_is_saved_while_the_file_is_read_again_is_what_shows(window, qtbot,
 
 
 @pytest.mark.long
-def test_edits_made_while_reading_again_waits_for_a_save_are_not_lost(window, qtbot, tab, slow_saves):
+def test_edits_made_while_a_reload_waits_for_a_save_are_not_lost(window, qtbot, tab, slow_saves):
     rename(tab, "mine")
     window.files.saver.save(tab)
     window.files.reload(tab)
@@ -520,7 +516,7 @@ def test_a_tab_may_close_while_its_file_is_read_again_in_vain(window, qtbot, tab
 
 
 @pytest.mark.long
-def test_a_file_that_is_removed_and_comes_back_much_later_is_read_again(window, qtbot, tab, write):
+def test_a_removed_file_that_comes_back_late_is_read_again(window, qtbot, tab, write):
     tab.path.unlink()
     qtbot.waitUntil(lambda: tab.path in window.files.watcher.missing)
     write("theirs")
@@ -547,7 +543,7 @@ def test_a_change_after_a_save_of_ones_own_is_noticed(window, qtbot, tab, write)
 
 
 @pytest.mark.long
-def test_of_two_tabs_of_a_file_the_one_that_stays_is_still_read_again(window, qtbot, tab, write):
+def test_the_remaining_of_two_tabs_still_follows_the_file(window, qtbot, tab, write):
     with qtbot.waitSignal(window.files.opened):
         window.files.open_tab(tab.path)
     second = window.tab
@@ -558,7 +554,7 @@ def test_of_two_tabs_of_a_file_the_one_that_stays_is_still_read_again(window, qt
 
 
 @pytest.mark.long
-def test_very_many_files_that_cannot_be_opened_are_reported_in_few_messages(window, qtbot, tmp_path):
+def test_many_unreadable_files_are_reported_in_few_messages(window, qtbot, tmp_path):
     window.files.open([tmp_path / f"missing{number}.onnx" for number in range(200)])
     qtbot.waitUntil(lambda: not window.files.pending)
     *_, last = window.area.message_bar.messages

@@ -32,7 +32,7 @@ def test_the_start_page_offers_the_sample_and_opens_it(window, qtbot):
 
 
 @pytest.mark.long
-def test_a_run_asked_for_while_a_model_is_read_begins_when_it_is_open(window, qtbot, write_model):
+def test_a_run_asked_for_during_reading_begins_when_open(window, qtbot, write_model):
     window.actions_binding.refresh()
     key = window.actions_binding.qaction("run.run")
     assert not key.isEnabled()
@@ -46,7 +46,7 @@ def test_a_run_asked_for_while_a_model_is_read_begins_when_it_is_open(window, qt
     settled(window, qtbot)
 
 
-def test_a_run_asked_for_is_forgotten_with_the_model_that_does_not_open(window, qtbot, tmp_path, write_model):
+def test_a_run_asked_for_is_dropped_if_the_model_fails_to_open(window, qtbot, tmp_path, write_model):
     window.files.open([tmp_path / "missing.onnx"])
     run(window, "run.run")
     qtbot.waitUntil(lambda: not window.files.pending)
@@ -136,7 +136,7 @@ def test_a_file_that_is_asked_for_again_while_it_is_read_opens_once(window, qtbo
     assert len(window.tabs()) == 2
 
 
-def test_a_file_that_is_no_model_becomes_a_message_and_the_window_stays_usable(window, qtbot, tmp_path, write_model):
+def test_a_file_that_is_no_model_becomes_a_message(window, qtbot, tmp_path, write_model):
     bad = tmp_path / "<b>bad.onnx"
     bad.write_text("<!DOCTYPE html><html>")
     window.files.open([bad])
@@ -153,7 +153,7 @@ def test_a_file_that_is_no_model_becomes_a_message_and_the_window_stays_usable(w
 @pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
 @pytest.mark.parametrize("name", ["pipe.onnx", "loop.onnx", "n" * 5000, "a/" * 2100, "\udcff.onnx"], ids=len)
-def test_what_cannot_be_a_file_becomes_a_message_and_the_next_file_opens(window, qtbot, tmp_path, write_model, name):
+def test_what_cannot_be_a_file_is_reported_and_the_next_opens(window, qtbot, tmp_path, write_model, name):
     os.mkfifo(tmp_path / "pipe.onnx")
     (tmp_path / "loop.onnx").symlink_to("loop.onnx")
     window.files.open([tmp_path / name, write_model("good.onnx")])

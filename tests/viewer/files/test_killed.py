@@ -64,7 +64,7 @@ def rename_last(document):
 
 @pytest.mark.long
 @pytest.mark.usefixtures("dead")
-def test_what_is_edited_while_bytes_are_written_is_on_file_and_the_bytes_come_after_it(qtbot, being_written, delayed):
+def test_edits_made_while_bytes_are_written_are_on_file(qtbot, being_written, delayed):
     workspace, _ = being_written
     killed = Killed(workspace.document)
     rename_last(workspace.document)
@@ -167,7 +167,7 @@ def test_very_many_differences_that_are_copied(qtbot, window, tmp_path):
 
 
 @pytest.mark.long
-def test_a_merge_whose_dialog_is_closed_while_its_weights_are_written_is_not_done(qtbot, window, tmp_path, delayed):
+def test_a_merge_closed_while_its_weights_are_written_is_off(qtbot, window, tmp_path, delayed):
     path = tmp_path / "calls.onnx"
     save(builders.document().model, path)
     workspace = opened(window, qtbot, path).workspace

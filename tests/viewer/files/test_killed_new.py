@@ -161,7 +161,7 @@ def test_what_was_looked_at_only_leaves_nothing(qtbot, window):
 
 
 @pytest.mark.long
-def test_a_large_model_shows_once_it_is_on_file_as_the_status_line_says(qtbot, window, killed, large_model, slow):
+def test_a_large_new_model_shows_once_it_is_on_file(qtbot, window, killed, large_model, slow):
     window.files.add_new(large_model, "new")
     task = task_of(qtbot, window.files.tasks, TITLE)
     qtbot.waitUntil(window.status.work.isVisible)

@@ -276,9 +276,7 @@ def test_what_closing_discards_is_stopped(qtbot, window, being_written):
 
 
 @pytest.mark.long
-def test_the_window_asks_about_each_document_and_closes_when_all_is_saved(
-    qtbot, window, being_written, delayed, large_file, tmp_path
-):
+def test_closing_asks_per_document_and_waits_for_saves(qtbot, window, being_written, delayed, large_file, tmp_path):
     shutil.copy(large_file, tmp_path / "other.onnx")
     first, second = window.tab.path, opened(window, qtbot, tmp_path / "other.onnx").path
     rename(window.tab, "renamed")
@@ -342,9 +340,7 @@ def test_a_tab_stays_open_with_what_was_refused_while_closing_saved(qtbot, windo
 
 @pytest.mark.long
 @pytest.mark.parametrize("stopped", [False, True])
-def test_a_file_that_is_being_written_is_finished_before_the_window_closes(
-    qtbot, window, large_file, monkeypatch, tmp_path, stopped
-):
+def test_a_file_being_written_is_finished_before_closing(qtbot, window, large_file, monkeypatch, tmp_path, stopped):
     gate = Event()
     monkeypatch.setattr(editing, "write_array", lambda *given: gate.wait(30) and write_array(*given))
     tab = opened(window, qtbot, large_file)
@@ -364,7 +360,7 @@ def test_a_file_that_is_being_written_is_finished_before_the_window_closes(
 
 
 @pytest.mark.long
-def test_an_edit_that_begins_while_the_file_is_read_again_is_not_lost(qtbot, window, large_file, monkeypatch, delayed):
+def test_an_edit_during_a_reload_is_not_lost(qtbot, window, large_file, monkeypatch, delayed):
     gate, read = Event(), reader.load
     tab = opened(window, qtbot, large_file)
     monkeypatch.setattr(reader, "load", lambda *given: gate.wait(30) and read(*given))

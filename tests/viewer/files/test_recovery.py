@@ -94,7 +94,7 @@ def test_edits_of_a_killed_program_are_offered_and_recovered(qtbot, window, mode
 
 
 @pytest.mark.long
-def test_edits_of_a_truncated_file_come_back_and_saving_them_still_asks(qtbot, window, model_file, monkeypatch):
+def test_edits_of_a_truncated_file_return_and_saving_asks(qtbot, window, model_file, monkeypatch):
     model_file.write_bytes(model_file.read_bytes()[:-20])
     before = model_file.read_bytes()
     crash(qtbot, window, model_file, monkeypatch)
@@ -158,7 +158,7 @@ def test_what_was_undone_can_be_done_again_after_very_many_steps_too(qtbot, wind
 
 @pytest.mark.long
 @pytest.mark.usefixtures("much")
-def test_an_edit_while_very_many_steps_are_done_again_has_them_offered_anew(qtbot, window, model_file, monkeypatch):
+def test_an_edit_during_a_long_replay_offers_the_rest_again(qtbot, window, model_file, monkeypatch):
     before, document = recover_anew(qtbot, window, model_file, monkeypatch, "One", "Two")
     rename_in(document, "mine")
     with qtbot.waitSignal(window.files.opened):
@@ -463,7 +463,7 @@ def test_a_model_that_was_made_is_recovered_without_an_edit(qtbot, window, monke
 
 
 @pytest.mark.long
-def test_each_of_two_models_that_were_made_within_a_second_is_offered(qtbot, window, monkeypatch):
+def test_two_models_made_in_the_same_second_are_both_offered(qtbot, window, monkeypatch):
     for _ in range(2):
         new_model(qtbot, window)
         abandon(window.tab.autosave.journal)
@@ -478,9 +478,7 @@ def test_each_of_two_models_that_were_made_within_a_second_is_offered(qtbot, win
 
 
 @pytest.mark.long
-def test_edits_during_which_a_program_ended_that_did_them_again_are_offered_with_a_word(
-    qtbot, window, model_file, monkeypatch
-):
+def test_a_recovery_that_crashed_is_offered_with_a_warning(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     (journal,) = journal_folder().glob("*.journal")
     journal.rename(f"{journal}.trying-1")
@@ -495,7 +493,7 @@ def test_edits_during_which_a_program_ended_that_did_them_again_are_offered_with
 
 
 @pytest.mark.long
-def test_bytes_that_cannot_be_written_are_reported_without_another_edit(qtbot, window, model_file, monkeypatch):
+def test_bytes_that_cannot_be_written_are_reported_at_once(qtbot, window, model_file, monkeypatch):
     monkeypatch.setattr(
         "onnx_workbench.model.recovery.journal_files.data_path", lambda path: path
     )  # which is there already
@@ -530,7 +528,7 @@ def test_the_first_edit_that_cannot_be_kept_is_reported(window, qtbot, model_fil
 
 
 @pytest.mark.long
-def test_edits_are_recovered_in_the_tab_of_a_file_that_is_still_being_read(qtbot, window, model_file, monkeypatch):
+def test_edits_are_recovered_into_a_file_still_being_read(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     offer_recovery(qtbot, window)
     free = delay(monkeypatch, reader, "load")
@@ -547,7 +545,7 @@ def test_edits_are_recovered_in_the_tab_of_a_file_that_is_still_being_read(qtbot
 
 
 @pytest.mark.long
-def test_how_much_of_a_damaged_journal_is_missing_is_reported_before_and_after(qtbot, window, model_file, monkeypatch):
+def test_the_missing_part_of_a_damaged_journal_is_reported(qtbot, window, model_file, monkeypatch):
     document = rename_first(qtbot, window, model_file)
     rename_in(document, "last")
     kill(window, monkeypatch)

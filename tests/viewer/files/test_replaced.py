@@ -309,7 +309,7 @@ def test_an_edit_that_is_on_its_way_when_a_file_is_replaced(window, qtbot, being
 
 
 @pytest.mark.long
-def test_a_file_that_is_written_over_in_place_is_no_trouble_for_the_edits(window, qtbot, large_file, monkeypatch):
+def test_a_file_overwritten_in_place_does_not_harm_the_edits(window, qtbot, large_file, monkeypatch):
     """The weights are gone with it; what was done is still on file, as before."""
     monkeypatch.setattr(
         "onnx_workbench.model.io.reader.read.PARSED_WHOLE", 1 << 10
@@ -326,7 +326,7 @@ def test_a_file_that_is_written_over_in_place_is_no_trouble_for_the_edits(window
 
 
 @pytest.mark.long
-def test_a_kill_before_the_window_receives_that_its_own_file_does_not_hold_all(window, qtbot, tmp_path, at_its_place):
+def test_a_kill_before_a_partial_save_is_known_loses_nothing(window, qtbot, tmp_path, at_its_place):
     there, free = at_its_place
     path = tmp_path / "m.onnxtxt"
     free.set()

@@ -95,7 +95,7 @@ def exported(window, qtbot, monkeypatch, path):
 
 
 @pytest.mark.long
-def test_the_window_writes_a_web_page_with_the_values_of_the_last_run(window, qtbot, tmp_path, monkeypatch, branches):
+def test_a_web_page_is_written_with_values_of_the_last_run(window, qtbot, tmp_path, monkeypatch, branches):
     tab = opened(window, qtbot, branches)
     data = exported(window, qtbot, monkeypatch, tmp_path / "before.html")
     assert data["title"] == "my branches.onnx"
@@ -133,7 +133,7 @@ def test_the_page_of_compared_models_has_both_as_one_graph(window, qtbot, tmp_pa
         qtbot.waitUntil(lambda: second.workspace.results.current is not None and not second.workspace.runs.is_running)
 
 
-def test_a_notebook_shows_the_page_in_a_frame_that_may_only_run_its_script(qapp):
+def test_a_notebook_frames_the_page_with_scripts_only(qapp):
     page = ow.show(builders.model())
     text = page._repr_html_()
     assert text.startswith('<iframe sandbox="allow-scripts" ')

@@ -112,7 +112,7 @@ def exports(window, qtbot, path):
 
 @pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "link"), reason="no links here")
-def test_no_export_replaces_what_a_document_reads_from_nor_another_kind_of_file(exports, qtbot, path, monkeypatch):
+def test_no_export_replaces_files_that_a_document_reads(exports, qtbot, path, monkeypatch):
     tab, all_of_them = exports
     shown = []
     monkeypatch.setattr(type(tab.message_bar), "show_message", lambda _, message: shown.append(message))

@@ -147,7 +147,7 @@ def test_a_new_attribute_may_be_written_with_its_kind(qtbot, panel, workspace, t
     assert (added.kind, added.value) == (kind, value)
 
 
-def test_new_attributes_that_are_no_text_begin_plain_and_are_opened_then(qtbot, panel, workspace):
+def test_new_nontext_attributes_begin_plain_and_open_their_field(qtbot, panel, workspace):
     node = relu(workspace)
     workspace.selection.set([node])
     write(qtbot, panel, "attributes", "+", text="weights: tensor")

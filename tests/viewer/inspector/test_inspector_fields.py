@@ -156,7 +156,7 @@ def test_a_refused_text_is_reported_when_something_else_is_shown(qtbot, panel, w
     assert (workspace.model.ir_version, panel.tree.editor) == (before, None)
 
 
-def test_saving_takes_what_is_being_typed_and_waits_for_what_is_refused(qtbot, panel, workspace):
+def test_saving_commits_typing_and_waits_for_refused_text(qtbot, panel, workspace):
     saved = []
     QShortcut(QKeySequence("Ctrl+S"), panel).activated.connect(lambda: saved.append(workspace.model.ir_version))
     panel.activateWindow()
@@ -202,7 +202,7 @@ def test_a_field_that_opens_and_closes_paints_no_other_row(qtbot, net):
     assert (rows.top(), rows.bottom()) == (area.top(), area.bottom())
 
 
-def test_an_input_method_is_received_after_a_field_closed_as_it_is_after_a_row_was_chosen(qtbot, net):
+def test_input_methods_work_after_a_field_closed_or_a_row_chosen(qtbot, net):
     panel, workspace, _, _, concat = net
     workspace.selection.set([concat])
     panel.tree.setFocus()

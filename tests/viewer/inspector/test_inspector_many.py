@@ -78,7 +78,7 @@ class Gone(tuple):
         return super().__iter__()
 
 
-def test_the_functions_of_the_model_are_not_gone_through_for_each_node(panel, workspace):
+def test_selecting_many_nodes_does_not_scan_all_functions(panel, workspace):
     """A thousand nodes beside fifty thousand functions blocked the window for seconds."""
     with workspace.document.edit("More") as edit:
         calls = [node for node in workspace.graph.nodes if node.op_type == "Twice"]

@@ -71,7 +71,7 @@ def test_a_constant_is_written_straight_into_an_input(qtbot, net):
     assert (made.name, made.initializer.numpy().tolist()) == ("bias", [0.5] * 4)
 
 
-def test_a_list_of_numbers_in_an_input_becomes_a_constant_of_the_type_that_fits(qtbot, net):
+def test_a_list_of_numbers_becomes_a_constant_of_the_fitting_type(qtbot, net):
     panel, workspace, conv, _, _ = net
     workspace.selection.set([conv])
     write(qtbot, panel, "inputs", "input 2", text="[1, -1]")

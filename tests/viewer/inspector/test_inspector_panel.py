@@ -166,7 +166,7 @@ def test_ten_thousand_inputs_are_rows_made_when_looked_at(qtbot):
 
 
 @pytest.mark.long
-def test_of_ten_thousand_inputs_of_a_node_only_those_in_view_are_made_anew(qtbot, monkeypatch):
+def test_only_visible_inputs_of_ten_thousand_are_rebuilt(qtbot, monkeypatch):
     graph = Graph("wide")
     values = tuple(Value(f"i{n}", TensorType(ElementType.FLOAT)) for n in range(10_000))
     SetGraphInputs(graph, values).apply()

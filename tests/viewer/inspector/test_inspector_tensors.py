@@ -23,7 +23,7 @@ def test_statistics_are_said_of_the_finite_values():
     assert sum(rows["histogram 0"].bars) == 3
 
 
-def test_without_finite_values_and_of_equal_ones_there_is_no_histogram():
+def test_constant_and_nonfinite_tensors_have_no_histogram():
     nothing = statistics_rows(spread(ArrayTensor(np.full(3, np.nan, np.float32)), SILENT))
     assert [row.key for row in nothing] == ["zeros", "odd"]
     equal = statistics_rows(spread(ArrayTensor(np.ones(3, np.float32)), SILENT))

@@ -29,7 +29,7 @@ def opened(window, qtbot, tmp_path):
 
 
 @pytest.mark.long
-def test_the_action_bookmarks_what_is_selected_and_then_removes_the_bookmark(window, qtbot, tmp_path):
+def test_the_action_adds_then_removes_a_bookmark(window, qtbot, tmp_path):
     workspace = opened(window, qtbot, tmp_path)
     panel = window.docks.open("bookmarks")
     workspace.selection.set([workspace.graph.nodes[1]])

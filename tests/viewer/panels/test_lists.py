@@ -343,7 +343,7 @@ def test_a_problem_leads_to_its_place_and_is_fixed(qtbot, workspace):
     assert workspace.document.undo_title == "Remove nonsense of Relu_0"
 
 
-def test_a_problem_that_went_with_its_node_leads_nowhere_until_all_is_checked_again(qtbot, workspace):
+def test_a_problem_of_a_deleted_node_leads_nowhere(qtbot, workspace):
     """After an edit of very much what was known stays listed."""
     panel = shown(qtbot, ProblemsPanel(workspace))
     relu, other = broken(workspace), workspace.model.graph.nodes.first.next
@@ -427,7 +427,7 @@ def test_a_way_through_very_many_edits_is_listed_at_its_end(qtbot, workspace):
     assert panel.list.currentIndex().row() == 0
 
 
-def test_views_are_notified_of_many_edits_on_a_way_through_history_at_once(qtbot, workspace):
+def test_listeners_hear_of_a_walk_through_history_once(qtbot, workspace):
     """The journal hears of each; views took 20 ms an edit. A long edit is told alone: it may touch very much."""
     for number in range(60):
         with workspace.document.edit("Write") as edit:
@@ -447,7 +447,7 @@ def test_views_are_notified_of_many_edits_on_a_way_through_history_at_once(qtbot
     assert report[-1].state == workspace.document.root.id
 
 
-def test_the_pointer_shows_that_a_way_through_history_goes_over_very_much(qtbot, workspace, monkeypatch):
+def test_the_pointer_shows_that_a_walk_through_history_is_long(qtbot, workspace, monkeypatch):
     with workspace.document.edit("Write much") as edit:
         edit.repeat(SetField(workspace.model, "doc_string", str(number)) for number in range(100))
     panel = shown(qtbot, HistoryPanel(workspace))
@@ -467,7 +467,7 @@ def test_the_pointer_shows_that_a_way_through_history_goes_over_very_much(qtbot,
     assert QApplication.overrideCursor() is None
 
 
-def test_a_double_click_into_a_branch_goes_to_the_row_that_was_there_first(qtbot, workspace):
+def test_double_clicking_a_branch_goes_to_the_row_it_showed(qtbot, workspace):
     """With the first click the branch moves left and others move away, so that the second meets another row."""
     panel = shown(qtbot, HistoryPanel(workspace))
     start = workspace.document.current

@@ -276,7 +276,7 @@ def test_rows_may_go_and_come_while_all_are_opened(blocks, qtbot, opening):
     assert below(blocks) == [index.data() for index in rows(blocks.model)]
 
 
-def test_edits_of_a_node_whose_operator_has_no_room_do_not_measure_columns_again(blocks, qtbot, monkeypatch):
+def test_edits_of_nodes_do_not_measure_columns_again(blocks, qtbot, monkeypatch):
     document, measured = blocks.workspace.document, []
     blocks.resize(120, 300)
     node = next(iter(document.model.graph.nodes))
@@ -336,7 +336,7 @@ def test_very_many_rows_come_in_stretches(stretched):
     assert "free2" in second.data(Qt.ItemDataRole.AccessibleTextRole)
 
 
-def test_a_node_in_a_stretch_that_nobody_opened_is_shown_when_it_is_selected(stretched):
+def test_selecting_a_node_in_a_closed_stretch_shows_it(stretched):
     node = next(n for n in stretched.workspace.model.graph.nodes if n.name == "free7")
     stretched.workspace.selection.set([node])
     assert stretched.tree.currentIndex().data(ObjectRole) is node
@@ -513,7 +513,7 @@ def test_any_edits_leave_a_stack_right(stacked, seed):
     test_any_edits_leave_the_outline_right(stacked, seed)
 
 
-def test_a_copy_of_a_node_in_a_stack_stands_in_the_group_of_its_original(stacked):
+def test_a_copied_node_of_a_stack_joins_its_originals_group(stacked):
     test_a_copy_stands_in_the_group_of_its_original(stacked)
 
 
@@ -682,7 +682,7 @@ def test_groups_that_are_closed_show_how_many_nodes_they_hold_now(blocks, qtbot,
     assert group.data(TextsRole)[1] == "3 nodes"
 
 
-def test_very_many_nodes_that_have_other_names_are_called_by_them_at_once(blocks, qtbot, monkeypatch):
+def test_renaming_very_many_nodes_shows_at_once(blocks, qtbot, monkeypatch):
     """The outline was empty until the groups were known."""
     monkeypatch.setattr(grouping, "AT_ONCE", 5)
     document, tree, graph = blocks.workspace.document, blocks.tree, blocks.workspace.model.graph

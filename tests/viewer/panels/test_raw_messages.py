@@ -47,7 +47,7 @@ def test_choosing_a_field_selects_what_it_belongs_to(qtbot, panel):
     assert panel.workspace.graph is function.body
 
 
-def test_what_is_open_stays_open_where_it_was_when_an_edit_changes_the_messages(qtbot, panel):
+def test_open_rows_stay_open_when_an_edit_changes_the_messages(qtbot, panel):
     paths = [(("functions", 0),), (("functions", 0), ("node", 1)), (("graph", 0), ("node", 0))]
     for path in paths:
         panel.tree.expand(cell(panel, path, 0))

@@ -67,7 +67,7 @@ def test_a_selection_is_summed_up_by_itself(panel, qtbot):
 
 
 @pytest.mark.long
-def test_the_row_that_is_selected_stays_so_after_an_edit_and_goes_nowhere(panel, qtbot):
+def test_the_selected_row_survives_an_edit(panel, qtbot):
     workspace = panel.workspace
     show_nodes(panel, qtbot)
     panel.table.selectRow(next(r for r, row in enumerate(panel.model.rows) if row.node.name == "second"))
@@ -179,7 +179,7 @@ def test_saving(panel, tmp_path):
     assert ["Mul", "1", "4", "16", "0", "4·N", "4·N", "16·N"] in rows
 
 
-def test_names_that_are_not_utf8_are_saved_and_what_cannot_be_saved_leaves_the_old_table(panel, qtbot, tmp_path):
+def test_non_utf8_names_are_saved_and_a_failure_keeps_the_file(panel, qtbot, tmp_path):
     with panel.workspace.document.edit("Rename") as edit:
         edit.do(SetField(builders.node(panel.workspace.document, "first"), "name", os.fsdecode(b"caf\xe9")))
     show_nodes(panel, qtbot)
@@ -235,7 +235,7 @@ scopes (float[2, 4] x) => (float[2, 4] y)
 """
 
 
-def test_scopes_begin_where_there_are_several_and_go_as_deep_as_asked(qtbot):
+def test_scopes_begin_where_they_branch_and_go_as_deep_as_asked(qtbot):
     document = builders.document(SCOPES)
     names = {"one": "/model/one/a/Relu", "two": "/model/one/b/Exp", "three": "/model/two/Sin"}
     with document.edit("Rename") as edit:

@@ -76,7 +76,7 @@ def test_each_thing_in_an_svg_has_one_class_that_says_all_about_it(branching_mod
     assert len([e for e in root.iter(f"{SVG}path") if rules.get(e.get("class")) == dashed[0]]) == drawing.dashed.sum()
 
 
-def test_bodies_within_bodies_have_the_shades_of_the_canvas_in_an_svg(branching_model, tmp_path):
+def test_nested_bodies_have_the_shades_of_the_canvas_in_an_svg(branching_model, tmp_path):
     colors = load_theme("light")
     keys = {box.key for box in build(branching_model.graph).boxes if box.title == "If"}
     drawing = build(branching_model.graph, expanded=keys)
@@ -273,7 +273,7 @@ def test_an_export_runs_in_a_thread(qtbot, show, small, tmp_path):
 
 
 @pytest.mark.parametrize(("groups", "cards"), [(None, 0), (True, 3), (False, 0)])
-def test_a_graph_without_scopes_is_drawn_as_its_blocks_where_that_is_wanted(tmp_path, groups, cards):
+def test_a_graph_without_scopes_can_be_drawn_as_its_blocks(tmp_path, groups, cards):
     path = tmp_path / "blocks.svg"
     render_graph(residual(3).model().graph, path, groups=groups)
     text = path.read_text("utf-8")
@@ -335,7 +335,7 @@ def test_a_picture_of_a_slender_graph_can_be_read_and_has_every_box(tmp_path):
     assert boxes == pytest.approx(200, rel=0.25)  # the titles are of another colour
 
 
-def test_an_svg_of_a_slender_graph_has_each_box_once_and_each_edge_in_one_piece(tmp_path):
+def test_an_svg_has_each_box_once_and_each_edge_whole(tmp_path):
     scene = in_columns(scene_of(long_chain(300).model().graph))
     whole = export_scene(scene, tmp_path / "graph.svg", load_theme("light"))
     picture = export_scene(scene, tmp_path / "graph.pdf", load_theme("light"))

@@ -336,7 +336,7 @@ def test_a_browser_paints_only_what_is_in_view(tmp_path):
 
 
 @needs_browser
-def test_a_browser_first_shows_the_whole_width_of_a_graph_where_it_can_be_read(tmp_path):
+def test_a_browser_first_shows_the_readable_width_of_a_graph(tmp_path):
     found = shown(page(chains(11), groups=False), tmp_path)
     assert 60 <= found.canvas("zoom") < 100
     # the beginning of each chain, not of those alone that are near the input
@@ -360,7 +360,7 @@ def chains(count: int):
 
 
 @needs_browser
-def test_a_browser_shows_the_page_in_the_language_that_it_was_written_in(small, tmp_path, monkeypatch):
+def test_a_browser_shows_the_page_in_the_language_it_was_saved(small, tmp_path, monkeypatch):
     words = {"Inputs": "Eingänge", "Open all": "Alle öffnen", "# found": "# gefunden"}
     monkeypatch.setattr(pages, "WORDS", {text: words.get(text, text) for text in pages.WORDS})
     found = shown(page(small.model()), tmp_path)

@@ -65,7 +65,7 @@ def test_without_a_window_python_collects(collector):
 
 
 @pytest.mark.long
-def test_the_cycles_of_a_closed_model_go_without_waiting_for_other_garbage(qtbot, collector, exempting):
+def test_cycles_of_a_closed_model_are_freed_soon(qtbot, collector, exempting):
     view, gone = Ring(), []
     weakref.finalize(view, lambda: gone.append(1))
     garbage_collection.exempt_objects()
@@ -93,9 +93,7 @@ def test_closing_a_small_document_searches_no_large_one(qtbot, collector, exempt
     assert gc.get_freeze_count() > exempt // 2
 
 
-def test_very_many_old_objects_are_exempt_instead_of_searched_at_once_and_young_garbage_goes(
-    collector, exempting, monkeypatch
-):
+def test_very_many_old_objects_are_exempt_but_not_young_garbage(collector, exempting, monkeypatch):
     monkeypatch.setattr(garbage_collection, "_MOST_SEARCHED", 20_000)
     monkeypatch.setattr(garbage_collection, "_COLLECTIONS", 0)
     monkeypatch.setattr(collector, "_next_full", 0.0)
@@ -122,7 +120,7 @@ def test_a_closed_tab_gives_its_model_free(qtbot, window, write_model):
     assert all(node.graph is None and not node.outputs for node in nodes)
 
 
-def test_counting_old_objects_leaves_tuples_alone_that_another_thread_fills():
+def test_counting_objects_leaves_tuples_being_filled_alone():
     """It failed there with a SystemError."""
     failed = []
 

@@ -74,7 +74,7 @@ def test_rows_that_stay_are_the_same_rows_to_the_view(qapp, before, after):
             assert model.row(index).label == f"new {key}"
 
 
-def test_a_row_opens_when_it_is_to_be_open_though_it_was_there_before(qtbot):
+def test_a_row_that_was_there_opens_when_it_should(qtbot):
     tree = PropertyTree(Document(Model(Graph("g"))))
     qtbot.addWidget(tree)
 

@@ -226,7 +226,7 @@ def test_a_breakpoint_inside_a_loop_stops_in_the_chosen_iteration(window, qtbot,
 
 
 @pytest.mark.long
-def test_steps_from_a_breakpoint_inside_a_body_point_at_each_node_inside(qtbot, window, tmp_path):
+def test_steps_inside_a_body_point_at_each_node(qtbot, window, tmp_path):
     workspace = opened(window, qtbot, builders.model_file(tmp_path / "loop.onnx", LOOP))
     loop = node(workspace, "loop")
     (body,) = loop.bodies
@@ -246,7 +246,7 @@ def test_steps_from_a_breakpoint_inside_a_body_point_at_each_node_inside(qtbot, 
 
 
 @pytest.mark.long
-def test_steps_show_what_goes_into_the_node_that_is_next_then_what_it_gave(qtbot, window, net):
+def test_steps_show_the_next_nodes_inputs_then_its_outputs(qtbot, window, net):
     workspace = opened(window, qtbot, net)
     tensor = window.docks.open("tensor")
     workspace.selection.set([node(workspace, "log")])
@@ -322,7 +322,7 @@ def test_steps_from_where_a_hunt_stands_point_at_each_node(qtbot, window, tmp_pa
 
 
 @pytest.mark.long
-def test_the_element_panel_shows_nothing_that_a_waiting_run_has_not_reached(window, qtbot, workspace):
+def test_the_element_panel_hides_what_a_paused_run_lacks(window, qtbot, workspace):
     run(qtbot, workspace)
     panel = window.docks.open("element")
     panel.show_element(value(workspace, "y"), (0, 0))
@@ -354,7 +354,7 @@ Twice (x) => (y)
 
 
 @pytest.mark.long
-def test_a_stop_in_a_function_says_in_which_call_and_shows_its_values(qtbot, window, tmp_path):
+def test_a_stop_in_a_function_names_the_call_and_its_values(qtbot, window, tmp_path):
     workspace = opened(window, qtbot, builders.model_file(tmp_path / "calls.onnx", CALLS))
     workspace.runs.inputs.set_source("x", Constant([1.0, 3.0]))
     (function,) = workspace.model.functions

@@ -116,7 +116,7 @@ def test_another_open_model_that_was_not_run_gets_the_same_inputs(window, qtbot,
 
 
 @pytest.mark.long
-def test_of_another_open_model_that_fails_midway_what_it_computed_is_compared(window, qtbot, net, tmp_path):
+def test_a_model_failing_midway_is_compared_as_far_as_it_ran(window, qtbot, net, tmp_path):
     other, workspace, report = opened(window, qtbot, copy_of(net)), opened_and_run(window, qtbot, net), []
     edit(other, "relu", "alpha", 0.0)
     edit(other, "mean", "axes", [2, 9])
@@ -152,7 +152,7 @@ def test_fewer_bits_show_as_far_as_a_model_runs_that_fails(window, qtbot, net):
 
 
 @pytest.mark.long
-def test_colours_that_are_not_of_a_comparison_stay_when_nothing_differs(window, qtbot, net):
+def test_other_colours_stay_when_nothing_differs(window, qtbot, net):
     workspace = opened_and_run(window, qtbot, net)
     edit(workspace, "relu", "alpha", 0.1)
     run(qtbot, workspace)
@@ -216,7 +216,7 @@ def test_another_open_model_that_had_other_inputs_gets_the_same(window, qtbot, n
 
 
 @pytest.mark.long
-def test_partners_in_another_open_model_get_the_same_inputs_whatever_it_ran_with(window, qtbot, net, tmp_path):
+def test_a_partner_model_gets_the_same_inputs(window, qtbot, net, tmp_path):
     first = opened_and_run(window, qtbot, net)
     theirs = first.results.current
     second = opened(window, qtbot, copy_of(net))
@@ -409,7 +409,7 @@ def test_values_of_several_calls_are_reported_apart(window, qtbot, tmp_path):
 
 
 @pytest.mark.long
-def test_controls_and_what_came_out_lie_beside_each_other_in_a_small_window(window, qtbot, net):
+def test_controls_and_results_share_a_small_window(window, qtbot, net):
     opened_and_run(window, qtbot, net)
     window.resize(800, 512)
     panel = window.docks.open("compare")
@@ -461,7 +461,7 @@ def test_what_is_computed_for_a_comparison_comes_between_runs(window, qtbot, net
 
 
 @pytest.mark.long
-def test_values_of_another_model_are_not_brought_for_a_comparison_that_was_stopped(window, qtbot, net, tmp_path):
+def test_a_stopped_comparison_fetches_no_more_values(window, qtbot, net, tmp_path):
     other_file = tmp_path / "other.onnx"
     other_file.write_bytes(net.read_bytes())
     other, workspace = (opened_and_run(window, qtbot, path) for path in (other_file, net))

@@ -81,7 +81,7 @@ G (s) => (t) <float[2,7] q, float[8] r> { q = Neg (s) r = Neg (q) t = Abs (r) }"
 
 
 @pytest.mark.long
-def test_sizes_that_calls_of_a_function_have_otherwise_each_are_left_open(window, qtbot, tmp_path):
+def test_sizes_that_differ_between_calls_are_left_open(window, qtbot, tmp_path):
     workspace = opened(window, qtbot, builders.model_file(tmp_path / "calls.onnx", CALLS))
     run(qtbot, workspace)
     panel = window.docks.open("run")

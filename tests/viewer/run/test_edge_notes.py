@@ -109,7 +109,7 @@ def test_an_edit_makes_notes_stale_and_a_run_brings_new_ones(qtbot, workspace):
 
 
 @pytest.mark.long
-def test_a_run_after_all_were_cleared_shows_its_notes_though_they_are_as_before(qtbot, workspace):
+def test_a_run_after_clearing_shows_the_same_notes_again(qtbot, workspace):
     run(qtbot, workspace)
     before, view = shown(qtbot, workspace, "r"), workspace.parent().view
     workspace.results.clear()
@@ -147,7 +147,7 @@ def test_undo_brings_the_old_notes_back_without_looking_again(qtbot, workspace, 
 
 
 @pytest.mark.long
-def test_a_graph_that_is_painted_before_it_is_reported_to_be_shown_has_its_notes_asked_for_again(qtbot, workspace):
+def test_notes_are_asked_for_again_when_a_graph_is_shown(qtbot, workspace):
     """Edges in the bodies of nodes had no values."""
     run(qtbot, workspace)
     workspace.highlights.note_of(value(workspace, "c"))

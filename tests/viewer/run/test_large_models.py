@@ -97,7 +97,7 @@ def numbers_matching(workspace, path):
 
 
 @pytest.mark.long
-def test_numbers_from_a_file_are_matched_while_the_window_goes_on_and_edits_are_respected(qtbot, workspace, tmp_path):
+def test_numbers_from_a_file_are_matched_in_the_background(qtbot, workspace, tmp_path):
     overlays = numbers_matching(workspace, tmp_path / "numbers.json")
     with workspace.document.edit("Rename") as transaction:
         rename_node(transaction, node(workspace, "v0"), "other")
@@ -128,7 +128,7 @@ def test_nodes_that_finish_light_up_and_the_others_wait(workspace):
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["time", "size", "magnitude"])
-def test_what_nodes_are_coloured_by_is_worked_out_while_the_window_goes_on(qtbot, ran, kind):
+def test_colours_of_nodes_are_computed_in_the_background(qtbot, ran, kind):
     overlays = ran.runs.overlays
     overlays.choose(kind)
     assert not overlays.numbers, "the window does not wait for it"
@@ -172,7 +172,7 @@ def test_what_an_edit_makes_stale_is_found_while_the_window_goes_on(qtbot, ran):
 
 
 @pytest.mark.long
-def test_edits_while_it_is_looked_for_what_is_stale_add_to_it_and_undo_ends_it(qtbot, ran):
+def test_edits_during_the_search_for_stale_values_add_to_it(qtbot, ran):
     edit(ran, "v3000", "alpha", 3.0)
     edit(ran, "v2000", "alpha", 3.0)
     with ran.document.edit("Rewire") as change:
@@ -191,7 +191,7 @@ def test_edits_while_it_is_looked_for_what_is_stale_add_to_it_and_undo_ends_it(q
 
 
 @pytest.mark.long
-def test_a_comparison_of_very_many_values_is_shown_over_several_turns(window, qtbot, net):
+def test_a_comparison_of_very_many_values_is_shown_in_parts(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     run(qtbot, workspace)
     panel = window.docks.open("compare")

@@ -58,7 +58,7 @@ def settled(qtbot, workspace):
 
 
 @pytest.mark.long
-def test_another_type_of_an_input_is_run_and_undo_brings_the_values_back(qtbot, work):
+def test_changing_an_input_type_runs_and_undo_restores(qtbot, work):
     before = work.results.current
     with work.document.edit("Set type") as transaction:
         values.set_type(transaction, value(work, "x"), TensorType(ElementType.FLOAT, Shape((3, 4))))
@@ -80,7 +80,7 @@ def test_an_input_that_is_added_has_a_value(qtbot, work):
 
 
 @pytest.mark.long
-def test_inputs_that_change_places_get_the_random_values_of_their_places(qtbot, work):
+def test_reordered_inputs_get_the_random_values_of_their_place(qtbot, work):
     work.runs.inputs.set_source("x", Random())
     settled(qtbot, work)
     with work.document.edit("Reorder") as transaction:
@@ -90,7 +90,7 @@ def test_inputs_that_change_places_get_the_random_values_of_their_places(qtbot, 
 
 
 @pytest.mark.long
-def test_another_source_is_run_though_an_edit_of_a_name_follows_at_once(qtbot, work):
+def test_a_new_source_is_run_though_a_renaming_follows(qtbot, work):
     work.runs.inputs.set_source("x", Constant(-2.0))
     with work.document.edit("Rename") as transaction:
         nodes.rename_node(transaction, node(work, "first"), "product")
@@ -99,7 +99,7 @@ def test_another_source_is_run_though_an_edit_of_a_name_follows_at_once(qtbot, w
 
 
 @pytest.mark.long
-def test_a_source_that_is_chosen_back_while_the_other_is_run_keeps_its_values(qtbot, work):
+def test_a_source_chosen_back_during_a_run_keeps_its_values(qtbot, work):
     with qtbot.waitSignal(work.runs_changed, check_params_cb=lambda: work.results.is_running):
         work.runs.inputs.set_source("x", Constant(2.0))
     work.runs.inputs.set_source("x", Constant(0.5))
@@ -108,7 +108,7 @@ def test_a_source_that_is_chosen_back_while_the_other_is_run_keeps_its_values(qt
 
 
 @pytest.mark.long
-def test_a_model_that_could_not_be_run_is_run_once_its_inputs_are_fixed(window, qtbot, tmp_path):
+def test_a_model_that_could_not_run_does_once_inputs_are_fixed(window, qtbot, tmp_path):
     text = '<ir_version: 9, opset_import: ["": 17]> g (float[2] x) => (float[n] y) { y = Neg (x) }'
     workspace = opened(window, qtbot, builders.model_file(tmp_path / "small.onnx", text))
     workspace.runs.inputs.set_source("x", Constant([1.0, 2.0, 3.0]))
@@ -144,7 +144,7 @@ def test_an_input_that_is_renamed_keeps_its_source(qtbot, work):
 
 
 @pytest.mark.long
-def test_an_input_that_is_renamed_and_goes_on_one_way_through_history_keeps_its_source(qtbot, work):
+def test_a_renamed_input_keeps_its_source_through_history(qtbot, work):
     spare = value(work, "spare")
     with work.document.edit("Rename") as transaction:
         values.rename_value(transaction, spare, "other")
@@ -171,7 +171,7 @@ def test_another_result_of_a_function_is_run_where_it_is_called(qtbot, work):
 
 
 @pytest.mark.long
-def test_calls_of_functions_whose_values_differ_from_the_run_before_are_marked(window, qtbot, work):
+def test_calls_whose_values_changed_since_the_last_run_are_marked(window, qtbot, work):
     """Nodes inside a function are on no graph that is shown with the call."""
     work.runs.inputs.set_source("x", Constant(-0.5))
     settled(qtbot, work)
@@ -245,7 +245,7 @@ def any_edit(edit, pick):
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
-def test_any_edits_undone_and_redone_in_quick_succession_leave_what_a_fresh_run_gives(qtbot, work, seed):
+def test_fast_edits_undone_and_redone_equal_a_fresh_run(qtbot, work, seed):
     rng = random.Random(seed)
 
     def pick(things):

@@ -27,7 +27,7 @@ def live_run(qtbot, workspace, name, attribute, to):
 
 
 @pytest.mark.long
-def test_failures_of_live_runs_take_each_others_place_and_go_with_the_last(qtbot, workspace):
+def test_failures_of_live_runs_replace_each_other(qtbot, workspace):
     run(qtbot, workspace)
     workspace.runs.set_live(True)
     live_run(qtbot, workspace, "mean", "axes", [7])
@@ -42,7 +42,7 @@ def test_failures_of_live_runs_take_each_others_place_and_go_with_the_last(qtbot
 
 
 @pytest.mark.long
-def test_a_failure_that_was_closed_is_reported_again_when_one_asks_again(qtbot, workspace):
+def test_a_closed_failure_is_reported_again_on_request(qtbot, workspace):
     edit(workspace, "mean", "axes", [7])
     run(qtbot, workspace)
     assert "Failed: mean" in bars(workspace)  # beside it stands what a search for sizes came to
@@ -84,7 +84,7 @@ def test_other_messages_stay(qtbot, workspace):
 
 
 @pytest.mark.long
-def test_the_first_value_that_is_not_finite_is_reported_once_and_shown(window, qtbot, workspace):
+def test_the_first_nonfinite_value_is_reported_once(window, qtbot, workspace):
     make_bad(workspace)
     run(qtbot, workspace)
     assert bars(workspace) == ["NaN in l"]
@@ -201,7 +201,7 @@ def test_an_undo_in_live_takes_back_the_failure_that_the_edit_made(qtbot, worksp
 
 
 @pytest.mark.long
-def test_inputs_of_before_in_live_bring_their_values_back_without_a_run(qtbot, workspace):
+def test_restoring_inputs_in_live_restores_values_without_a_run(qtbot, workspace):
     run(qtbot, workspace)
     workspace.runs.set_live(True)
     with qtbot.waitSignal(workspace.results.run_finished):
@@ -292,7 +292,7 @@ def slow(window, qtbot, tmp_path):
 
 
 @pytest.mark.long
-def test_a_time_limit_is_reported_as_long_as_it_is_what_ended_the_last_run(qtbot, slow):
+def test_a_time_limit_is_reported_while_it_ended_the_last_run(qtbot, slow):
     places = []
     slow.messages.shown.connect(lambda message: places.append(message.place))
     slow.runs.inputs.set_limits(time=0.2)
@@ -320,7 +320,7 @@ def test_a_run_that_waits_names_the_node_it_waits_for(qtbot, workspace):
 
 
 @pytest.mark.long
-def test_where_values_stop_being_finite_is_reported_of_the_values_that_are_shown(qtbot, workspace):
+def test_the_first_nonfinite_node_is_that_of_the_values_shown(qtbot, workspace):
     """Undo and redo bring back what was computed before without a run."""
     run(qtbot, workspace)
     workspace.runs.set_live(True)

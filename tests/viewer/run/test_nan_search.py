@@ -155,7 +155,7 @@ def way(window, qtbot, steps):
 
 
 @pytest.mark.long
-def test_the_way_of_an_element_leads_into_the_call_of_a_function_and_out_of_it(window, qtbot, open_text):
+def test_tracing_an_element_goes_into_and_out_of_a_call(window, qtbot, open_text):
     workspace = open_text(CALLS, 1.0)
     run(qtbot, workspace)
     workspace.results.choose_element(workspace.model.graph.outputs[0], (1,))

@@ -131,7 +131,7 @@ def test_a_further_column_is_chosen_in_a_popup(window, qtbot, workspace, open_da
     popup.close()
 
 
-def test_the_difference_of_two_files_chosen_at_once_or_one_after_the_other(window, qtbot, workspace, open_data):
+def test_two_files_give_their_difference_at_once_or_in_turn(window, qtbot, workspace, open_data):
     messages = open_data(before="neg,1\n/second/exp,2\n", after="neg,5\n/second/tanh,2\n")
     assert workspace.runs.overlays.numbers == {node(workspace, "neg"): 4}
     assert messages[-1] == ("after.csv minus before.csv", "3 of 3 names match; 2 nodes in only one of the two")

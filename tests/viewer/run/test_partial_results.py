@@ -89,7 +89,7 @@ def test_what_was_quickly_computed_is_lit_while_a_long_node_goes_on(window, qtbo
 
 
 @pytest.mark.long
-def test_values_are_seen_while_the_run_goes_on_and_come_as_they_are_computed(window, qtbot, workspace):
+def test_values_show_during_a_run_as_they_are_computed(window, qtbot, workspace):
     select(workspace, "y")
     workspace.trigger("run.run")
     qtbot.waitUntil(lambda: "Not computed yet" in str(shown(window)))
@@ -162,7 +162,7 @@ def test_a_run_that_a_newer_one_replaces_is_no_run_to_compare_with(window, qtbot
 
 
 @pytest.mark.long
-def test_undo_during_a_run_shows_the_values_from_before_and_keeps_them(window, qtbot, workspace):
+def test_undoing_during_a_run_keeps_the_values_from_before(window, qtbot, workspace):
     for turns in MORE_AND_MORE:
         set_turns(workspace, turns)
         run(qtbot, workspace)
@@ -185,7 +185,7 @@ def test_undo_during_a_run_shows_the_values_from_before_and_keeps_them(window, q
 
 
 @pytest.mark.long
-def test_a_value_of_the_run_before_is_not_shown_as_one_of_the_run_that_goes_on(window, qtbot, workspace):
+def test_values_of_the_last_run_are_not_shown_as_the_current(window, qtbot, workspace):
     set_turns(workspace, 1)
     run(qtbot, workspace)
     select(workspace, "y")
@@ -256,7 +256,7 @@ def test_where_no_process_can_be_started_models_run_in_the_program(window, qtbot
 
 
 @pytest.mark.long
-def test_the_first_run_opens_the_tensor_panel_without_taking_the_focus(window, qtbot, net):
+def test_the_first_run_opens_the_tensor_panel_without_focus(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     window.tab.view.setFocus()
     assert not window.docks.is_open("tensor")
@@ -266,7 +266,7 @@ def test_the_first_run_opens_the_tensor_panel_without_taking_the_focus(window, q
 
 
 @pytest.mark.long
-def test_a_tensor_panel_that_was_closed_stays_closed_also_in_the_next_window(window, qtbot, net):
+def test_a_closed_tensor_panel_stays_closed_in_the_next_window(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     run(qtbot, workspace)
     window.actions_binding.run("panel.tensor")

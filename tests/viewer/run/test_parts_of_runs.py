@@ -66,7 +66,7 @@ def test_a_whole_run_comes_back_rather_than_a_later_part_of_it(qtbot, workspace)
 
 
 @pytest.mark.long
-def test_live_computes_the_rest_of_what_an_undo_brings_back_and_compares_with_the_run_before(qtbot, workspace):
+def test_live_completes_what_undo_restores_and_compares_it(qtbot, workspace):
     run_to(qtbot, workspace, "relu")
     edit(workspace, "relu", "alpha", 0.25)
     run(qtbot, workspace)
@@ -125,7 +125,7 @@ def test_undo_brings_back_what_a_stopped_run_had_computed(window, qtbot, slow):
 
 
 @pytest.mark.long
-def test_undo_brings_back_what_a_run_had_computed_that_another_took_the_place_of(window, qtbot, slow):
+def test_undo_restores_the_run_that_another_replaced(window, qtbot, slow):
     slow.runs.set_live(True)
     edit(slow, "leaky", "alpha", 0.25)
     slow.trigger("run.run")

@@ -65,7 +65,7 @@ Twice (x) => (y)
 
 
 @pytest.mark.long
-def test_nodes_without_names_are_reported_apart_and_those_of_functions_stand_after_theirs(window, qtbot, tmp_path):
+def test_unnamed_nodes_and_nodes_of_functions_have_own_rows(window, qtbot, tmp_path):
     workspace = opened(window, qtbot, builders.model_file(tmp_path / "calls.onnx", CALLS))
     run(qtbot, workspace)
     profile = window.docks.open("profile")

@@ -127,9 +127,7 @@ def test_all_inputs_come_from_one_archive(window, qtbot, two_inputs, monkeypatch
     assert two_inputs.runs.inputs.sources == {"a": File(path, "a"), "b": File(path, "b")}
 
 
-def test_an_archive_without_names_of_inputs_gives_them_in_order_or_says_what_it_has(
-    window, qtbot, two_inputs, received, tmp_path
-):
+def test_an_unnamed_archive_gives_inputs_in_order_or_its_contents(window, qtbot, two_inputs, received, tmp_path):
     messages = received(two_inputs.messages.shown)
     np.savez(tmp_path / "ordered.npz", np.zeros(2, np.float32), np.ones(2, np.float32))
     dropped(window, tmp_path / "ordered.npz")
@@ -142,7 +140,7 @@ def test_an_archive_without_names_of_inputs_gives_them_in_order_or_says_what_it_
 
 
 @pytest.mark.long
-def test_an_array_that_is_dropped_goes_to_the_selected_weight_or_the_only_input(window, qtbot, tmp_path):
+def test_a_dropped_array_goes_to_the_weight_or_the_only_input(window, qtbot, tmp_path):
     text = """<ir_version: 8, opset_import: ["" : 17]>
         g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }"""
     workspace = opened(window, qtbot, builders.model_file(tmp_path / "weight.onnx", text))
@@ -173,9 +171,7 @@ def test_an_array_that_is_dropped_goes_to_the_selected_weight_or_the_only_input(
         ("_std", "1, 0, 1", "The deviation must not be 0"),
     ],
 )
-def test_what_is_no_option_of_a_picture_stays_in_its_field_and_is_reported(
-    window, qtbot, workspace, tmp_path, field, typed, refusal
-):
+def test_a_wrong_picture_option_stays_in_its_field_reported(window, qtbot, workspace, tmp_path, field, typed, refusal):
     source = File(tmp_path / "cat.png", "", ImageOptions(size=(8, 8)))
     workspace.runs.inputs.set_source("x", source)
     image = window.docks.open("run").rows[0].editors["file"].image
@@ -351,7 +347,7 @@ def test_panels_that_invite_to_a_run_say_when_the_first_goes_on(window, qtbot, w
 
 
 @pytest.mark.long
-def test_actions_follow_runs_though_the_words_about_the_last_one_stay(window, qtbot, workspace):
+def test_actions_follow_runs_while_the_last_text_stays(window, qtbot, workspace):
     clear = window.actions_binding.qaction("run.clear_breakpoints")
     window.actions_binding.refresh()
     assert not clear.isEnabled()
@@ -378,7 +374,7 @@ def test_a_breakpoint_is_called_as_its_node_is_since_an_edit(window, qtbot, work
 
 
 @pytest.mark.long
-def test_what_is_renamed_after_a_run_has_its_new_name_in_profile_and_outcome(window, qtbot, workspace):
+def test_profile_and_outcome_follow_a_renaming_after_the_run(window, qtbot, workspace):
     run(qtbot, workspace)
     tree = window.docks.open("run").outcome.tree
     profile = window.docks.open("profile")
@@ -403,7 +399,7 @@ def test_what_is_renamed_after_a_run_has_its_new_name_in_profile_and_outcome(win
 
 
 @pytest.mark.long
-def test_watched_values_that_the_first_run_has_not_reached_are_reported_as_such(window, qtbot, workspace):
+def test_watched_values_not_yet_reached_are_reported_so(window, qtbot, workspace):
     watch = window.docks.open("watch")
     workspace.results.pin([value(workspace, "y")])
 
@@ -535,7 +531,7 @@ def test_live_takes_what_was_typed_in_the_panel_before_enter(window, qtbot, work
 
 
 @pytest.mark.long
-def test_what_is_refused_in_the_inspector_stays_there_when_the_model_is_run(window, qtbot, workspace):
+def test_refused_text_in_the_inspector_stays_during_a_run(window, qtbot, workspace):
     window.activateWindow()
     tree = window.docks.open("inspector").tree
     workspace.selection.set([node(workspace, "relu")])
@@ -620,7 +616,7 @@ whole (int64[3] x, bool[3] b, float[3] f) => (int64[3] y) { y = Identity (x) }
 
 
 @pytest.mark.long
-def test_bounds_and_distributions_stand_only_where_they_mean_something(window, qtbot, tmp_path):
+def test_bounds_and_distributions_show_where_they_apply(window, qtbot, tmp_path):
     opened(window, qtbot, builders.model_file(tmp_path / "whole.onnx", INTEGERS))
     rows = [row.editors["random"] for row in window.docks.open("run").rows]
     shown = [(row.distribution.isVisible(), row.low.isVisible(), row.seed.isVisible()) for row in rows]

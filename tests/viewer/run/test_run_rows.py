@@ -77,7 +77,7 @@ def test_the_palette_finds_panels_by_what_people_call_them(window, workspace, ty
 
 
 @pytest.mark.long
-def test_a_title_that_begins_with_what_is_typed_comes_before_other_names(window, workspace):
+def test_a_title_beginning_with_the_typed_text_comes_first(window, workspace):
     window.open_palette()
     popup = window.palette_popup
     for typed, title in (

@@ -134,7 +134,7 @@ def test_values_inside_functions_and_bodies_are_there(window, qtbot, tmp_path):
 
 
 @pytest.mark.long
-def test_a_run_to_a_node_of_functions_that_call_each_other_in_a_circle_is_refused(window, qtbot, tmp_path):
+def test_a_run_to_a_node_of_recursive_functions_is_refused(window, qtbot, tmp_path):
     text = """
     <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
     g (float[2] x) => (float[2] y) { y = Neg (x) }
@@ -154,7 +154,7 @@ def test_a_run_to_a_node_of_functions_that_call_each_other_in_a_circle_is_refuse
 
 
 @pytest.mark.long
-def test_an_edit_makes_what_depends_on_it_stale_and_an_undo_brings_the_values_back(window, qtbot, net):
+def test_an_edit_makes_values_stale_and_undo_restores_them(window, qtbot, net):
     workspace = opened_and_run(window, qtbot, net)
     before = workspace.results.value_of(value(workspace, "y"))
     edit(workspace, "relu", "alpha", 0.25)
@@ -198,7 +198,7 @@ def test_live_runs_what_an_edit_affects_and_marks_what_changed(window, qtbot, ne
 
 
 @pytest.mark.long
-def test_other_inputs_make_a_run_in_live_and_going_back_to_them_does_not(window, qtbot, net):
+def test_new_inputs_run_live_and_old_ones_need_no_run(window, qtbot, net):
     workspace = opened_and_run(window, qtbot, net)
     first = workspace.results.current
     workspace.runs.set_live(True)
@@ -311,7 +311,7 @@ def test_the_first_nan_is_found_with_the_elements_that_caused_it(window, qtbot, 
 
 
 @pytest.mark.long
-def test_a_failing_node_is_reported_with_its_place_and_the_rest_is_kept(window, qtbot, received, tmp_path):
+def test_a_failing_node_is_reported_and_the_rest_is_kept(window, qtbot, received, tmp_path):
     text = """
     <ir_version: 9, opset_import: ["" : 17, "mystery" : 1]>
     g (float[2] x) => (float[2] y, float[2] z)
@@ -373,7 +373,7 @@ def test_declarations_are_looked_at_while_the_window_goes_on(window, qtbot, net,
 
 
 @pytest.mark.long
-def test_a_wrong_size_that_follows_a_symbol_is_corrected_to_the_symbol(window, qtbot, tmp_path):
+def test_a_wrong_size_from_a_symbol_is_corrected_to_it(window, qtbot, tmp_path):
     text = """<ir_version: 9, opset_import: ["" : 17]>
     g (float[batch,2] x) => (float[1,2] y, float[3,2] z) { y = Neg (x)  z = Abs (x) }"""
     workspace = opened(window, qtbot, builders.model_file(tmp_path / "freed.onnx", text))
@@ -396,7 +396,7 @@ g (float[2] x) => (float[2] s, float[2] y) <bool yes = {1}> {
 
 
 @pytest.mark.long
-def test_wrong_declarations_in_bodies_and_of_sequences_are_corrected_too(window, qtbot, tmp_path):
+def test_wrong_declarations_of_sequences_are_corrected_too(window, qtbot, tmp_path):
     workspace = opened(window, qtbot, builders.model_file(tmp_path / "sequence.onnx", SEQUENCE))
     run(qtbot, workspace)
     panel = window.docks.open("run")
@@ -528,7 +528,7 @@ def test_overlays_follow_the_run_and_come_from_files(window, qtbot, net, tmp_pat
 
 
 @pytest.mark.long
-def test_the_profile_reports_what_was_held_of_a_run_that_computed_it_all(window, qtbot, net):
+def test_the_profile_reports_the_memory_of_the_full_run(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     run(qtbot, workspace)
     profile = window.docks.open("profile")
@@ -561,7 +561,7 @@ def test_times_are_measured_over_several_runs(window, qtbot, net):
 
 
 @pytest.mark.long
-def test_the_memory_at_its_peak_names_the_node_and_the_largest_tensor(window, qtbot, net):
+def test_the_memory_peak_names_its_node_and_largest_tensor(window, qtbot, net):
     opened_and_run(window, qtbot, net)
     profile = window.docks.open("profile")
     profile.view.setCurrentIndex(2)

@@ -84,7 +84,7 @@ def test_numpy_alone_reads_values_inside_functions_and_bodies(saved):
 
 
 @pytest.mark.long
-def test_a_saved_run_is_shown_where_its_values_belong_without_running(window, qtbot, nested, saved):
+def test_a_saved_run_shows_its_values_without_running(window, qtbot, nested, saved):
     path, values = saved
     workspace = opened(window, qtbot, nested)
     with qtbot.waitSignal(workspace.results.run_finished):
@@ -182,7 +182,7 @@ def test_a_value_may_have_the_name_of_what_nodes_took(window, qtbot, tmp_path):
 
 
 @pytest.mark.long
-def test_what_a_run_after_a_loaded_one_changed_is_marked_though_a_worker_has_it(make_window, qtbot, nested, saved):
+def test_changes_since_a_loaded_run_are_marked(make_window, qtbot, nested, saved):
     window = make_window()
     workspace = opened(window, qtbot, nested)
     with qtbot.waitSignal(workspace.results.run_finished):
@@ -230,7 +230,7 @@ def test_a_run_that_is_loaded_in_live_stays_until_the_next_edit(window, qtbot, n
 
 
 @pytest.mark.long
-def test_inputs_of_another_kind_are_shown_and_refused_by_the_next_run(window, qtbot, tmp_path):
+def test_inputs_of_another_kind_are_shown_but_refused_to_run(window, qtbot, tmp_path):
     texts, floats = tmp_path / "texts.onnx", tmp_path / "floats.onnx"
     head = '<ir_version: 9, opset_import: ["" : 17]>'
     builders.model_file(texts, head + "a (string[2] x) => (string[2] y) { y = Identity (x) }")
@@ -313,7 +313,7 @@ def test_a_key_that_two_values_would_have_reports_them_apart(window, qtbot, tmp_
 
 
 @pytest.mark.long
-def test_a_run_of_another_state_of_the_model_shows_what_is_still_there(window, qtbot, nested, saved):
+def test_a_run_of_an_older_model_shows_what_still_exists(window, qtbot, nested, saved):
     workspace, report = opened(window, qtbot, nested), []
     workspace.messages.shown.connect(lambda message: report.append((message.severity, message.detail)))
     with workspace.document.edit("Rename") as transaction:
@@ -352,7 +352,7 @@ def test_a_file_that_claims_to_be_a_run_is_refused(window, qtbot, nested, tmp_pa
 
 
 @pytest.mark.long
-def test_a_loaded_run_is_named_as_the_source_of_inputs_until_another_is_chosen(window, qtbot, nested, saved):
+def test_a_loaded_run_is_the_source_of_inputs_until_changed(window, qtbot, nested, saved):
     workspace = opened(window, qtbot, nested)
     rows = {row._name: row for row in window.docks.open("run").rows}
     restore_run(workspace, saved[0])
@@ -395,7 +395,7 @@ def test_a_file_that_reports_of_no_run_changes_nothing(window, qtbot, net, tmp_p
 
 @pytest.mark.long
 @pytest.mark.parametrize(("saved", "state"), [([1, 2], "Ran 1 node"), ([1, 300], "Not run")])
-def test_whole_numbers_of_a_run_are_taken_for_narrower_ones_where_they_fit(window, qtbot, tmp_path, saved, state):
+def test_integers_of_a_run_are_narrowed_where_they_fit(window, qtbot, tmp_path, saved, state):
     head = '<ir_version: 9, opset_import: ["" : 17]>'
     for kind in ("int64", "int8"):
         model = onnx.parser.parse_model(f"{head} a ({kind}[2] x) => ({kind}[2] y) {{ y = Identity (x) }}")

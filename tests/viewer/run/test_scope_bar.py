@@ -175,7 +175,7 @@ def test_the_bar_says_which_branch_an_iteration_took(qtbot, shown):
 
 
 @pytest.mark.long
-def test_a_function_shows_the_call_it_was_entered_by_or_the_one_chosen(qtbot, shown):
+def test_a_function_shows_the_call_entered_or_chosen(qtbot, shown):
     workspace = shown(CALLS, count=0)
     workspace.selection.set([found(workspace, "second")])
     workspace.navigation.show(found(workspace, "right").graph)

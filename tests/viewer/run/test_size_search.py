@@ -90,5 +90,5 @@ def test_what_was_tried_is_said_where_no_size_helps(offers):
 
 
 @pytest.mark.long
-def test_nothing_is_said_where_the_outputs_do_not_need_the_failed_node(offers):
+def test_nothing_is_said_if_outputs_do_not_need_the_failed_node(offers):
     assert not offers(NO_OUTPUT)[1]

@@ -80,7 +80,7 @@ def test_texts_of_functions_and_models_leave_results_as_they_are(received):
     assert not sources(changes[-1])
 
 
-def test_other_functions_and_operator_sets_make_out_of_date_what_uses_them(received):
+def test_other_functions_and_opsets_make_their_users_stale(received):
     document, changes = received
     call, function = builders.node(document, "call"), document.model.functions[0]
     builders.do(document, SetField(document.model, "functions", (Cloner().function(function),)))

@@ -38,7 +38,7 @@ def test_a_run_that_is_stopped_before_its_first_node_says_so(qtbot, workspace):
 
 
 @pytest.mark.long
-def test_what_is_stopped_while_its_inputs_are_made_leaves_nothing_running(qtbot, workspace):
+def test_stopping_while_inputs_are_made_leaves_nothing_running(qtbot, workspace):
     with workspace.runs.run_session.run_lock.acquired():
         workspace.trigger("run.run")
         qtbot.waitUntil(lambda: workspace.run_state == "Running…")
@@ -133,7 +133,7 @@ def test_no_run_waits_for_values_that_are_brought(qtbot, elsewhere):
 
 
 @pytest.mark.long
-def test_progress_and_stop_are_those_of_the_run_that_comes_before_a_value(window, qtbot, elsewhere):
+def test_progress_and_stop_are_those_of_the_run_ahead_of_a_value(window, qtbot, elsewhere):
     work = window.status.work
     assert elsewhere.results.fetch(value(elsewhere, "y"))
     qtbot.waitUntil(lambda: work.text.text() == "Loading a value")

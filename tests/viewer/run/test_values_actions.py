@@ -192,7 +192,7 @@ def test_clicking_a_number_shows_what_reaches_it(window, qtbot, workspace):
 
 
 @pytest.mark.long
-def test_a_node_that_was_edited_since_does_not_say_what_reached_an_element_of_the_run(window, qtbot, workspace):
+def test_an_edited_node_cannot_tell_what_reached_an_old_element(window, qtbot, workspace):
     element = window.docks.open("element")
 
     def shown():
@@ -215,7 +215,7 @@ def test_a_node_that_was_edited_since_does_not_say_what_reached_an_element_of_th
 
 
 @pytest.mark.long
-def test_an_element_follows_a_new_name_and_reports_where_nothing_is_upstream(window, qtbot, workspace):
+def test_an_element_follows_renaming_and_reports_no_upstream(window, qtbot, workspace):
     element = window.docks.open("element")
     workspace.selection.set([value(workspace, "x")])
     idle(qtbot, workspace)

@@ -149,7 +149,7 @@ def test_an_empty_check_box_in_a_tree_is_seen(qtbot, mode):
         themes().set_mode("system")
 
 
-def test_in_the_dark_a_table_shows_its_boxes_while_the_rest_of_its_header_stays_dark(qtbot):
+def test_dark_headers_stay_dark_and_boxes_stay_visible(qtbot):
     themes().set_mode("dark")
     try:
         model = QStandardItemModel(1, 1)

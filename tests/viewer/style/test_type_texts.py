@@ -20,7 +20,7 @@ def test_a_whole_type_is_as_in_the_file():
     assert whole_type(None) == ""
 
 
-def test_what_all_names_of_dimensions_begin_with_is_left_out_wherever_they_stand():
+def test_the_common_prefix_of_dimension_names_is_left_out():
     types = [tensor("p2o.DynamicDimension.0", 3), tensor("p2o.DynamicDimension.1", "p2o.DynamicDimension.12")]
     prefix = dimension_prefix(Value(f"v{n}", type_) for n, type_ in enumerate(types))
     assert prefix == "p2o.Dynamic"

@@ -64,7 +64,7 @@ def test_a_column_that_a_user_has_moved_stays(qtbot, table):
 
 
 @pytest.mark.parametrize("count", [0, 4000])
-def test_numbers_come_first_whichever_way_and_rows_that_are_equal_stay_in_order(qtbot, count):
+def test_numbers_sort_first_and_equal_rows_stay_in_order(qtbot, count):
     table = NumberTable("Numbers", COLUMNS)
     qtbot.addWidget(table)
     given = [3.0, None, 1.0, float("nan"), 2.0, 1.0, *[7.0] * count]  # very many are sorted in parts
@@ -80,7 +80,7 @@ def test_numbers_come_first_whichever_way_and_rows_that_are_equal_stay_in_order(
     qtbot.waitUntil(lambda: table.targets() == [2, 5, 4, 0, *sevens, 3, 1])
 
 
-def test_the_first_click_on_the_heading_of_an_amount_has_the_largest_stand_first(qtbot):
+def test_the_first_click_on_an_amount_sorts_largest_first(qtbot):
     table = NumberTable("Numbers", (NumberColumn("#", 4), NumberColumn("Error", 8, amount=True)))
     qtbot.addWidget(table)
     table.show()
@@ -192,7 +192,7 @@ def test_what_is_selected_stays_so_when_rows_are_shown_anew(qtbot, table):
     assert not table.currentIndex().isValid()
 
 
-def test_only_what_was_selected_is_selected_among_rows_that_are_made_when_seen(qtbot, table):
+def test_rows_made_when_seen_keep_the_selection_exact(qtbot, table):
     made = []
 
     def make(thing):

@@ -48,7 +48,7 @@ def test_work_runs_in_a_thread_and_answers_on_the_gui_thread(tasks, qtbot):
     assert tasks.running == ()
 
 
-def test_the_mutating_lane_runs_one_after_the_other_and_reading_side_by_side(tasks, qtbot):
+def test_the_writer_lane_is_serial_and_readers_run_in_parallel(tasks, qtbot):
     order = []
     both = threading.Barrier(2)
 

@@ -78,7 +78,7 @@ def test_what_had_another_shape_before_is_shown_as_it_was(qtbot, panel, workspac
 
 
 @pytest.mark.long
-def test_there_is_no_difference_of_other_shapes_until_they_are_the_same_again(qtbot, received, panel, workspace):
+def test_values_of_different_shapes_have_no_difference(qtbot, received, panel, workspace):
     edit(workspace, "flat", "axis", 0)
     run(qtbot, workspace)
     look_at(qtbot, panel, "y")
@@ -137,7 +137,7 @@ def test_what_is_seen_is_what_is_exported(qtbot, panel, workspace, monkeypatch, 
 
 
 @pytest.mark.long
-def test_elements_of_another_shape_are_not_those_of_the_run_that_can_be_traced(qtbot, panel, workspace):
+def test_elements_of_another_shape_cannot_be_traced_in_the_run(qtbot, panel, workspace):
     edit(workspace, "flat", "axis", 0)
     run(qtbot, workspace)
     look_at(qtbot, panel, "y")

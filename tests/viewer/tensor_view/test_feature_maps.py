@@ -96,7 +96,7 @@ def test_many_maps_take_pages_and_are_numbered():
 
 @pytest.mark.long
 @pytest.mark.parametrize("order", ["RGB", "BGR", "second"])
-def test_parts_of_a_large_image_show_each_of_its_pixels_in_the_colours_of_the_whole(order):
+def test_parts_of_a_large_image_keep_the_colours_of_the_whole(order):
     array = np.random.default_rng(1).uniform(-3, 5, (1500, 2100, 3)).astype(np.float32)
     array[:100] *= 0.1  # a part whose own range is another
     whole = image(ArrayReader(array), TensorSlice((0, 0, 0), 0, 1), PictureRequest(order=order))
@@ -120,7 +120,7 @@ def test_a_small_image_needs_no_detail():
     assert (picture.detail, picture.step) == (None, 1)
 
 
-def test_what_attention_became_less_is_distinguished_from_what_it_became_more():
+def test_less_attention_is_distinguished_from_more():
     change = np.zeros((1, 4, 8, 8), np.float32)
     change[0, 1, 2, 3], change[0, 2, 2, 3] = -0.9, 0.4
     seen = mosaic(ArrayReader(change), WHICH, PictureRequest(differences=True), attention=True)
@@ -131,7 +131,7 @@ def test_what_attention_became_less_is_distinguished_from_what_it_became_more():
     assert seen.about(*places[0, 1, 2, 3]) == "[0, 1, 2, 3] = -0.9"
 
 
-def test_attention_with_an_infinite_weight_still_keeps_the_others_apart():
+def test_an_infinite_attention_weight_keeps_the_others_apart():
     weights = np.full((1, 4, 8, 8), 0.1, np.float32)
     weights[0, 0, 0, 0], weights[0, 0, 0, 1] = np.inf, 0.8
     seen = mosaic(ArrayReader(weights), WHICH, PictureRequest(), attention=True)

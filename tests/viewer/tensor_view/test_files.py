@@ -106,7 +106,7 @@ def test_a_file_with_the_same_values_changes_nothing(qtbot, panel, chain, messag
 @pytest.mark.long
 @pytest.mark.parametrize("columns", [0, 2])
 @pytest.mark.parametrize("suffix", ["npy", "pb", "raw", "csv"])
-def test_sparse_tensors_are_exported_with_their_zeros_and_imported_without(
+def test_sparse_tensors_are_exported_dense_and_come_back_sparse(
     qtbot, panel, chain, monkeypatch, tmp_path, suffix, columns
 ):
     places = np.array([[0, 1], [1, 2]]) if columns else np.array([1, 5])
@@ -129,9 +129,7 @@ def test_sparse_tensors_are_exported_with_their_zeros_and_imported_without(
     np.testing.assert_array_equal(found.indices.numpy(), places)
 
 
-def test_a_sparse_tensor_takes_the_type_and_shape_of_a_file_when_that_is_wanted(
-    qtbot, panel, chain, monkeypatch, tmp_path
-):
+def test_a_sparse_tensor_may_take_type_and_shape_of_a_file(qtbot, panel, chain, monkeypatch, tmp_path):
     value = put(chain, SparseTensor(ArrayTensor(np.array([2.5], np.float32)), ArrayTensor(np.array([1])), (2, 3)))
     select(qtbot, panel, value)
     np.save(tmp_path / "whole.npy", np.array([0, 7, 0, 9], np.int64))

@@ -42,7 +42,7 @@ def test_choices_go_below_what_leaves_them_no_room_and_stay_there(qtbot, pane):
 
 
 @pytest.mark.parametrize(("of", "width"), [("another", WIDTH), ("tensor", WIDTH + 1)])
-def test_choices_come_back_beside_another_tensor_and_in_another_width(qtbot, pane, of, width):
+def test_choices_of_the_header_survive_a_change_of_tensor(qtbot, pane, of, width):
     pane.show_state("so far: the run goes on, out of date: edited since the run")
     qtbot.waitUntil(lambda: pane.is_below)
     pane.show_state("", of, width)

@@ -18,7 +18,7 @@ from tests.viewer.tensor_view.tensor_actions import facts, opened
 
 
 @pytest.mark.long
-def test_a_tensor_of_a_hundred_million_elements_opens_without_being_read_as_a_whole(qtbot, tmp_path):
+def test_a_tensor_of_a_hundred_million_elements_is_read_in_parts(qtbot, tmp_path):
     count = 100_000_000
     with (tmp_path / "w.data").open("wb") as file:
         file.truncate(count * 4)

@@ -71,7 +71,7 @@ def test_selecting_all_cells_and_drawing_them_asks_for_few(qtbot, in_file):
 
 
 @pytest.mark.long
-def test_what_was_copied_last_stays_though_more_was_being_copied_before(qtbot, in_file, monkeypatch):
+def test_the_last_copy_stays_though_an_earlier_one_ends_later(qtbot, in_file, monkeypatch):
     panel, _ = in_file
     table, resume, plane = panel.pane.table, threading.Event(), TensorReader.plane
     copy = (table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)

@@ -37,7 +37,7 @@ def replace(workspace, value, array):
 
 
 @pytest.mark.long
-def test_older_numbers_of_a_value_stay_until_newer_ones_are_counted_or_that_takes_long(qtbot, panel, chain, resume):
+def test_old_numbers_stay_until_new_ones_come_or_take_long(qtbot, panel, chain, resume):
     value = put(chain, np.ones(3000, np.float32))
     select(qtbot, panel, value)
     labels = panel.pane.facts.findChildren(QLabel)

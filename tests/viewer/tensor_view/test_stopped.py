@@ -54,7 +54,7 @@ def test_counting(qtbot, panel, chain, pausing):
 
 
 @pytest.mark.long
-def test_what_is_reported_of_counting_is_seen_after_numbers_of_which_nothing_was(qtbot, panel, chain, pausing):
+def test_reports_of_counting_show_after_numbers_without_any(qtbot, panel, chain, pausing):
     pause, resume = pausing
     first, second = put(chain, np.ones(300_000, np.float32)), put(chain, np.zeros(3, np.float32), name="s")
     select(qtbot, panel, second)
@@ -84,7 +84,7 @@ def test_drawing(qtbot, panel, chain, pausing):
     assert panel.pane.stack.currentWidget() is panel.pane.lines
 
 
-def test_a_drawing_that_a_newer_one_took_the_place_of_was_not_stopped(qtbot, panel, chain, pausing):
+def test_a_drawing_replaced_by_a_newer_one_was_not_stopped(qtbot, panel, chain, pausing):
     pause, resume = pausing
     select(qtbot, panel, put(chain, np.arange(900, dtype=np.float32).reshape(30, 30)))
     pause(pictures, "sampled")

@@ -209,7 +209,7 @@ def test_typing_into_a_cell_is_one_edit(qtbot, panel, chain):
     assert cells(panel) == [["1", "2", "3", "4"]]
 
 
-def test_a_row_that_goes_away_as_enter_is_pressed_takes_its_field_along(qtbot, panel, chain):
+def test_removing_a_row_while_enter_is_pressed_closes_its_field(qtbot, panel, chain):
     """Qt's own delegate commits in a later event, when the field may belong to no row any more, and warns."""
     w = builders.value(chain.document, "w")
     select(qtbot, panel, w)
@@ -349,7 +349,7 @@ def test_blocks_are_copied_and_pasted(qtbot, received, panel, chain):
     assert "does not fit" in received[0].title
 
 
-def test_decimal_commas_of_a_spreadsheet_are_pasted_as_they_stand_in_its_cells(qtbot, panel, chain):
+def test_decimal_commas_of_a_spreadsheet_can_be_pasted(qtbot, panel, chain):
     value = put(chain, np.zeros((2, 2), np.float32))
     select(qtbot, panel, value)
     data = QMimeData()
@@ -378,7 +378,7 @@ def test_an_expression_on_the_selection(qtbot, panel, chain):
     assert not ask.isVisible()
 
 
-def test_what_a_change_of_type_loses_is_reported_and_confirmed_with_enter(qtbot, panel, chain):
+def test_losses_of_a_type_change_are_confirmed_with_enter(qtbot, panel, chain):
     value = put(chain, np.array([0.25, 1.5, 300], np.float32))
     select(qtbot, panel, value)
     ask = panel.pane.ask

@@ -185,7 +185,7 @@ def huge(qtbot, panel, chain):
     return array
 
 
-def test_a_huge_heat_map_is_sampled_and_gets_finer_where_it_is_zoomed(qtbot, panel, huge):
+def test_a_huge_heat_map_is_sampled_and_refined_by_zooming(qtbot, panel, huge):
     picture = panel.pane.picture
     assert "sampled: 1 of 3 rows, 1 of 2 columns" in picture.picture.note
     centre = picture._frame().center()
@@ -297,7 +297,7 @@ def test_a_narrow_pane_gives_most_of_its_room_to_the_values(qtbot, panel, chain)
     qtbot.waitUntil(lambda: panel.pane.facts.width() >= 245)
 
 
-def test_where_there_is_nothing_to_see_the_reason_stands_in_the_middle(qtbot, panel, chain):
+def test_an_empty_picture_says_why_in_its_middle(qtbot, panel, chain):
     select(qtbot, panel, put(chain, np.zeros((20, 30), np.float32)))
     assert panel.pane.facts.isVisible()
     panel.workspace.selection.clear()
@@ -347,7 +347,7 @@ def test_the_name_of_a_tensor_gives_way_to_the_choice_of_its_view(qtbot, panel, 
 # -- without the mouse -----------------------------------------------------------------------------------------
 
 
-def test_the_keyboard_is_in_the_picture_that_takes_the_place_of_the_table(qtbot, panel, chain):
+def test_the_keyboard_moves_from_the_table_to_the_picture(qtbot, panel, chain):
     panel.window().activateWindow()
     select(qtbot, panel, put(chain, np.arange(12.0).reshape(3, 4)))
     panel.activate()
@@ -359,7 +359,7 @@ def test_the_keyboard_is_in_the_picture_that_takes_the_place_of_the_table(qtbot,
 
 
 @pytest.mark.long
-def test_a_cell_is_walked_to_and_stays_in_view_and_current_when_the_picture_gets_finer(qtbot, panel, huge):
+def test_a_cell_reached_by_keys_stays_current_when_refined(qtbot, panel, huge):
     picture = panel.pane.picture
     qtbot.keyClicks(picture, "+" * 20)
     qtbot.waitUntil(lambda: picture.detail is not None)
@@ -435,7 +435,7 @@ def test_what_is_asked_has_room_in_a_narrow_panel(qtbot, panel, workspace):
 # -- lines -----------------------------------------------------------------------------------------------------
 
 
-def test_a_long_vector_is_not_read_to_its_end_for_lines_that_nobody_looks_at_any_more(qtbot, panel, chain, monkeypatch):
+def test_a_long_vector_nobody_looks_at_is_not_read_to_its_end(qtbot, panel, chain, monkeypatch):
     select(qtbot, panel, put(chain, np.arange(100_000, dtype=np.float32)))
     look(qtbot, panel, "Text", panel.pane.text)
     monkeypatch.setattr(pictures, "_READ", 1000)
@@ -488,7 +488,7 @@ def test_a_legend_of_nothing_finite_has_no_other_colours(qtbot, panel, chain):
 # -- views that take long --------------------------------------------------------------------------------------
 
 
-def test_a_picture_of_other_values_does_not_stay_while_the_next_is_drawn(qtbot, panel, chain, monkeypatch):
+def test_a_picture_of_old_values_goes_while_the_next_is_drawn(qtbot, panel, chain, monkeypatch):
     first, second = put(chain, np.zeros((20, 20), np.float32)), put(chain, np.ones((20, 20), np.float32), name="s")
     select(qtbot, panel, first)
     look(qtbot, panel, "Heat map", panel.pane.picture)
@@ -505,7 +505,7 @@ def test_a_picture_of_other_values_does_not_stay_while_the_next_is_drawn(qtbot, 
     assert panel.pane.picture.picture.about(0, 0).endswith("1")
 
 
-def test_the_next_plane_of_the_same_values_is_drawn_over_the_one_before(qtbot, panel, chain, monkeypatch):
+def test_the_next_plane_is_drawn_over_the_one_before(qtbot, panel, chain, monkeypatch):
     select(qtbot, panel, put(chain, np.arange(1200, dtype=np.float32).reshape(3, 20, 20)))
     look(qtbot, panel, "Heat map", panel.pane.picture)
     free, work = threading.Event(), _PICTURE_WORK["Heat map"]
@@ -565,7 +565,7 @@ def channel(panel):
     return spin
 
 
-def test_the_plane_that_is_seen_stays_while_the_next_value_is_on_its_way(qtbot, far):
+def test_the_plane_in_view_stays_while_a_value_is_computed(qtbot, far):
     panel, run, gate = far
     channel(panel).setValue(2)
     gate.clear()
@@ -577,7 +577,7 @@ def test_the_plane_that_is_seen_stays_while_the_next_value_is_on_its_way(qtbot, 
     assert channel(panel).value() == 2
 
 
-def test_a_value_that_is_long_on_its_way_is_said_to_be_and_then_seen_in_the_same_plane(qtbot, far):
+def test_a_slow_value_is_announced_and_shown_in_the_same_plane(qtbot, far):
     panel, run, gate = far
     channel(panel).setValue(2)
     gate.clear()
@@ -591,7 +591,7 @@ def test_a_value_that_is_long_on_its_way_is_said_to_be_and_then_seen_in_the_same
     assert channel(panel).value() == 2
 
 
-def test_going_to_another_plane_meanwhile_does_not_let_old_values_stand_for_the_new_one(qtbot, far):
+def test_changing_planes_does_not_show_old_values_as_new(qtbot, far):
     panel, run, gate = far
     gate.clear()
     run(2.0)
@@ -654,7 +654,7 @@ def test_pages_of_feature_maps_are_turned(qtbot, panel, chain):
     assert not page.isVisible()
 
 
-def test_one_head_of_an_attention_is_shown_with_the_weight_of_a_query_and_a_key(qtbot, panel, chain):
+def test_one_head_shows_the_weight_of_a_query_and_a_key(qtbot, panel, chain):
     weights = np.random.default_rng(0).random((1, 4, 6, 5), np.float32)
     select(qtbot, panel, put(chain, weights))
     look(qtbot, panel, "Attention", panel.pane.picture)

@@ -102,7 +102,7 @@ def test_of_many_rows_all_in_view_are_painted(qapp, tree):
 
 
 @pytest.mark.parametrize("column", [0, 1])
-def test_the_whole_row_that_is_current_and_the_one_that_was_are_painted(qapp, tree, column):
+def test_the_old_and_the_new_current_row_are_painted_whole(qapp, tree, column):
     tree.set_rows(some())
     tree.setCurrentIndex(tree.rows.index(0, 1))
     qapp.processEvents()

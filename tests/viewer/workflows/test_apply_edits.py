@@ -112,7 +112,7 @@ class Numbers(tuple):
             yield number
 
 
-def test_tensors_are_not_looked_for_among_the_numbers_of_an_attribute():
+def test_tensors_are_not_searched_for_in_number_lists():
     """A million of them blocked the window for half a second at each edit that brought its node."""
     numbers, tensor = Numbers(range(1000)), ArrayTensor(np.zeros(2, np.float32))
     node = Node("A", attributes={

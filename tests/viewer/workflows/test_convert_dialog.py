@@ -71,7 +71,7 @@ def test_a_long_outcome_does_not_widen_the_dialog(dialog):
 
 
 @pytest.mark.long
-def test_the_outcome_of_a_choice_that_was_changed_meanwhile_does_not_come(dialog, qtbot, monkeypatch):
+def test_the_result_of_an_abandoned_choice_does_not_arrive(dialog, qtbot, monkeypatch):
     """It came in front of the other one in the list, and could be applied."""
     began, resume = threading.Event(), threading.Event()
 
@@ -110,7 +110,7 @@ def test_stop_while_it_is_tried_out_leaves_the_choice(dialog, qtbot, monkeypatch
     qtbot.waitUntil(lambda: "2 × weights converted to float16" in lines(dialog))
 
 
-def test_stop_while_outputs_are_compared_leaves_the_model_and_the_choice(dialog, qtbot, monkeypatch):
+def test_stopping_a_comparison_keeps_the_model_and_the_choice(dialog, qtbot, monkeypatch):
     document, began = dialog.workspace.document, threading.Event()
     before = snapshot(document.model)
     dialog.precision.setCurrentText("float16")
@@ -300,7 +300,7 @@ def test_the_result_stays_until_the_dialog_is_closed(dialog, qtbot):
     qtbot.waitUntil(lambda: not isValid(dialog) or not dialog.isVisible())
 
 
-def test_rare_choices_are_closed_and_those_of_a_precision_come_with_it(dialog):
+def test_rare_choices_are_closed_and_follow_the_precision(dialog):
     assert dialog.sort.isHidden()
     dialog.more.click()
     assert dialog.sort.isVisible()

@@ -198,7 +198,7 @@ def test_what_was_done_to_one_place_is_done_to_the_others(opened, qtbot):
     assert snapshot(document.model) == before
 
 
-def test_edits_before_the_window_opened_count_and_others_between_them_do_not(opened, qtbot):
+def test_only_edits_before_the_dialog_opened_count(opened, qtbot):
     dialog = opened("s3")
     document = dialog.workspace.document
     last, softmax = (node_named(dialog, name) for name in ("last", "s1"))

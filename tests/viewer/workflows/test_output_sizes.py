@@ -47,7 +47,7 @@ def offer(tab):
     return next(row for row in tab.message_bar._rows if row.message.title == STILL_FIXED)
 
 
-def test_a_symbol_is_offered_for_outputs_and_open_where_a_formula_is_inferred(tab, qtbot):
+def test_outputs_are_offered_symbols_and_stay_open_for_formulas(tab, qtbot):
     before = declared(tab)
     declare(tab, "x", "float[N,3]")
     qtbot.waitUntil(lambda: STILL_FIXED in titles(tab))

@@ -98,7 +98,7 @@ def test_a_change_that_fails_leaves_the_model_and_can_be_begun_again(dialog, qtb
 
 
 @pytest.mark.long
-def test_a_change_that_is_stopped_leaves_the_model_and_can_be_begun_again(dialog, qtbot, monkeypatch):
+def test_a_stopped_change_leaves_the_model_and_can_be_retried(dialog, qtbot, monkeypatch):
     document = dialog.workspace.document
     before = snapshot(document.model)
     with monkeypatch.context() as patch:

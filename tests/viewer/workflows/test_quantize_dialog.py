@@ -167,7 +167,7 @@ def test_data_that_do_not_fit_are_a_sentence_in_the_dialog(dialog, qtbot, tmp_pa
 
 
 @pytest.mark.long
-def test_a_kernel_that_crashes_while_measuring_is_a_sentence_in_the_dialog(dialog, qtbot, tmp_path):
+def test_a_crash_while_measuring_is_reported_in_the_dialog(dialog, qtbot, tmp_path):
     crashing = tmp_path / "crashing.py"
     crashing.write_text(
         "import os\nimport onnx_workbench\n\n"

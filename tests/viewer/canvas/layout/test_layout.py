@@ -137,7 +137,7 @@ def nested(draw: st.DrawFn) -> LayoutRequest:
 @pytest.mark.long
 @given(nested())
 @settings(max_examples=examples(80), deadline=None)
-def test_children_lie_in_their_container_and_edges_pass_only_its_border(asked: LayoutRequest) -> None:
+def test_children_lie_inside_and_edges_cross_only_the_border(asked: LayoutRequest) -> None:
     result = layout(asked)
     assert asked.parents is not None
     assert_sound(result, asked)
@@ -196,7 +196,7 @@ def test_what_enters_a_container_keeps_off_its_title(asked: LayoutRequest, title
 
 
 @pytest.mark.parametrize("direction", ["down", "right"])
-def test_ports_of_an_opened_container_stay_apart_beside_what_goes_into_it(direction: str) -> None:
+def test_ports_of_an_opened_container_stay_apart_from_inputs(direction: str) -> None:
     """Nodes 0 to 2 feed the container 5 itself, 3 and 4 what is in it (6 and 7), and 8 and 9 take its two outputs."""
     edges = [(0, 5), (1, 5), (2, 5), (3, 6), (4, 7), (6, 7), (5, 8), (5, 9)]
     parents = np.full(10, -1, np.int32)

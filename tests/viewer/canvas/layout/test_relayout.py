@@ -183,7 +183,7 @@ def test_without_ids_an_unchanged_graph_stays() -> None:
     np.testing.assert_allclose(after.route_points, before.route_points)
 
 
-def test_expanded_containers_are_laid_out_with_the_old_order_as_a_hint() -> None:
+def test_expanded_containers_keep_the_old_order_as_a_hint() -> None:
     sizes, edges, _, _ = graphs.inception(120).arrays()
     parents = np.full(len(sizes), -1, np.int32)
     before = layout(LayoutRequest(sizes, edges))

@@ -101,7 +101,7 @@ def is_closed(view, box) -> bool:
     return view.scene.boxes[box].kind is Kind.GROUP
 
 
-def test_the_beginning_of_a_wide_graph_shows_what_fits_beside_the_first_input(show):
+def test_a_wide_graph_begins_beside_its_first_input(show):
     g = Graphs()
     for index in range(3):
         g.input(f"x{index}", 1)
@@ -132,7 +132,7 @@ def test_names_are_whole_and_a_row_has_all_of_them_or_none(show, small, scale):
         assert len(row) == 1
 
 
-def test_the_name_of_a_group_takes_several_lines_where_one_has_no_room(show, qtbot):
+def test_a_group_name_takes_several_lines_if_needed(show, qtbot):
     g = Graphs()
     g.input("v0", 1)
     for index in range(6):
@@ -153,7 +153,7 @@ def test_the_name_of_a_group_takes_several_lines_where_one_has_no_room(show, qtb
             assert top - height / 4 <= y <= y + height <= top + high + height / 4
 
 
-def test_a_group_has_its_name_where_the_nodes_beside_it_have_no_room_for_theirs(show, qtbot):
+def test_a_group_is_named_where_its_nodes_have_no_room(show, qtbot):
     g = Graphs()
     g.input("x", 1)
     for branch in range(3):
@@ -185,7 +185,7 @@ def test_a_name_without_room_in_its_box_stands_beside_or_below_it(show, small, s
         assert (view.scene.kinds[covered] == Kind.CONTAINER).all()
 
 
-def test_names_of_neighbours_without_room_stand_below_them_and_do_not_meet(show):
+def test_names_of_neighbours_go_below_without_touching(show):
     g = Graphs()
     g.input("x", 1)
     for branch in range(4):
@@ -229,7 +229,7 @@ def parts(count: int) -> Graphs:
 
 
 @pytest.mark.parametrize(("count", "is_whole"), [(13, True), (70, False)])
-def test_the_whole_is_shown_at_first_if_the_names_of_its_groups_can_be_read(show, qtbot, count, is_whole):
+def test_the_whole_is_shown_first_if_group_names_are_readable(show, qtbot, count, is_whole):
     view = show(parts(count).model(), 500, 400)
     view.expansion.set_grouped(True)
     wait(qtbot, view)

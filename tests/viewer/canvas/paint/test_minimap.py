@@ -33,7 +33,7 @@ def test_it_covers_little_of_a_small_canvas(view, qtbot, size):
     assert 16 * view.minimap.width() * view.minimap.height() <= 1.01 * size[0] * size[1]
 
 
-def test_it_goes_where_nothing_could_be_reported_from_it_and_comes_back(view, qtbot):
+def test_it_hides_in_a_small_view_and_comes_back(view, qtbot):
     view.resize(180, 140)
     assert view.minimap.isHidden()
     view.resize(1200, 900)
@@ -207,7 +207,7 @@ def test_it_goes_out_of_the_way_of_a_button(show, qtbot):
     qtbot.waitUntil(lambda: view.minimap.isHidden() or not is_in_the_way(view))
 
 
-def test_it_hides_beside_a_graph_in_view_whose_bounds_do_not_begin_at_0(show):
+def test_it_hides_beside_a_fully_visible_graph_off_the_origin(show):
     """An edit may widen a box to the left of all others."""
     view = show(long_chain(3).model(), 1200, 900)
     view.minimap.set_wanted(True)

@@ -31,7 +31,7 @@ from tests.viewer.canvas.painting import finish_painting, is_painted, wait
 
 
 @pytest.mark.long
-def test_lines_stay_on_their_curves_and_of_long_ones_there_are_only_those_in_view():
+def test_only_visible_lines_are_drawn_and_on_their_curves():
     short = np.array([[0.0, 0.0], [0.0, 50.0], [80.0, 50.0], [80.0, 100.0]])
     long = np.array([[0.0, 0.0], [0.0, 150.0], [9000.0, 150.0], [9000.0, 300.0]])
     pieces, everywhere = np.stack([short, long]), (-1.0, -1.0, 9001.0, 301.0)
@@ -92,7 +92,7 @@ class Frames(QObject):
         return False
 
 
-def test_a_part_of_a_frame_paints_nothing_new_but_asks_for_all_of_one(show, qtbot, monkeypatch):
+def test_a_partial_frame_asks_for_a_whole_one(show, qtbot, monkeypatch):
     """What it painted, the rest of the widget would not show; nor may a frame shown in two parts take twice as long."""
     view = show(long_chain(40).model())
     settle(view)
@@ -110,7 +110,7 @@ def test_a_part_of_a_frame_paints_nothing_new_but_asks_for_all_of_one(show, qtbo
 
 
 @pytest.mark.long
-def test_a_panned_frame_is_painted_once_though_the_map_is_painted_too(show, qtbot, monkeypatch):
+def test_a_panned_frame_is_painted_once_despite_the_map(show, qtbot, monkeypatch):
     view = show(long_chain(2500).model(), 900, 700)
     view.workspace.settings.set(COLUMNS, False)
     wait(qtbot, view)

@@ -201,7 +201,7 @@ def test_every_use_of_a_value_is_an_edge(seed):
     )
 
 
-def test_an_edge_beside_one_that_carries_the_same_value_to_another_node_is_drawn():
+def test_an_edge_sharing_its_value_with_another_is_drawn():
     g = Graphs()
     for name in ("x", "w", "flag"):
         g.input(name, 2)
@@ -338,7 +338,7 @@ def test_building_pauses_often():
     assert np.isfinite(builder.drawing.source_ports).all()
 
 
-def test_constants_of_a_call_are_named_after_the_inputs_of_the_function(qapp):
+def test_constants_of_a_call_take_the_functions_input_names(qapp):
     body = Graphs("Scale")
     body.input("a")
     body.input("factor")
@@ -385,7 +385,7 @@ def test_a_stack_says_how_many_layers_it_has_and_what_differs():
     assert alike.boxes[2].rows[2].text == "all of the same sizes"
 
 
-def test_a_stack_too_large_to_compare_says_what_its_ends_differ_in_and_claims_nothing_else():
+def test_a_stack_too_large_to_compare_claims_only_its_ends():
     sizes = [8] * 2100  # two nodes each: every second layer is looked at, and the last
     other = stacked_layers([*sizes, 16]).model().graph
     box = build(other, DrawingOptions(groups=True)).boxes[2]
@@ -395,7 +395,7 @@ def test_a_stack_too_large_to_compare_says_what_its_ends_differ_in_and_claims_no
 
 
 @pytest.mark.parametrize("as_nodes", [False, True])
-def test_a_stack_says_what_differs_in_attributes_and_in_weights_of_constant_nodes(as_nodes):
+def test_a_stack_names_differing_attributes_and_weights(as_nodes):
     g = Graphs()
     g.input(last := "v0", 1, 2, 64, 64)
     for layer, stride in enumerate([1, 2, 1, 1, 2, 1]):

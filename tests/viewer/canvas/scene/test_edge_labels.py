@@ -57,7 +57,7 @@ def test_a_shape_is_written_beside_the_edge(small):
 
 @pytest.mark.parametrize("note", [None, NOTE], ids=["types", "notes"])
 @pytest.mark.parametrize("direction", ["down", "right"])
-def test_a_label_stays_within_the_reach_that_is_painted_anew_when_it_changes(small, direction, note):
+def test_a_label_stays_inside_the_area_repainted_for_it(small, direction, note):
     small.values["c"]._type = TensorType(ElementType.FLOAT, Shape(("a_long_name_of_a_dimension",) * 4))
     scene = scene_of(small.model().graph, DrawingOptions(direction=direction))
     labels = labels_of(scene, note)
@@ -123,7 +123,7 @@ def test_labels_do_not_depend_on_the_area_looked_at():
 
 
 @pytest.mark.parametrize("direction", ["down", "right"])
-def test_a_shape_is_written_at_both_ends_of_an_edge_whose_start_is_far_away(direction):
+def test_a_long_edge_shows_its_shape_at_both_ends(direction):
     g = skipping()
     scene = scene_of(g.model().graph, DrawingOptions(direction=direction))
     add = scene.drawing.boxes_of(g.values["sum"].producer)[0]

@@ -56,7 +56,7 @@ def differ(a, b):
 
 
 @pytest.mark.long
-def test_an_attribute_of_the_same_width_keeps_the_scene_and_paints_the_box_only(show, small):
+def test_an_attribute_of_equal_width_repaints_only_its_box(show, small):
     view = show(small.model())
     conv = next(iter(view.workspace.graph.nodes))
     set_attribute(view, conv, "group", 2)
@@ -85,7 +85,7 @@ def test_an_attribute_of_the_same_width_keeps_the_scene_and_paints_the_box_only(
 
 
 @pytest.mark.long
-def test_what_an_edit_changed_is_painted_complete_in_a_frame_that_shows_nothing_else(show, small):
+def test_a_frame_of_an_edit_paints_it_whole_and_nothing_else(show, small):
     view = show(small.model())
     conv = next(iter(view.workspace.graph.nodes))
     set_attribute(view, conv, "group", 2)
@@ -113,7 +113,7 @@ def test_an_edit_of_what_is_not_written_on_the_card_paints_nothing(show):
     assert frames.region.isEmpty()
 
 
-def test_a_row_more_is_shown_at_once_where_there_is_room_and_moves_nothing_else(show, qtbot):
+def test_a_new_row_shows_at_once_where_there_is_room(show, qtbot):
     view = show(long_chain(30).model())
     view.workspace.settings.set(COLUMNS, False)
     wait(qtbot, view)
@@ -147,7 +147,7 @@ def test_a_row_more_is_shown_at_once_where_there_is_room_and_moves_nothing_else(
     assert np.array_equal(scene.rects, before)
 
 
-def test_rows_without_room_lay_out_again_and_keep_the_box_where_it_was(show, qtbot, small):
+def test_rows_without_room_lay_out_around_a_fixed_box(show, qtbot, small):
     view = show(small.model())
     conv = next(iter(view.workspace.graph.nodes))
     view.workspace.selection.set([conv])
@@ -256,7 +256,7 @@ def caught_up(qtbot, view, name, text):
 
 
 @pytest.mark.long
-def test_an_edit_of_very_many_nodes_is_drawn_with_those_after_it_and_moves_nothing(show, qtbot):
+def test_an_edit_of_very_many_nodes_moves_nothing(show, qtbot):
     view = show(long_chain(2500).model())
     document, nodes = view.workspace.document, list(view.workspace.graph.nodes)
     with document.edit("Note all") as edit:
@@ -280,7 +280,7 @@ def test_an_edit_of_very_many_nodes_is_drawn_with_those_after_it_and_moves_nothi
 
 
 @pytest.mark.long
-def test_very_many_nodes_changed_and_then_others_gone_are_drawn_as_they_are(show, qtbot):
+def test_very_many_changes_and_then_removals_are_drawn(show, qtbot):
     view = show(long_chain(2500).model())
     document, nodes = view.workspace.document, list(view.workspace.graph.nodes)
     with document.edit("Note all") as edit:

@@ -91,7 +91,7 @@ def test_an_inserted_node_is_drawn_without_looking_at_the_others(show, qtbot, mo
     assert len(view.scene.drawing.boxes_of(new)) == 1
 
 
-def test_edits_one_after_the_other_before_anything_is_drawn_are_all_drawn(show, qtbot):
+def test_edits_in_quick_succession_are_all_drawn(show, qtbot):
     view = show(residual(4).model())
     document = view.workspace.document
     node = next(iter(view.workspace.graph.nodes))
@@ -102,7 +102,7 @@ def test_edits_one_after_the_other_before_anything_is_drawn_are_all_drawn(show, 
     assert_right(view, DrawingOptions())
 
 
-def test_constants_in_rows_and_their_nodes_are_drawn_from_the_beginning(show, qtbot):
+def test_constants_in_rows_are_drawn_from_the_beginning(show, qtbot):
     g = Graphs()
     g.input("x", 2)
     g.constant("w", np.zeros(2, np.float32))
