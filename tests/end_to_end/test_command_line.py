@@ -112,7 +112,7 @@ def test_render_draws_a_model(tmp_path, suffix, magic):
 
 
 @pytest.mark.long
-def test_render_takes_an_inner_graph_by_name_and_says_which_there_are(tmp_path):
+def test_render_takes_an_inner_graph_by_name_or_lists_them(tmp_path):
     target = tmp_path / "function.svg"
     assert workbench("render", SAMPLE, "-o", target, "--graph", "Normalize").returncode == 0
     assert "Cast" in target.read_text(encoding="utf-8")

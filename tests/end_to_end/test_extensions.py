@@ -179,7 +179,7 @@ setting_up()
 
 
 @pytest.mark.parametrize("error", ["RuntimeError('no luck')", "SystemExit(3)", "ImportError('no torch')"])
-def test_a_file_that_fails_is_named_with_its_traceback_and_leaves_nothing(written, model, capsys, error):
+def test_a_failing_file_is_named_with_traceback_and_undone(written, model, capsys, error):
     path = written(BROKEN.format(error=error))
     assert main(["check", str(model), "--load", str(path)]) == 2
     reported = capsys.readouterr().err
@@ -257,7 +257,7 @@ def test_the_others_are_loaded_where_one_cannot_be(tmp_path):
     assert [extension.name for extension in extensions.loaded()] == ["my_ops.py"]
 
 
-def test_an_installed_package_offers_one_that_nothing_imports_unasked(tmp_path, monkeypatch, capsys):
+def test_an_installed_package_offers_one_not_imported_unasked(tmp_path, monkeypatch, capsys):
     folder = tmp_path / "my_package-1.0.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
@@ -356,7 +356,7 @@ def texts(context):
 RELU = '<ir_version: 8, opset_import: ["" : 18]> g (float[4] x) => (float[4] y) { y = Relu(x) }'
 
 
-def test_a_wrong_pass_changes_nothing_and_a_failing_one_is_reported_as_that_of_its_file(written):
+def test_a_wrong_pass_changes_nothing_and_names_its_file(written):
     extensions.load(written(WRONG_PASS))
     model = parsed(RELU)
     simplified = ow.simplify(model)
@@ -394,7 +394,7 @@ def test_its_action_changes_a_document_with_undo():
     assert (twice.name, split.name) == ("", "")
 
 
-def test_a_mistake_in_an_action_changes_nothing_and_is_reported_as_that_of_its_file(written):
+def test_a_failing_action_changes_nothing_and_names_its_file(written):
     text = """
 from onnx_workbench import action, edits
 

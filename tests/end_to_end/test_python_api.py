@@ -68,7 +68,7 @@ print([name for name in heavy if name in sys.modules])
 
 
 @pytest.mark.long
-def test_it_works_beside_modules_of_the_user_that_are_called_like_its_folders(tmp_path):
+def test_it_works_beside_user_modules_named_like_its_folders(tmp_path):
     for name in ("model", "exec", "viewer", "resources", "api", "edits", "pictures"):
         (tmp_path / f"{name}.py").write_text("raise RuntimeError('the module of the user was imported')")
     code = f"""
@@ -214,7 +214,7 @@ def test_values_that_could_not_be_compared_are_not_taken_for_equal():
     assert any("y is missing" in line and "nothing defines 'lost'" in line for line in comparison.missing)
 
 
-def test_a_file_that_ends_early_is_refused_unless_it_is_to_be_salvaged(tmp_path):
+def test_a_truncated_file_is_refused_unless_salvaged(tmp_path):
     path = tmp_path / "part.onnx"
     path.write_bytes(SAMPLE.read_bytes()[:9000])
     with pytest.raises(ow.ModelError, match="incomplete") as refused:

@@ -305,7 +305,7 @@ def test_integers_in_a_constant_before_version_9_are_a_warning(capsys, tmp_path)
     assert "does not support at opset 8" in capsys.readouterr().out
 
 
-def test_branches_of_other_shapes_are_not_written_where_they_had_to_be_equal(capsys, tmp_path):
+def test_branches_that_must_be_equal_but_differ_are_refused(capsys, tmp_path):
     source, target = tmp_path / "in.onnx", tmp_path / "out.onnx"
     source.write_bytes(written(UNEQUAL_BRANCHES))
     assert main(["convert", "--opset", "10", str(source), "-o", str(target)]) == 2

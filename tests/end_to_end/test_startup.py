@@ -199,7 +199,7 @@ def test_a_session_with_a_file_that_is_not_there_says_so_and_stays(tmp_path):
 
 
 @pytest.mark.long
-def test_a_state_folder_that_cannot_be_written_does_not_keep_the_program_from_starting(tmp_path):
+def test_an_unwritable_state_folder_does_not_stop_the_start(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("a file where the folder should be")
     result = session(["--sample"], blocked / "state")

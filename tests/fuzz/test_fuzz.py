@@ -134,14 +134,14 @@ def test_an_exception_is_a_finding() -> None:
     assert "raised ModelError" in verdict("simplify", Case(onnx.ModelProto()))
 
 
-def test_casts_beside_chosen_nodes_may_go_where_they_lose_their_effect() -> None:
+def test_casts_beside_chosen_nodes_go_where_they_lose_effect() -> None:
     model = onnx.parser.parse_model("""
         <ir_version: 8, opset_import: ["" : 17]>
         g (float[2] x) => (float16[2] y) { a = Relu (x) y = Cast <to = 10> (a) }""")
     assert not [message for seed in range(16) if (message := verdict("nodes", Case(model, seed)))]
 
 
-def test_values_of_inlined_functions_may_have_the_names_of_those_around_their_body() -> None:
+def test_inlined_functions_may_reuse_the_names_around_them() -> None:
     """So ONNX Runtime writes them; what its model computes is compared all the same."""
     model = onnx.parser.parse_model("""
         <ir_version: 10, opset_import: ["" : 22]>

@@ -107,7 +107,7 @@ def test_links_of_readme_work_on_the_package_page() -> None:
     assert "](https://example.org/x/blob/v1.2.3/LICENSE)" in shown
 
 
-def test_the_source_archive_has_the_manual_and_all_folders_beside_links_to_them(tmp_path: Path) -> None:
+def test_the_source_archive_has_the_manual_and_all_folders(tmp_path: Path) -> None:
     from hatchling.builders.sdist import SdistBuilder
 
     for name in ("pyproject.toml", ".gitignore", "README.md", "LICENSE"):
