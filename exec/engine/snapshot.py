@@ -139,10 +139,13 @@ class ModelSnapshot:
     state: int = 0  # of the document, when the snapshot was taken
 
 
-#: Parts of a node. The model replaces these objects on every change, so comparing them is quick; the id of the
-#: attributes precedes them because 0.0 == -0.0 and True == 1, which do not compute the same. None for a node with
-#: bodies: changes inside these do not show here.
-_Parts = tuple[tuple[Value | None, ...], tuple[Value | None, ...], int, Mapping[str, Attribute], str, str, str, str]
+#: Parts of a node besides the attributes. The model replaces these objects on every change, so comparing them is quick.
+_parts_of = attrgetter("inputs", "outputs", "op_type", "domain", "name", "overload")
+
+
+#: A node as it was read last: attributes, other parts, snapshot. Attributes are compared by identity, as 0.0 == -0.0
+#: and True == 1; None for a node with bodies, as changes inside these do not show here.
+_SeenNode = tuple[Mapping[str, Attribute] | None, tuple[Any, ...], NodeSnapshot]
 
 
 @dataclass(slots=True)
@@ -150,7 +153,6 @@ class _Seen:
     """State of a graph when its snapshot was taken."""
 
     header: list[Any]
-    nodes: dict[Node, tuple[_Parts | None, NodeSnapshot]]
     shell: GraphSnapshot  # without its nodes
     snapshot: GraphSnapshot
 
@@ -229,13 +231,14 @@ class SnapshotCache:
         self.names = NameTable(self.values)
         self._ordinals: dict[int, int] = {}  # of nodes, by id
         self._seen: dict[Graph, _Seen] = {}
+        self._seen_nodes: dict[Node, _SeenNode] = {}
         self._contents: dict[Hashable, int] = {}
         self._last: ModelSnapshot | None = None
 
     def take(self, *, state: int = 0, progress: Progress = SILENT) -> ModelSnapshot:
         """Return a snapshot of the current model; the last one if nothing relevant to a run changed.
 
-        Checks `progress` every few nodes. If that raises, the state of the cache is unchanged.
+        Checks `progress` every few nodes. If that raises, the nodes read so far are not read again.
         """
         token = _progress.set(progress)
         try:
@@ -293,26 +296,23 @@ class SnapshotCache:
         header: list[Any] = [graph.inputs, graph.outputs, *_declared_types(graph)]
         header += [v for value in graph.initializers for v in (value, value.initializer)]
         seen, check = self._seen.get(graph), _progress.get().check
-        before = {} if seen is None else seen.nodes
-        nodes: dict[Node, tuple[_Parts | None, NodeSnapshot]] = {}
+        seen_nodes, nodes = self._seen_nodes, []
         for index, n in enumerate(graph.nodes):
             if not index % _INTERVAL:
                 check()
-            attributes = n.attributes
-            parts = n.inputs, n.outputs, id(attributes), attributes, n.op_type, n.domain, n.name, n.overload
-            known = before.get(n)
-            if known is None or known[0] != parts:
-                known = None if n.bodies else parts, self.node(n)
-            nodes[n] = known
+            attributes, parts, before = n.attributes, _parts_of(n), seen_nodes.get(n)
+            if before is None or before[0] is not attributes or before[1] != parts:
+                before = seen_nodes[n] = None if n.bodies else attributes, parts, self.node(n)
+            nodes.append(before[2])
         check()
         shell = seen.shell if seen is not None and seen.header == header else self._shell(graph)
-        taken = tuple([node for _, node in nodes.values()])
+        taken = tuple(nodes)
         uid = self._uid(("graph", shell.uid, _digest([node.uid for node in taken])))
         if seen is not None and (seen.snapshot.uid, seen.snapshot.name) == (uid, graph.name):
             snapshot = seen.snapshot
         else:
             snapshot = replace(shell, uid=uid, name=graph.name, nodes=taken)
-        self._seen[graph] = _Seen(header, nodes, shell, snapshot)
+        self._seen[graph] = _Seen(header, shell, snapshot)
         return snapshot
 
     def _shell(self, graph: Graph) -> GraphSnapshot:
