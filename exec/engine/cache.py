@@ -19,36 +19,26 @@ _REMEMBERED = 64
 
 @dataclass(slots=True)
 class CacheEntry:
-    """Result of one step in an earlier run."""
+    """Result of one step in an earlier run: its values, or their summaries if they did not fit the memory budget."""
 
-    values: tuple[RuntimeValue, ...]
+    values: tuple[RuntimeValue, ...] | None
     seconds: float
     nbytes: int
     run: int
     inputs: int = 0  # mask, see PlanStep
     inside: SubgraphRecord | None = None  # of its bodies
+    summaries: tuple[Summary | None, ...] = ()
 
     @property
     def held(self) -> int:
         """Bytes of all its values."""
-        return self.nbytes + (self.inside.nbytes if self.inside is not None else 0)
+        return 0 if self.values is None else self.nbytes + (self.inside.nbytes if self.inside is not None else 0)
 
     def all_values(self) -> Iterator[RuntimeValue]:
         """Return all values, including those in its bodies."""
-        yield from self.values
+        yield from self.values or ()
         if self.inside is not None:
             yield from self.inside.made
-
-
-@dataclass(slots=True)
-class CacheOutline:
-    """Summary of a step whose values did not fit the memory budget."""
-
-    summaries: tuple[Summary | None, ...]
-    seconds: float
-    nbytes: int
-    run: int
-    inputs: int = 0
 
 
 @dataclass(slots=True)
@@ -61,24 +51,27 @@ class ValueCache:
 
     budget: int
     entries: dict[int, CacheEntry] = field(default_factory=dict)
-    outlines: dict[int, CacheOutline] = field(default_factory=dict)
     run: int = 0
     insides: dict[int, SubgraphRecord] = field(default_factory=dict)  # of bodies that depend on constants only
 
+    @property
+    def has_summaries(self) -> bool:
+        """Whether some entries are summaries alone."""
+        return any(entry.values is None for entry in self.entries.values())
+
     def tokens(self) -> set[int]:
         """Return the tokens of all entries; evicts summaries of old runs."""
-        self.outlines = {token: o for token, o in self.outlines.items() if o.run > self.run - _REMEMBERED}
-        return {*self.entries, *self.outlines}
+        oldest = self.run - _REMEMBERED
+        self.entries = {t: entry for t, entry in self.entries.items() if entry.values is not None or entry.run > oldest}
+        return set(self.entries)
 
     def clear(self) -> None:
         """Evict all values."""
         self.entries.clear()
-        self.outlines.clear()
 
     def drop(self, inputs: int) -> None:
         """Release all values that depend on these inputs, which have changed: no later run can reuse them."""
         self.entries = {token: entry for token, entry in self.entries.items() if not entry.inputs & inputs}
-        self.outlines = {token: outline for token, outline in self.outlines.items() if not outline.inputs & inputs}
 
     def retain(self, tokens: Container[int]) -> None:
         """Evict the body values of constant steps that have none of these tokens."""
@@ -91,7 +84,7 @@ class ValueCache:
 
     def evict_old(self) -> None:
         """Evict the values of older runs."""
-        self.entries = {token: entry for token, entry in self.entries.items() if entry.run == self.run}
+        self.entries = {t: entry for t, entry in self.entries.items() if entry.run == self.run or entry.values is None}
 
     def trim(self) -> None:
         """Evict the values of older runs until the rest fits."""
@@ -102,7 +95,7 @@ class ValueCache:
         total = distinct_bytes(v for e in self.entries.values() for v in e.all_values())
         if total <= self.budget:
             return
-        old = sorted((e.run, token) for token, e in self.entries.items() if e.run != self.run)
+        old = sorted((e.run, token) for token, e in self.entries.items() if e.run != self.run and e.values is not None)
         for _, token in old:
             if total <= self.budget:
                 return

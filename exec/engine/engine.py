@@ -10,12 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import compress
 from typing import Any, TypeVar
 
 import numpy as np
 
-from onnx_workbench.exec.engine.cache import CacheEntry, CacheOutline, ValueCache
+from onnx_workbench.exec.engine.cache import CacheEntry, ValueCache
 from onnx_workbench.exec.engine.executor import Executor, Observer
 from onnx_workbench.exec.engine.input_types import kind_of
 from onnx_workbench.exec.engine.lowering import Compiler, compile_model
@@ -133,8 +132,8 @@ class Engine:
         is_whole = options.values is None and options.until is None
         targets = None if is_whole else _targets(state.plan, options)
         slots, kinds, changed, absent = self._assign_feeds(state, feeds, fresh=options.fresh)
-        program = state.programs.get(targets)
-        if self.cache.outlines or (self.cache.entries and targets is not None):
+        program = state.program if state.program is not None and state.program.targets == targets else None
+        if self.cache.entries and (targets is not None or self.cache.has_summaries):
             program = None  # values that are not kept need not be computed for those that are
         run = Executor(state, slots, limits=limits, ceiling=max(self.budget, 1), observer=observer)
         if program is None:
@@ -234,11 +233,11 @@ class Engine:
     def _store_last_run(self, changed: int) -> None:
         """Put the values of the last run into the cache, and release those that depend on changed inputs."""
         cache, run, self._last = self.cache, self._last, None
-        if cache.entries or cache.outlines:
+        if cache.entries:
             cache.drop(changed)
         if run is None:
             return
-        if run.groups is not None and all(inputs & changed for inputs in run.groups):
+        if run.common & changed:
             return
         slots, folded = run.slots, run.state.folded
         times = run.times(0, len(run.stamps)).tolist()
@@ -254,47 +253,43 @@ class Engine:
             if values[0] is not MISSING if len(values) == 1 else all(v is not MISSING for v in values):
                 inside = run.inside([step]) if step.bodies else None
                 cache.entries[token] = CacheEntry(values, seconds, size, cache.run, step.inputs, inside)
-            elif run.summaries:
-                found = tuple(run.summaries.get(s) for s in outs)
-                if all(f is not None or not s for f, s in zip(found, outs, strict=True)):
-                    cache.outlines[token] = CacheOutline(found, seconds, size, cache.run, step.inputs)
+            elif run.summaries and all(s in run.summaries for s in filter(None, outs)):
+                summaries = tuple(run.summaries.get(s) for s in outs)
+                cache.entries[token] = CacheEntry(None, seconds, size, cache.run, step.inputs, summaries=summaries)
         if cache.entries:
             cache.trim()
 
-    def _reuse(self, program: Program, run: Executor, stale: int) -> dict[int, CacheEntry | CacheOutline | None]:
+    def _reuse(self, program: Program, run: Executor, stale: int) -> dict[int, CacheEntry | None]:
         """Let a run compute what is not cached of a program; return by index the cached results of the other steps.
 
         `stale` are the inputs that differ or are absent: what depends on them is not cached.
         """
-        kept: dict[int, CacheEntry | CacheOutline | None] = dict.fromkeys(program.folded)
-        run.code, run.keep, run.groups = program.code, program.keep, set(program.groups)
+        kept: dict[int, CacheEntry | None] = dict.fromkeys(program.folded)
+        run.code, run.keep, run.common = program.code, program.keep, program.common
         entries, slots, number = self.cache.entries, run.slots, self.cache.run
         if not entries:
             return kept
-        left = bytearray(b"\1") * len(program.code)
-        for inputs, positions in program.groups.items():
-            if inputs & stale:
-                continue
-            for position in positions:
-                step = program.code[position].step
-                entry = entries.get(step.token)
-                if entry is not None:
-                    entry.run, kept[step.index], left[position] = number, entry, 0
-                    fill(step, slots, entry.values)
-            if not any(left[position] for position in positions):
-                run.groups.discard(inputs)
-        run.code = list(compress(program.code, left))
+        run.code, run.common = [], -1
+        for one in program.code:
+            step = one.step
+            entry = None if step.inputs & stale else entries.get(step.token)
+            if entry is None or entry.values is None:
+                run.code.append(one)
+                run.common &= step.inputs
+            else:
+                entry.run, kept[step.index] = number, entry
+                fill(step, slots, entry.values)
         return kept
 
     def _needed(
         self, state: PlanState, targets: frozenset[int] | None, absent: int, slots: list[RuntimeValue]
-    ) -> tuple[list[PlanStep], dict[int, CacheEntry | CacheOutline | None]]:
+    ) -> tuple[list[PlanStep], dict[int, CacheEntry | None]]:
         """Return the steps to run, and by index the cached results of the others (None: a folded constant)."""
         plan = state.plan
         wanted = _needed_steps(plan, targets)
         needed: list[PlanStep] = []
-        kept: dict[int, CacheEntry | CacheOutline | None] = {}
-        entries, outlines, folded = self.cache.entries, self.cache.outlines, self.library.folded
+        kept: dict[int, CacheEntry | None] = {}
+        entries, folded = self.cache.entries, self.library.folded
         run, producers, constants = self.cache.run, plan.producers, state.tokens
         for step in reversed(plan.steps):
             index, token = step.index, step.token
@@ -302,20 +297,17 @@ class Engine:
                 continue
             if token and not step.inputs & absent:
                 entry = entries.get(token)
-                if entry is not None:
-                    entry.run = run
-                    for slot, value in zip(step.outs, entry.values, strict=True):
-                        slots[slot] = value
-                    kept[index] = entry
+                if entry is not None and entry.values is not None:
+                    entry.run, kept[index] = run, entry
+                    fill(step, slots, entry.values)
                     continue
                 if constants[index] and token in folded:
                     fill(step, slots, folded[token])
-                    state.fold(step, folded[token])
+                    fill(step, state.template, folded[token])
                     kept[index] = None
                     continue
-                if not wanted[index] and token in outlines:
-                    outlines[token].run = run
-                    kept[index] = outlines[token]
+                if entry is not None and not wanted[index]:
+                    entry.run, kept[index] = run, entry
                     continue
             needed.append(step)
             for slot in step.reads:

@@ -105,7 +105,7 @@ class Executor:
         self.stopped = ""
         self.subgraphs = SubgraphStepper()  # of the last call of execute
         self.keep: set[int] | None = None  # slots never released; None: all, as long as the budget lasts
-        self.groups: set[int] | None = None  # the inputs that each step of `code` depends on, if that is known
+        self.common = 0  # inputs of the graph that every step of `code` depends on, as far as is known
         self._frames: dict[int, Frame] = {}  # by id of the plan
         self._loops: dict[int, int] = {}  # iterations that had begun before the last loop, by id of the plan
         self._tick = time.perf_counter() + TICK
@@ -342,7 +342,7 @@ class Executor:
         """
         plan, slots, main = self.plan, self.slots, self.main
         main.peak = max(main.peak, main.held)
-        main.held = distinct_bytes(slots) - distinct_bytes(slots[s] for s in self.state.given.union(plan.inputs))
+        main.held = distinct_bytes(slots) - distinct_bytes([*self.state.template, *(slots[s] for s in plan.inputs)])
         self.limits.held = main.held
         if main.held <= target:
             return
@@ -420,7 +420,6 @@ class Executor:
             for source, inner in body.plan.captures:
                 if inner in plan.tokens:
                     state.template[inner] = outer[source]
-                    state.given.add(inner)
             state.code = self._prepare_inner(state)
         slots = state.template.copy()
         for source, inner in body.plan.captures:
@@ -449,7 +448,6 @@ class Executor:
                     check_inputs(step, slots)
                     spread(step, slots, state.code_of(step).call(*[slots[s] for s in step.ins]))
                     state.folded[step.index] = 1
-                    state.given.update(step.outs)
                     continue
                 except (Cancelled, LimitError):
                     raise

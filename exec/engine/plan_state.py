@@ -37,9 +37,6 @@ T = TypeVar("T")
 #: Kinds of the inputs of a plan: see PlanState.accepted.
 Kinds = tuple[Kind | tuple[int, Kind], ...]
 
-#: Number of choices of values for which a plan keeps a program.
-_MOST_PROGRAMS = 4
-
 #: Exceptions of reading a constant.
 _NOT_READ = (ModelError, ValueError, LookupError, OSError, LimitError)
 
@@ -65,23 +62,13 @@ class Activation:
 
 
 class Program(NamedTuple):
-    """What a run does that reuses nothing but constants, whose steps are `folded`.
+    """What a run for the `targets` does that reuses nothing but constants, whose steps are `folded`."""
 
-    `groups`: positions in `code` of the steps that depend on the same inputs of the graph, by these inputs.
-    """
-
+    targets: frozenset[int] | None  # indices of steps; None: all
     code: list[Code]
     folded: list[int]
     keep: set[int] | None  # slots; None: all
-    groups: dict[int, list[int]]
-
-    @classmethod
-    def of(cls, code: list[Code], folded: list[int], keep: set[int] | None) -> Program:
-        """Return the program with this code."""
-        groups: dict[int, list[int]] = {}
-        for position, one in enumerate(code):
-            groups.setdefault(one.step.inputs, []).append(position)
-        return cls(code, folded, keep, groups)
+    common: int  # inputs of the graph that every step of the code depends on
 
 
 class PlanState:
@@ -96,26 +83,19 @@ class PlanState:
         self.library = library
         self.template: list[RuntimeValue] = [MISSING] * plan.size
         self.template[NONE_SLOT] = None
-        self.given: set[int] = set()  # slots the template holds
         self.tokens = [step.constant for step in plan.steps]
         self.folded = bytearray(len(plan.steps))
         self.bound = bytearray(len(plan.steps))
         self.contexts: dict[int, Context] = {}  # by index of the step
         self.bodies: dict[int, tuple[BodyCall, ...]] = {}  # by index of the step
         self.activation = Activation()
-        self.programs: dict[frozenset[int] | None, Program] = {}  # by the steps that are asked for; None: all
+        self.program: Program | None = None  # of the last run that could be repeated
         self.code: list[Code] | None = None  # of a body, once it has run
         self._calls: list[KernelFunction | None] = [None] * len(plan.steps)
         self._codes: list[Code | None] = [None] * len(plan.steps)
         #: Kinds of the inputs of a run that has succeeded. Those of all other values follow from them, so that a run
         #: with the same ones checks no types.
         self.accepted: Kinds | None = None
-
-    def remember(self, targets: frozenset[int] | None, program: Program) -> None:
-        """Keep a program for later runs; not of each value that is computed again."""
-        self.programs[targets] = program
-        while len(self.programs) > _MOST_PROGRAMS:
-            del self.programs[next(iter(self.programs))]
 
     @cached_property
     def layout(self) -> SlotMap:
@@ -207,11 +187,6 @@ class PlanState:
 
     # -- values ----------------------------------------------------------------------------------------------
 
-    def fold(self, step: PlanStep, values: Sequence[RuntimeValue]) -> None:
-        """Store the outputs of a constant step in the template."""
-        fill(step, self.template, values)
-        self.given.update(filter(None, step.outs))
-
     def read_constants(self, steps: Iterable[PlanStep]) -> list[int]:
         """Read the constants of steps into the template; return the slots that are new there.
 
@@ -220,15 +195,14 @@ class PlanState:
         inside a called function have no other source.
         """
         new = []
-        library, template, given, constants = self.library, self.template, self.given, self.plan.constants
+        library, template, constants = self.library, self.template, self.plan.constants
         for slot, number in constants.items():
-            if slot not in given and isinstance(known := library.constant_read(number), np.ndarray):
+            if template[slot] is MISSING and isinstance(known := library.constant_read(number), np.ndarray):
                 template[slot] = known
-                given.add(slot)
                 new.append(slot)
         for step in steps:
             for slot in step.reads:
-                if slot in constants and slot not in given:
+                if slot in constants and template[slot] is MISSING:
                     checkpoint()
                     try:
                         self._read_constant(slot, may_stay=slot not in self.plan.outputs)
@@ -244,13 +218,12 @@ class PlanState:
         number = self.plan.constants[slot]
         value = (self.library.stored(number) if may_stay else None) or self.library.constant(number)
         self.template[slot] = value.dense() if isinstance(value, SparseArray) else value
-        self.given.add(slot)
 
     def read_returned_constants(self) -> tuple[list[int], dict[int, str]]:
         """Read constants that are outputs of the graph into the template; return the new slots, and errors by slot."""
         new, problems = [], {}
         for slot in self.plan.outputs:
-            if slot in self.plan.constants and slot not in self.given:
+            if slot in self.plan.constants and self.template[slot] is MISSING:
                 try:
                     self._read_constant(slot)
                     new.append(slot)
@@ -263,7 +236,7 @@ class PlanState:
 
         Once for equal operations and constants. Raises Cancelled or LimitError if the run must end.
         """
-        given, tokens, template, library = self.given, self.plan.tokens, self.template, self.library
+        tokens, template, library = self.plan.tokens, self.template, self.library
         for step in steps:
             kernel = step.operation.kernel
             if self.bound[step.index] or kernel is None or step.operation.problem:
@@ -272,7 +245,10 @@ class PlanState:
             if kernel.prepare is None or step.bodies or (kernel.takes_context and len(step.outs) > 1):
                 self.bound[step.index] = 1
                 continue
-            constant = [s != NONE_SLOT and s in given and type(template[s]) is not StoredWeight for s in step.ins]
+            constant = [
+                s != NONE_SLOT and template[s] is not MISSING and type(template[s]) is not StoredWeight
+                for s in step.ins
+            ]
             key = (
                 step.operation.number,
                 tuple(tokens[s] if known else -bool(s) for s, known in zip(step.ins, constant, strict=True)),

@@ -6,17 +6,18 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
+from operator import and_
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onnx_workbench.exec.engine.bodies import SubgraphRecord, in_iterations
 from onnx_workbench.exec.engine.breakpoints import Condition
-from onnx_workbench.exec.engine.cache import CacheEntry, CacheOutline
+from onnx_workbench.exec.engine.cache import CacheEntry
 from onnx_workbench.exec.engine.executor import FOLD_LIMIT, Executor
 from onnx_workbench.exec.engine.plan import PlanStep
-from onnx_workbench.exec.engine.plan_state import Code, Kinds, Program
+from onnx_workbench.exec.engine.plan_state import Code, Kinds, Program, fill
 from onnx_workbench.exec.engine.snapshot import ModelSnapshot
 from onnx_workbench.exec.engine.stored_weights import StoredWeight, held_constants, just_in_time
 from onnx_workbench.exec.errors import LimitError
@@ -67,7 +68,7 @@ class PlannedRun:
         engine: Engine,
         request: Request,
         run: Executor,
-        kept: dict[int, CacheEntry | CacheOutline | None],
+        kept: dict[int, CacheEntry | None],
         kinds: Kinds,
         begun: float,
         input_bytes: int = 0,
@@ -128,7 +129,8 @@ class PlannedRun:
         folded = [*self._kept, *(step.index for step in constants)]
         is_complete = not (run.dead or run.stopped or any(self._kept.values()))
         if is_complete and self._options.outputs and all(state.folded[index] for index in folded):
-            state.remember(targets, Program.of(code, folded, run.keep))
+            common = reduce(and_, (one.step.inputs for one in code), -1)
+            state.program = Program(targets, code, folded, run.keep, common)
         run.code = [*run.code, *code] if constants else code
 
     @contextmanager
@@ -183,7 +185,7 @@ class PlannedRun:
             state.folded[step.index] = 1
             if step.bodies:
                 self._cache.insides[token] = run.inside([step])
-            state.fold(step, values)
+            fill(step, state.template, values)
 
     # -- running ---------------------------------------------------------------------------------------------
 
@@ -247,7 +249,7 @@ class PlannedRun:
                 if type(value) is StoredWeight:
                     slots[slot], summaries[slot] = MISSING, value.summary
         for index, kept in self._kept.items():
-            if isinstance(kept, CacheOutline):
+            if kept is not None and kept.values is None:
                 outs = plan.steps[index].outs
                 summaries.update({s: k for s, k in zip(outs, kept.summaries, strict=True) if s and k is not None})
         stopped = run.stopped
@@ -290,11 +292,7 @@ class PlannedRun:
                 found.add(self.run.inside([step]))
                 continue
             kept = self._kept[step.index]
-            known = (
-                self._cache.insides.get(self.state.tokens[step.index])
-                if kept is None
-                else getattr(kept, "inside", None)
-            )
+            known = self._cache.insides.get(self.state.tokens[step.index]) if kept is None else kept.inside
             if known is not None:
                 found.add(known.kept())
         return found

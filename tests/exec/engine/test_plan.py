@@ -345,11 +345,9 @@ def test_empty_inputs_past_those_of_the_version_are_nothing() -> None:
     np.testing.assert_array_equal(Session(model).run({"x": X}).values["y"], [1, 2, 2])
 
 
-def test_a_plan_remembers_what_runs_do_for_a_few_choices_of_values() -> None:
+def test_a_run_computes_what_is_asked_of_it_after_runs_for_other_values() -> None:
     session = Session(
         parse("g (float[3] x) => (float[3] y) { a = Neg(x) b = Abs(a) c = Exp(b) d = Neg(c) y = Abs(d) }")
     )
-    state = session.engine.plan(session.prepare())
-    for names in (["a"], ["b"], ["c"], ["d"], ["a", "b"], ["a", "c"]):
+    for names in (["a"], ["b"], ["c"], ["a"], ["a"], ["a", "b"], ["b"]):
         assert set(session.run({"x": X}, values=names, fresh=True).values) >= {*names, "y"}
-    assert len(state.programs) == 4
