@@ -14,6 +14,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from onnx_workbench.model.history.document import Change, Document
 from onnx_workbench.model.text.formatting import type_text
+from onnx_workbench.viewer.document.type_inference import AFTER_EDIT_MS
 from onnx_workbench.viewer.tasks.readers import ModelReader
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.document.type_inference import TypeInference
     from onnx_workbench.viewer.tasks.tasks import TaskRunner
 
-_IDLE_MS = 20  # gives priority to typing
 _LATE_MS = 300
 _UNDECLARED = ("interface-type", "interface-shape")
 
@@ -54,7 +54,7 @@ class ProblemChecker(QObject):
         self._started = False
         self.checking = True  # that the list is not yet that of the current model has been so for a while
         self._reader = ModelReader(self)
-        self._idle = QTimer(self, singleShot=True, interval=_IDLE_MS)
+        self._idle = QTimer(self, singleShot=True, interval=AFTER_EDIT_MS)
         self._idle.timeout.connect(self._check)
         self._late = QTimer(self, singleShot=True, interval=_LATE_MS)
         self._late.timeout.connect(lambda: self._set_checking(True))
