@@ -49,6 +49,7 @@ def spin(condition: Callable[[], bool], seconds: float) -> None:
     end = time.perf_counter() + seconds
     while not condition() and time.perf_counter() < end:
         QApplication.processEvents()
+        time.sleep(0.001)  # waiting is no work of the GUI thread
 
 
 def timed(act: Callable[[], object], tab: DocumentTab) -> tuple[float, float]:
