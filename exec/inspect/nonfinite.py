@@ -6,17 +6,18 @@ A node that passes on the -inf of a mask is not an origin, nor are infinities in
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from onnx_workbench.exec.inspect.nonfinite_cause import cause_of
 from onnx_workbench.exec.results.run_result import RunResult, value_keys
 from onnx_workbench.exec.results.slot_map import Path, StepLayout, ValueKey
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.exec.values.arrays import RuntimeValue
 from onnx_workbench.exec.values.finiteness import NAN, NonFiniteMode, arrays_in, as_numbers, kinds_of, originating_kinds
-from onnx_workbench.model.ir.types import ElementType
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class NonFiniteValue:
     """A value with non-finite elements: the first index, its value, and the count.
 
     For sequences and maps the index is empty and the value is their first such element. `operator` is that of the node
-    that computed it, and `cause` the reason; empty if inputs of the node are not finite or the reason is unknown.
+    that computed it, and `cause` the reason, see `cause_of`; empty if it is unknown.
     """
 
     key: ValueKey
@@ -55,35 +56,6 @@ class NonFiniteSearch:
         return not self.unkept and not self.has_bodies
 
 
-#: Reasons why operators return NaN, and infinities, for finite inputs.
-_UNDEFINED = {
-    "Log": "logarithm of a negative number", "Sqrt": "square root of a negative number", "Div": "0 divided by 0",
-    "Pow": "root of a negative number", "Asin": "argument outside −1 to 1", "Acos": "argument outside −1 to 1",
-    "Acosh": "argument below 1", "Atanh": "argument outside −1 to 1",
-}  # fmt: skip
-_POLES = {
-    "Log": "logarithm of 0", "Div": "division by 0 or a very small number",
-    "Reciprocal": "division by 0 or a very small number", "Atanh": "argument of −1 or 1",
-}  # fmt: skip
-_SUMMING = frozenset((
-    "Add", "AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "CumSum", "Einsum", "Gemm",
-    "GlobalAveragePool", "LayerNormalization", "MatMul", "Mean", "ReduceMean", "ReduceSum",
-    "ReduceSumSquare", "Sub", "Sum",
-))  # fmt: skip
-_LARGEST = {ElementType.FLOAT16: "65504", ElementType.BFLOAT16: "3.39e38", ElementType.FLOAT: "3.40e38",
-            ElementType.DOUBLE: "1.80e308"}  # fmt: skip
-
-
-def cause_of(operator: str, number: float, element_type: ElementType | int | None) -> str:
-    """Describe why an operator returns NaN or infinities for finite inputs: ``sum exceeds 65504``; empty if unknown."""
-    is_sum = operator in _SUMMING
-    largest = _LARGEST.get(element_type) if isinstance(element_type, ElementType) else None
-    known = (_UNDEFINED if number != number else _POLES).get(operator, "")
-    if known or largest is None or (number != number and not is_sum):
-        return known
-    return f"{'sum' if is_sum else 'result'} exceeds {largest}"
-
-
 def non_finite_values(result: RunResult, most: int = 1000, mode: NonFiniteMode = "all") -> NonFiniteSearch:
     """Search kept values for non-finite elements: of the main graph in run order, then of subgraphs.
 
@@ -108,7 +80,7 @@ def non_finite_values(result: RunResult, most: int = 1000, mode: NonFiniteMode =
             continue
         if sieve.accepts(key, kinds):
             bad = _finding(key, value, mode)
-            found.append(bad if unkept else sieve.explained(bad, info.element_type))
+            found.append(bad if unkept else sieve.explained(bad))
             if len(found) >= most:
                 break
         elif passed is None:
@@ -121,7 +93,7 @@ def first_of(result: RunResult, keys: list[ValueKey], mode: NonFiniteMode) -> No
     for key in keys:
         kinds = kinds_of(result.find(key))
         if kinds & NAN or (kinds and mode != "nan"):
-            return _finding(key, result.find(key), mode)
+            return _Filter(result, mode).explained(_finding(key, result.find(key), mode))
     return None
 
 
@@ -133,8 +105,6 @@ class _Filter:
         self._wanted = mode
         self._kinds: dict[int, int] = {}  # by slot
         self._inside: dict[Any, int] = {}  # kinds seen in subgraphs, whose inputs are unknown, by path
-        self._makers: dict[int, StepLayout] | None = None  # by slot
-        self._operators: dict[tuple[Path, int], str] | None = None  # by path and number of the node
 
     def accepts(self, key: ValueKey, kinds: int) -> bool:
         """Return whether a value with these kinds is sought."""
@@ -146,8 +116,6 @@ class _Filter:
             self._inside[key[0]] |= kinds
             return bool(originating_kinds("", given, kinds, self._wanted))
         self._kinds[slot] = kinds
-        if self._makers is None:
-            self._makers = {out: step for step in self._result.layout.steps for out in step.outs}
         maker = self._makers.get(slot)
         if maker is None:
             return bool(kinds & NAN)
@@ -158,16 +126,32 @@ class _Filter:
         begins = originating_kinds("", given, kinds, self._wanted)
         return bool(begins and originating_kinds(self._operator(maker), given, kinds, self._wanted))
 
-    def explained(self, found: NonFiniteValue, element_type: ElementType | int | None) -> NonFiniteValue:
-        """Return a finding with the operator that computed it, and with the cause if all its inputs are finite."""
-        slot = self._result.layout.slots.get(found.key)
-        maker = self._makers.get(slot) if self._makers is not None and slot is not None else None
+    def explained(self, found: NonFiniteValue) -> NonFiniteValue:
+        """Return a finding with the operator that computed it, and with the cause. Reads the inputs of the node."""
+        result = self._result
+        slot = result.layout.slots.get(found.key)
+        maker = None if slot is None else self._makers.get(slot)
         if maker is None:
             return found
-        operator = self._operator(maker)
-        is_finite = not any(self._kinds.get(read, 0) for read in maker.reads)
-        cause = cause_of(operator, found.value, element_type) if is_finite else ""
+        operator, keys = self._operator(maker), [self._keys.get(read) for read in maker.reads]
+        inputs = [("", MISSING) if key is None else (result.layout.name(key[1]), result.find(key)) for key in keys]
+        cause = cause_of(operator, found.index, found.value, inputs, getattr(result.info(found.key), "element_type", 0))
         return replace(found, operator=operator, cause=cause)
+
+    @cached_property
+    def _makers(self) -> dict[int, StepLayout]:
+        """The step that fills each slot."""
+        return {out: step for step in self._result.layout.steps for out in step.outs}
+
+    @cached_property
+    def _keys(self) -> dict[int, ValueKey]:
+        """The value in each slot."""
+        return {slot: key for key, slot in self._result.layout.slots.items()}
+
+    @cached_property
+    def _operators(self) -> dict[tuple[Path, int], str]:
+        """Operators by path and number of the node."""
+        return {(node.path, node.node): node.operator for node in self._result.nodes}
 
     def _all_kinds(self) -> int:
         kinds = 0
@@ -176,8 +160,6 @@ class _Filter:
         return kinds
 
     def _operator(self, step: StepLayout) -> str:
-        if self._operators is None:
-            self._operators = {(node.path, node.node): node.operator for node in self._result.nodes}
         return self._operators.get((step.path, step.node), "")
 
 

@@ -1,16 +1,14 @@
-"""Describes why a node computed NaN or infinities from finite inputs."""
+"""Describes why a node computed NaN or infinities."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isinf, isnan
 from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.inspect.nonfinite import NonFiniteValue
-from onnx_workbench.exec.results.run_result import RunResult
-from onnx_workbench.exec.results.values import MISSING
-from onnx_workbench.exec.values.arrays import Array
+from onnx_workbench.exec.values.arrays import Array, RuntimeValue
 from onnx_workbench.exec.values.finiteness import kinds_of
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.schemas import traits
@@ -23,31 +21,28 @@ _SUMS = {"MatMul", "Gemm", "Conv", "ConvTranspose", "ReduceSum", "ReduceMean", "
          "Einsum", "GlobalAveragePool", "AveragePool", "Sum", "Mean"}  # fmt: skip
 
 
-def cause_of(result: RunResult, found: NonFiniteValue) -> str:
-    """Describe the cause of the first non-finite element of a value, such as "square root of -385.7".
+def cause_of(
+    operator: str,
+    index: tuple[int, ...],
+    outcome: float,
+    inputs: Sequence[tuple[str, RuntimeValue]],
+    kind: ElementType | int | None,
+) -> str:
+    """Describe why an element of a result is not finite, such as "square root of -385.7"; empty if it is unknown.
 
-    Empty for inputs and values in bodies, and if the cause is unknown. Reads the inputs of the node.
+    `inputs` are names and values of the inputs of its operator, `kind` the type of its elements.
     """
-    slot = result.layout.slots.get(found.key)
-    step = next((step for step in result.layout.steps if slot in step.outs), None) if slot else None
-    if step is None:
-        return ""
-    operator = next(n.operator for n in result.nodes if n.node == step.node and n.path == step.path)
-    keys = {slot: key for key, slot in result.layout.slots.items()}
-    given = [result.find(keys[read]) if read in keys else MISSING for read in step.reads]
-    arrays = [value for value in given if isinstance(value, np.ndarray) and value.dtype.kind in "fiuV"]
-    kind = getattr(result.info(found.key), "element_type", None)
-    if isinf(found.value) and isinstance(kind, ElementType) and not any(kinds_of(array) for array in arrays):
+    arrays = [value for _, value in inputs if isinstance(value, np.ndarray) and value.dtype.kind in "fiuV"]
+    if isinf(outcome) and isinstance(kind, ElementType) and not any(kinds_of(array) for array in arrays):
         overflow = f"exceeds {_largest(kind)}, the largest {kind.text}"
     else:
         overflow = ""
-    if traits.find(operator).is_elementwise and len(arrays) == len(step.reads):
-        return _of_elements(operator, [_element(array, found.index) for array in arrays], found.value, overflow)
+    if traits.find(operator).is_elementwise and len(arrays) == len(inputs):
+        return _of_elements(operator, [_element(array, index) for array in arrays], outcome, overflow)
     if overflow:
         return f"{'the sum' if operator in _SUMS else 'the result'} {overflow}"
-    reads = (keys[read] for read in step.reads if read in keys)
-    bad = next((result.layout.name(key[1]) for key in reads if kinds_of(result.find(key))), "")
-    return f"its input {bad!r} has infinities" if bad and isnan(found.value) else ""
+    bad = next((name for name, value in inputs if kinds_of(value)), "")
+    return f"its input {bad!r} has infinities" if bad and isnan(outcome) else ""
 
 
 def _of_elements(operator: str, numbers: list[Any], outcome: float, overflow: str) -> str:

@@ -256,7 +256,6 @@ def _report_expected(rows: list[ComparedValue], unmatched: list[str], options: a
 def _first_non_finite(result: RunResult) -> dict[str, Any] | None:
     """Return the first value, in run order, in which NaN or infinities begin; else the first output that has any."""
     from onnx_workbench.exec.inspect.nonfinite import first_of, non_finite_values
-    from onnx_workbench.exec.inspect.nonfinite_cause import cause_of
 
     search = non_finite_values(result, 1, "origins")
     if search.unkept:
@@ -270,11 +269,11 @@ def _first_non_finite(result: RunResult) -> dict[str, Any] | None:
     return {
         "value": result.layout.name(found.key[1]),
         "node": node.title if node is not None else "",
-        "operator": node.operator if node is not None else "",
+        "operator": found.operator,
         "index": list(found.index),
         "found": str(found.value),
         "count": found.count,
-        "cause": cause_of(result, found),
+        "cause": found.cause,
     }
 
 
