@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,31 +70,31 @@ def run(options: argparse.Namespace) -> int:
             model, reference, inputs=feeds, seed=options.seed, rtol=options.rtol, atol=options.atol,
             local=options.local, time_limit=options.time_limit, progress=comparing,
         )  # fmt: skip
-    rows = list(found.values)
     if options.outputs:
         names = {value.name for value in model.graph.outputs}
-        rows = [row for row in rows if row.name in names]
-    first = next((row for row in rows if not row.is_close), None)
+        found = replace(found, values=tuple(row for row in found.values if row.name in names))
+    listed = [row for row in found.values if not (options.differing and row.is_close)]
     if options.json:
+        first = found.first_divergence
         print_json(
             {
                 "model": options.model,
                 "reference": options.reference,
-                "agrees": bool(rows) and first is None and not found.missing,
+                "agrees": found.agrees,
                 "first_divergence": None if first is None else _facts(found, first),
-                "values": [_facts(found, row) for row in rows if not (options.differing and row.is_close)],
-                "missing": list(found.missing),
+                "values": [_facts(found, row) for row in listed],
+                "missing": found.missing,
             }
         )
     else:
-        _print(found, rows, first, options)
+        _print(found, listed)
     for text in found.missing:
         print_message("error", text)
-    if not rows:
+    if not found.values:
         _explain(model, reference if not isinstance(reference, str) else None)
-    if not rows and found.missing:
-        return EXIT_FAILED
-    return EXIT_OK if rows and first is None and not found.missing else EXIT_FOUND
+        if found.missing:
+            return EXIT_FAILED
+    return EXIT_OK if found.agrees else EXIT_FOUND
 
 
 def _inputs_in(path: str, model: Model) -> dict[str, Any]:
@@ -104,21 +105,19 @@ def _inputs_in(path: str, model: Model) -> dict[str, Any]:
     return {at[0]: value for at, value in load_run(Path(path)).values.items() if len(at) == 1 and at[0] in names}
 
 
-def _print(
-    found: NumericComparison, rows: list[ComparedValue], first: ComparedValue | None, options: argparse.Namespace
-) -> None:
-    listed = [row for row in rows if not (options.differing and row.is_close)]
+def _print(found: NumericComparison, listed: list[ComparedValue]) -> None:
     if listed:
         lines = [("", "value", "operator", "max error", "of scale", "SNR", *_local(found, "alone"), "allowed")]
         print_table([*lines, *(_cells(found, row) for row in listed)])
         print()
+    first = found.first_divergence
     if first is not None:
         operator, node = found.operators.get(first.key, ("", ""))
         made = f" ({operator} {node!r})" if node and node != operator else f" ({operator})" if operator else ""
         title = colored("first divergence", 1, sys.stdout)
         print(f"{title}: {shorten(f'{first.name}{made}: {difference_text(first)}', 500)}")
-    different = sum(not row.is_close for row in rows)
-    print(f"{plural(len(rows), 'value')} compared, {different or 'none'} of them different")
+    different = sum(not row.is_close for row in found.values)
+    print(f"{plural(len(found.values), 'value')} compared, {different or 'none'} of them different")
 
 
 def _cells(found: NumericComparison, row: ComparedValue) -> tuple[str, ...]:
@@ -172,39 +171,28 @@ def facts(row: ComparedValue) -> dict[str, Any]:
         "reference": row.other,
         "close": row.is_close,
         "problem": difference.problem,
-        "max_abs": _finite(difference.max_abs),
-        "max_rel": _finite(difference.max_rel),
-        "mean_abs": _finite(difference.mean_abs),
-        "scale": _finite(difference.scale),
-        "snr": _finite(difference.snr),
-        "cosine": _finite(difference.cosine),
+        "max_abs": difference.max_abs,
+        "max_rel": difference.max_rel,
+        "mean_abs": difference.mean_abs,
+        "scale": difference.scale,
+        "snr": difference.snr,
+        "cosine": difference.cosine,
         "unequal": difference.unequal,
         "size": difference.size,
-        "worst": list(difference.worst),
-        "got": _plain(difference.worst_pair[0]),
-        "expected": _plain(difference.worst_pair[1]),
+        "worst": difference.worst,
+        "got": difference.worst_pair[0],
+        "expected": difference.worst_pair[1],
         "rtol": allowed.rtol,
         "atol": allowed.atol,
-        "least_snr": _finite(allowed.snr),
+        "least_snr": allowed.snr,
     }
 
 
 def _facts(found: NumericComparison, row: ComparedValue) -> dict[str, Any]:
     operator, node = found.operators.get(row.key, ("", ""))
     loss = _loss_of(found, row)
-    local = {} if loss is None else {"local_snr": _finite(loss.snr), "local_max_abs": _finite(loss.max_abs)}
+    local = {} if loss is None else {"local_snr": loss.snr, "local_max_abs": loss.max_abs}
     return facts(row) | {"operator": operator, "node": node} | local
-
-
-def _finite(number: float) -> float | str:
-    """JSON has no infinity and no NaN."""
-    return number if math.isfinite(number) else str(number)
-
-
-def _plain(element: Any) -> Any:
-    if isinstance(element, float):
-        return _finite(element)
-    return element if element is None or isinstance(element, (int, str)) else str(element)
 
 
 def _explain(model: Model, reference: Model | None) -> None:

@@ -8,7 +8,6 @@ explains, or the model does not run or load any more, nothing is written and the
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench import api
@@ -121,7 +120,7 @@ def _facts(converted: Converted, options: argparse.Namespace) -> dict[str, Any]:
     if converted.reports:
         facts["changes"] = [{"what": text, "times": count} for r in converted.reports for text, count in r.summary()]
         facts["warnings"] = [remark.text for report in converted.reports for remark in report.warnings]
-        facts["check"] = asdict(converted.agreement)
+        facts["check"] = converted.agreement
     return facts
 
 

@@ -7,7 +7,6 @@ that stay the same as long as what they describe does, for git's textconv; of a 
 from __future__ import annotations
 
 import argparse
-import math
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -125,16 +124,11 @@ def facts(difference: Difference) -> dict[str, Any]:
         entry["numbers"] = {
             "size": numbers.size,
             "unequal": numbers.unequal,
-            "max_abs": _finite(numbers.max_abs),
-            "mean_abs": _finite(numbers.mean_abs),
-            "cosine": _finite(numbers.cosine),
+            "max_abs": numbers.max_abs,
+            "mean_abs": numbers.mean_abs,
+            "cosine": numbers.cosine,
         }
     return entry
-
-
-def _finite(number: float) -> float | str:
-    """JSON has no infinity and no NaN."""
-    return number if math.isfinite(number) else str(number)
 
 
 # -- one model as text ---------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ exit status is 1.
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     if agreement.agrees is not False:
         write_model(part, options)
     if options.json:
-        print_json({**part_facts(options.output, part), "check": asdict(agreement)})
+        print_json({**part_facts(options.output, part), "check": agreement})
     else:
         print(f"{plural(len(part.graph.nodes), 'node')} of {len(root.nodes)}")
         print_agreement(agreement)

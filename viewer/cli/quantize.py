@@ -10,12 +10,10 @@ is 1.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from collections import Counter
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from onnx_workbench import api
 from onnx_workbench.exec.transform.quantization.plan import METHODS, PRESETS
@@ -27,6 +25,7 @@ from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
 from onnx_workbench.viewer.cli.terminal import (
     EXIT_FOUND,
     EXIT_OK,
+    json_text,
     load_model,
     print_json,
     print_message,
@@ -101,31 +100,16 @@ def run(options: argparse.Namespace) -> int:
         )  # fmt: skip
     if not report.refused:
         write_model(model, options)
-    facts = _facts(report)
     if options.report is not None:
         try:
-            options.report.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+            options.report.write_text(json_text(report) + "\n", encoding="utf-8")
         except OSError as error:
             raise ModelError(f"{options.report.name} cannot be written", error.strerror or str(error)) from error
     if options.json:
-        print_json(facts)
+        print_json(report)
     else:
         _print(report)
     return EXIT_FOUND if report.refused else EXIT_OK
-
-
-def _facts(report: QuantizationReport) -> dict[str, Any]:
-    """The report for JSON, which has no infinity: null is a ratio without noise."""
-    facts: dict[str, Any] = _finite(asdict(report))
-    return facts
-
-
-def _finite(content: Any) -> Any:
-    if isinstance(content, dict):
-        return {key: _finite(value) for key, value in content.items()}
-    if isinstance(content, (list, tuple)):
-        return [_finite(value) for value in content]
-    return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
 def _print(report: QuantizationReport) -> None:

@@ -7,7 +7,6 @@ is installed, and onnx.checker. When it differs, nothing is written and the exit
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 
 from onnx_workbench import api
 from onnx_workbench.api import Simplified
@@ -90,7 +89,7 @@ def _facts(simplified: Simplified) -> dict[str, object]:
         "applied": report.applied,
         "refused": [{"pass": r.pass_id, "place": _place_name(r.place), "reason": r.reason} for r in report.refusals],
         "failed": report.failed,
-        "check": asdict(simplified.agreement),
+        "check": simplified.agreement,
     }
 
 

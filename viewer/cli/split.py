@@ -9,7 +9,6 @@ they are written. When they differ, nothing is written and the exit status is 1.
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 
 from onnx_workbench import api
 from onnx_workbench.exec.transform.extract import check_part
@@ -55,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         output = options.output.with_stem(f"{options.output.stem}-{number}")
         if is_same:
             write_model(part, argparse.Namespace(**{**vars(options), "output": output}))
-        facts.append(part_facts(output, part) | {"check": asdict(agreement)})
+        facts.append(part_facts(output, part) | {"check": agreement})
         if not options.json:
             names = shorten(", ".join(v.name for v in part.graph.outputs), 300, elide="end")
             print(f"{output.name}: {plural(len(part.graph.nodes), 'node')}; outputs: {names}")

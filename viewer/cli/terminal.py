@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from onnx_workbench.model.progress import Progress
@@ -115,12 +117,28 @@ def error_lines(error: ModelError) -> list[str]:
 
 def print_json(facts: Any) -> None:
     """Facts for another program: one JSON text. What the output's encoding cannot say is escaped as JSON does it."""
-    text = json.dumps(facts, indent=2, ensure_ascii=False)
+    text = json_text(facts)
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:  # bytes that were not UTF-8 in the file, or an output that is not
-        text = json.dumps(facts, indent=2)
+        text = json_text(facts, ascii_only=True)
     print(text)
+
+
+def json_text(facts: Any, *, ascii_only: bool = False) -> str:
+    """Return facts as JSON: dataclasses by their fields; numbers that JSON lacks, such as infinity, as texts."""
+    return json.dumps(_plain(facts), indent=2, ensure_ascii=ascii_only)
+
+
+def _plain(facts: Any) -> Any:
+    if isinstance(facts, dict):
+        return {key: _plain(fact) for key, fact in facts.items()}
+    if isinstance(facts, (list, tuple)):
+        return [_plain(fact) for fact in facts]
+    if is_dataclass(facts):
+        return {each.name: _plain(getattr(facts, each.name)) for each in fields(facts)}
+    is_known = facts is None or isinstance(facts, (int, str)) or (isinstance(facts, float) and math.isfinite(facts))
+    return facts if is_known else str(facts)
 
 
 def print_table(rows: Sequence[tuple[str, ...]], indent: str = "") -> None:

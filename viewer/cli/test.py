@@ -7,9 +7,8 @@ what is expected or a node fails.
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.viewer.cli.arguments import seconds, tolerance
@@ -17,9 +16,6 @@ from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, load_model, 
 
 if TYPE_CHECKING:
     import argparse
-
-    from onnx_workbench.exec.inputs.sources import DataSet
-    from onnx_workbench.exec.session import Session
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the tests; the exit status says whether all outputs are as expected."""
     from onnx_workbench.exec.inputs.sources import data_sets
+    from onnx_workbench.exec.inspect.expected_outputs import check_run
     from onnx_workbench.exec.session import Session
 
     model_file = _model_file(arguments.folder)
@@ -48,14 +45,15 @@ def run(arguments: argparse.Namespace) -> int:
     with progress(f"Testing {arguments.folder}") as testing:
         for index, data_set in enumerate(sets):
             testing.report(index, len(sets), data_set.name)
-            verdicts += _test(session, data_set, arguments)
-    failed = [v for v in verdicts if v["problem"]]
+            result = session.run(data_set.inputs, values="outputs", time_limit=arguments.time_limit)
+            verdicts += check_run(result, data_set, arguments.rtol, arguments.atol)
+    failed = [verdict for verdict in verdicts if verdict.problem]
     if arguments.json:
         print_json({"model": str(model_file), "passed": len(verdicts) - len(failed), "results": verdicts})
     else:
         for verdict in verdicts:
-            state = f"FAILED  {verdict['problem']}" if verdict["problem"] else f"ok      error {verdict['error']:.2g}"
-            print(shorten(f"{verdict['data_set']}  {verdict['output']}  {state}", 500, elide="end"))
+            state = f"FAILED  {verdict.problem}" if verdict.problem else f"ok      error {verdict.error:.2g}"
+            print(shorten(f"{verdict.data_set}  {verdict.output}  {state}", 500, elide="end"))
         print(f"{len(verdicts) - len(failed)} of {len(verdicts)} outputs as expected")
     return EXIT_FOUND if failed else EXIT_OK
 
@@ -68,10 +66,3 @@ def _model_file(path: Path) -> Path:
     if not path.is_dir():
         raise ModelError("There is no such folder", str(path))
     return model_in(path)
-
-
-def _test(session: Session, data_set: DataSet, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    from onnx_workbench.exec.inspect.expected_outputs import check_run
-
-    result = session.run(data_set.inputs, values="outputs", time_limit=arguments.time_limit)
-    return [asdict(verdict) for verdict in check_run(result, data_set, arguments.rtol, arguments.atol)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -40,22 +39,11 @@ def _formatter(array: Any) -> Any:
 
 
 def json_value(value: RuntimeValue) -> Any:
-    """Return a value as nested lists for JSON; non-finite numbers as texts, maps as lists of pairs."""
+    """Return a value for JSON: arrays as nested lists, maps as lists of pairs."""
     import numpy as np
 
     if isinstance(value, np.ndarray):
-        plain = value.astype(np.float64) if value.dtype.kind == "V" else value
-        return _json_numbers(plain.tolist())
+        return (value.astype(np.float64) if value.dtype.kind == "V" else value).tolist()
     if isinstance(value, list):
         return [json_value(item) for item in value]
-    if isinstance(value, dict):
-        return [[_json_numbers(key), _json_numbers(item)] for key, item in value.items()]
-    return None if value is None else str(value)
-
-
-def _json_numbers(content: Any) -> Any:
-    if isinstance(content, list):
-        return [_json_numbers(item) for item in content]
-    if isinstance(content, complex):
-        return str(content)
-    return str(content) if isinstance(content, float) and not math.isfinite(content) else content
+    return list(value.items()) if isinstance(value, dict) else value

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 from pathlib import Path
 
 import pytest
 from onnx import TensorProto, helper
 
+from onnx_workbench.exec.inspect.equivalence import Equivalence
 from onnx_workbench.viewer.cli import main, terminal
 
 
@@ -120,3 +122,10 @@ def test_no_text_of_a_file_controls_the_terminal(tmp_path, monkeypatch, capsys, 
     main.main([first, "model.onnx", *more])
     printed = capsys.readouterr()
     assert not [c for c in printed.out + printed.err if not (c.isprintable() or c == "\n")]
+
+
+def test_numbers_that_json_lacks_are_texts() -> None:
+    facts = {"check": Equivalence(True, 1), "worst": (float("nan"), 1 + 2j)}
+    read = json.loads(terminal.json_text(facts), parse_constant=pytest.fail)
+    assert read["check"]["snr"] == "inf"
+    assert read["worst"] == ["nan", "(1+2j)"]
