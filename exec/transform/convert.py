@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from onnx_workbench.exec.inspect.equivalence import Equivalence, compare_isolated
 from onnx_workbench.exec.inspect.self_check import Change, check_transformed
 from onnx_workbench.model.analysis.call_graph import callers_of
+from onnx_workbench.model.analysis.value_types import dims_of
 from onnx_workbench.model.edits.names import (
     regenerate_initializer_names,
     regenerate_node_names,
@@ -19,7 +20,6 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.ir.graph import Model, Node, Value
-from onnx_workbench.model.ir.types import Dimension, TensorType
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.recovery.write_ahead import Recording, recording_of
 from onnx_workbench.model.text.dimension_sizes import sizes
@@ -112,7 +112,7 @@ def _at_other_sizes(before: Model, after: Model, progress: Progress) -> list[str
     former = {
         name: number
         for old, new in zip(before.graph.required_inputs, after.graph.required_inputs, strict=False)
-        for number, name in zip(_dims(old), _dims(new), strict=False)
+        for number, name in zip(dims_of(old) or (), dims_of(new) or (), strict=False)
         if isinstance(number, int) and isinstance(name, str)
     }
     runs, remarks = [], []
@@ -128,11 +128,6 @@ def _at_other_sizes(before: Model, after: Model, progress: Progress) -> list[str
         else:
             remarks.append(f"it does not run with {text} ({found.reason})")
     return [f"it runs with {'; '.join(runs)}", *remarks] if runs else remarks
-
-
-def _dims(value: Value) -> Sequence[Dimension]:
-    kind = value.type
-    return kind.shape.dims if isinstance(kind, TensorType) and kind.shape is not None else ()
 
 
 def _meant_changes(options: ConvertOptions) -> list[Change]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from onnx_workbench.model.ir.graph import Node
+from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
 from onnx_workbench.model.schemas.defaults import attribute
 
@@ -40,10 +40,10 @@ def text(node: Node, name: str, otherwise: str = "") -> str:
 
 def constant_tensor(node: Node) -> Tensor | SparseTensor | None:
     """Return the value of a Constant node, from whichever attribute holds it; None for other nodes and references."""
-    import numpy as np
-
     if node.op_type != "Constant" or node.domain != "":
         return None
+    import numpy as np
+
     for name, held in node.attributes.items():
         value: Any = held.value
         if held.reference:
@@ -58,3 +58,13 @@ def constant_tensor(node: Node) -> Tensor | SparseTensor | None:
             case "value_string" | "value_strings":
                 return ArrayTensor(np.asarray(value, object))
     return None
+
+
+def tensor_of(value: Value | None) -> Tensor | None:
+    """Return the tensor of an initializer, or of the Constant node that makes a value. Reads no file."""
+    if value is None:
+        return None
+    held = value.initializer
+    if held is None and value.producer is not None:
+        held = constant_tensor(value.producer)
+    return held if isinstance(held, Tensor) else None

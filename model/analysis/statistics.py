@@ -6,17 +6,17 @@ and counted as unknown rather than as zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from onnx_workbench.model.analysis.macs import Sizes, all_of, multiply_adds
 from onnx_workbench.model.analysis.name_scopes import scope_path
-from onnx_workbench.model.analysis.node_constants import ints
+from onnx_workbench.model.analysis.node_constants import constant_tensor, ints
 from onnx_workbench.model.analysis.symbolic import AnySize, Monomial, Size, add_to, is_too_long, of_terms, parse
 from onnx_workbench.model.analysis.trip_counts import TripCounts, trip_counts
 from onnx_workbench.model.analysis.value_types import TypeOf
-from onnx_workbench.model.ir.constant_nodes import constant_of
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
+from onnx_workbench.model.ir.tensors import element_count
 from onnx_workbench.model.ir.types import ElementType, TensorType
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.schemas import traits
@@ -176,7 +176,7 @@ def statistics(
     for graph in model.graphs():
         for value in graph.initializers:
             if value not in counted and value.initializer is not None:
-                unused.parameters += _size(value.initializer.shape)
+                unused.parameters += element_count(value.initializer.shape)
                 unused.parameter_bytes += value.initializer.nbytes
     return ModelStatistics(found, unused)
 
@@ -261,11 +261,11 @@ def _node(
     for value in node.inputs:
         if value is not None and value.initializer is not None and value not in counted:
             counted.add(value)
-            parameters += _size(value.initializer.shape)
+            parameters += element_count(value.initializer.shape)
             parameter_bytes += value.initializer.nbytes
-    constant = constant_of(node)
+    constant = constant_tensor(node)
     if constant is not None:
-        parameters += _size(constant.shape)
+        parameters += element_count(constant.shape)
         parameter_bytes += constant.nbytes
     elements: AnySize | None = 0
     held: AnySize | None = 0
@@ -280,13 +280,6 @@ def _node(
         macs = multiply_adds(node, sizes.shape)
         flops = None if macs is None else macs * 2 if macs != 0 else _arithmetic(node, sizes, elements)
     return NodeStatistics(node, parameters, parameter_bytes, macs, flops, elements, held, times.count, times.is_sure)
-
-
-def _size(shape: Sequence[int]) -> int:
-    size = 1
-    for dimension in shape:
-        size *= max(dimension, 0)
-    return size
 
 
 def _bytes(count: AnySize, bits: int) -> AnySize:
@@ -304,5 +297,5 @@ def _arithmetic(node: Node, sizes: _Sizes, elements: AnySize | None) -> AnySize 
             return sizes.elements(node.inputs[0]) if node.inputs else 0
         case "window":
             window = ints(node, "kernel_shape") or ()
-            return None if elements is None else elements * _size(window)
+            return None if elements is None else elements * element_count(window)
     return elements

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from onnx_workbench.model.analysis.macs import Sizes
-from onnx_workbench.model.analysis.node_constants import constant_tensor, ints, number
+from onnx_workbench.model.analysis.node_constants import ints, number, tensor_of
 from onnx_workbench.model.analysis.symbolic import AnySize, is_too_long
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.model.ir.tensors import Tensor
 
 ShapeOf = Callable[[Value | None], Sizes | None]
 
@@ -60,11 +59,8 @@ def _scanned(node: Node, shape_of: ShapeOf) -> TripCounts:
 
 def _number_in(value: Value | None) -> int | None:
     """Return the only element of a small constant."""
-    tensor = None if value is None else value.initializer
-    if tensor is None and value is not None and value.producer is not None and value.producer.op_type == "Constant":
-        found = constant_tensor(value.producer)
-        tensor = found if isinstance(found, Tensor) else None
-    if not isinstance(tensor, Tensor) or tensor.size != 1 or tensor.problem:
+    tensor = tensor_of(value)
+    if tensor is None or tensor.size != 1 or tensor.problem:
         return None
     try:
         return int(tensor.numpy().reshape(-1)[0])

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from onnx_workbench.model.analysis.value_types import declared_type
+from onnx_workbench.model.analysis.value_types import dims_of
 from onnx_workbench.model.checks.problem import Fix, Problem, error
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.devices import DeviceConfiguration, NodeDeviceConfiguration, ShardingSpec, with_names
-from onnx_workbench.model.ir.graph import Model, Node, Value
-from onnx_workbench.model.ir.types import TensorType
+from onnx_workbench.model.ir.graph import Model, Node
 
 
 def check_configurations(model: Model) -> Iterator[Problem]:
@@ -79,12 +78,6 @@ def _without(node: Node, used: NodeDeviceConfiguration) -> Fix:
     return Fix(f"Remove {used.configuration_id or 'it'} from {node.title}", apply)
 
 
-def _rank(value: Value) -> int | None:
-    """Return the number of declared dimensions, None if undeclared."""
-    declared = declared_type(value)
-    return declared.shape.rank if isinstance(declared, TensorType) and declared.shape is not None else None
-
-
 def _check_sharding(node: Node, spec: ShardingSpec) -> Iterator[Problem]:
     names = {value.name for value in (*node.inputs, *node.outputs) if value is not None}
     if spec.tensor_name not in names:
@@ -98,9 +91,10 @@ def _check_sharding(node: Node, spec: ShardingSpec) -> Iterator[Problem]:
                 partial(_remove_sharding, node, spec.tensor_name),
             ),
         )
-    ranks = [_rank(value) for value in (*node.inputs, *node.outputs) if value and value.name == spec.tensor_name]
+    dims = [dims_of(value) for value in (*node.inputs, *node.outputs) if value and value.name == spec.tensor_name]
+    rank = len(dims[0]) if dims and dims[0] is not None else None
     for dimension in spec.dimensions:
-        if ranks and (rank := ranks[0]) is not None and not -rank <= dimension.axis < rank:
+        if rank is not None and not -rank <= dimension.axis < rank:
             yield error(
                 "sharding",
                 f"{node.title} splits axis {dimension.axis} of {spec.tensor_name}",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from onnx_workbench.model.analysis.node_constants import constant_tensor
+from onnx_workbench.model.analysis.node_constants import tensor_of
 from onnx_workbench.model.analysis.node_subset import roots
 from onnx_workbench.model.analysis.symbolic import parse
-from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
+from onnx_workbench.model.analysis.value_types import TypeOf, declared_type, dims_of
 from onnx_workbench.model.convert.report import ConversionReport
 from onnx_workbench.model.edits.initializers import add_initializer, define_constant
 from onnx_workbench.model.edits.interface import check_dimension, set_batch, set_dimension, substitute_dimensions
@@ -17,7 +17,7 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetInput
 from onnx_workbench.model.inference import infer
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
-from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import UNNAMED, Dimension, TensorType, Type
 from onnx_workbench.model.schemas.defaults import attribute
 
@@ -119,20 +119,15 @@ def _batch_of(graph: Graph) -> int | None:
 
 
 def _first_dimension(value: Value | None, type_of: TypeOf) -> Dimension:
-    kind = type_of(value) if value is not None else None
-    if isinstance(kind, TensorType) and kind.shape is not None and kind.shape.dims:
-        return kind.shape.dims[0]
-    return None
+    dims = None if value is None else dims_of(value, type_of)
+    return dims[0] if dims else None
 
 
 def constant_shape(node: Node) -> NDArray[Any] | None:
     """Return the shape input of a Reshape or Expand, if it is constant."""
     is_shaped = node.op_type in ("Reshape", "Expand") and node.domain == "" and len(node.inputs) > 1
-    shape = node.inputs[1] if is_shaped else None
-    if shape is None:
-        return None
-    tensor = shape.initializer if shape.producer is None else constant_tensor(shape.producer)
-    if not isinstance(tensor, Tensor) or tensor.problem or not 0 < tensor.size <= _LONGEST:
+    tensor = tensor_of(node.inputs[1]) if is_shaped else None
+    if tensor is None or tensor.problem or not 0 < tensor.size <= _LONGEST:
         return None
     return tensor.numpy().reshape(-1)
 

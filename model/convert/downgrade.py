@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from onnx_workbench.model.convert.node_editor import NodeEditor, number_constant
+from onnx_workbench.model.analysis.value_types import dims_of
+from onnx_workbench.model.convert.node_editor import NodeEditor, numbers_of
 from onnx_workbench.model.convert.upgrade import BROADCASTING, REDUCTIONS, Adapter, cast_mask
 from onnx_workbench.model.history.steps import SetField, SetOutputs
 from onnx_workbench.model.ir.graph import Value
@@ -233,7 +234,7 @@ def _constant_from_12(editor: NodeEditor) -> None:
     """Store the value as a tensor, the only form before opset 12."""
     if "value" in editor.node.attributes or "sparse_value" in editor.node.attributes:
         return
-    numbers = number_constant(editor.node)
+    numbers = numbers_of(editor.node.outputs[0])
     if numbers is None:
         raise editor.refuse("it refers to a function attribute, which needs opset 12")
     editor.drop(*editor.node.attributes)
@@ -248,7 +249,7 @@ def _constant_from_9(editor: NodeEditor) -> None:
     tensor = None if attribute is None else attribute.value
     if not isinstance(tensor, Tensor) or tensor.element_type in _FLOATS:
         return
-    numbers = number_constant(editor.node)
+    numbers = numbers_of(editor.node.outputs[0])
     if numbers is None or numbers.dtype.kind not in "biu" or np.any(abs(numbers.astype(object)) > _EXACT):
         raise editor.refuse("constants are floating-point there, which cannot represent all of these values")
     editor.set("value", ArrayTensor(numbers.astype(np.float64)))
@@ -388,19 +389,12 @@ _AXES_FROM_START = (
 def _equal_branches(editor: NodeEditor) -> None:
     """Require equal shapes from the branches of If, as before opset 11."""
     for first, second in zip(*(body.outputs for body in editor.node.bodies), strict=False):
-        dims = [_dims_of(editor, value) for value in (first, second)]
+        dims = [dims_of(value, editor.conversion.type_of) for value in (first, second)]
         if None in dims or dims[0] != dims[1] or None in (dims[0] or ()):
             if _may_be_equal(*dims):
                 editor.report.warn("If needs branches that give the same shapes before version 11", editor.node)
             else:
                 raise editor.refuse(f"its branches give other shapes ({first.name}, {second.name})")
-
-
-def _dims_of(editor: NodeEditor, value: Value) -> tuple[Dimension, ...] | None:
-    if value.initializer is not None:
-        return tuple(value.initializer.shape)
-    kind = editor.conversion.type_of(value)
-    return kind.shape.dims if isinstance(kind, TensorType) and kind.shape is not None else None
 
 
 def _may_be_equal(a: tuple[Dimension, ...] | None, b: tuple[Dimension, ...] | None) -> bool:

@@ -11,7 +11,7 @@ from onnx_workbench.model.analysis.node_constants import number
 from onnx_workbench.model.analysis.scoping import enclosing, run_order
 from onnx_workbench.model.analysis.symbolic import AnySize
 from onnx_workbench.model.analysis.topology import downstream, upstream
-from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
+from onnx_workbench.model.analysis.value_types import TypeOf, declared_type, dims_of
 from onnx_workbench.model.convert.dimensions import constant_shape, set_constant_shape
 from onnx_workbench.model.convert.report import ConversionReport
 from onnx_workbench.model.edits.interface import check_dimension, set_dimension, substitute_dimensions
@@ -51,7 +51,7 @@ def free_dimensions(
 
 def batch_places(inputs: Iterable[Value], type_of: TypeOf = declared_type) -> list[Place]:
     """Return the first axis of each of these inputs that has one."""
-    return [(v.name, 0) for v in inputs if _dims(v, type_of)]
+    return [(v.name, 0) for v in inputs if dims_of(v, type_of)]
 
 
 def inputs_of(graph: Graph, among: Collection[Node] | None = None) -> list[Value]:
@@ -71,7 +71,7 @@ class _Freeing:
         self._names: set[str] = set()
         self._renamed: dict[str, str] = {}
         self._edit, self._graph = edit, graph
-        self._old = {v: dims for v in graph.values() if (dims := _dims(v, type_of)) is not None}
+        self._old = {v: dims for v in graph.values() if (dims := dims_of(v, type_of)) is not None}
         self._freed: list[Value] = []
         self._inference = Inference(edit.model, custom_rules.rules({}), trusts_declared=False)
         self._facts = self._inference.facts
@@ -243,13 +243,6 @@ class _Freeing:
         if isinstance(size, int) or not isinstance(before, int):
             return before
         return str(size) if str(size) in self.numbers else None
-
-
-def _dims(value: Value, type_of: TypeOf) -> tuple[Dimension, ...] | None:
-    if isinstance(value.initializer, Tensor):
-        return tuple(value.initializer.shape)
-    kind = type_of(value)
-    return kind.shape.dims if isinstance(kind, TensorType) and kind.shape is not None else None
 
 
 def _expanded(have: Dims, old: Sequence[Dimension], given: list[int]) -> list[int] | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from onnx_workbench.model.analysis.node_constants import constant_tensor
+from onnx_workbench.model.analysis.node_constants import tensor_of
+from onnx_workbench.model.analysis.value_types import TypeOf, dims_of
 from onnx_workbench.model.convert.report import ConversionReport
 from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.errors import ModelError
@@ -23,11 +24,10 @@ if TYPE_CHECKING:
 _LARGEST_CONSTANT = 1 << 16  # most elements of an input that can become an attribute
 
 
-def number_constant(node: Node) -> NDArray[Any] | None:
-    """Return the elements of a Constant, None where they are many, not available, or an attribute reference."""
-    tensor = constant_tensor(node)
-    is_small = isinstance(tensor, Tensor) and tensor.size <= _LARGEST_CONSTANT and not tensor.problem
-    return tensor.numpy() if isinstance(tensor, Tensor) and is_small else None
+def numbers_of(value: Value | None) -> NDArray[Any] | None:
+    """Return the elements of a constant, None where they are many; ModelError where they are not available."""
+    tensor = tensor_of(value)
+    return None if tensor is None or tensor.size > _LARGEST_CONSTANT else tensor.numpy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class OpsetConversion:
     """
 
     rewriter: GraphRewriter
-    type_of: Callable[[Value], Type | None]
+    type_of: TypeOf
     report: ConversionReport
     version: int
     contents: Mapping[Value, NDArray[Any]] = field(default_factory=dict)
@@ -89,12 +89,8 @@ class NodeEditor:
     def constant_or_none(self, index: int) -> NDArray[Any] | None:
         """Return the values of an input if it is a small constant."""
         value = self.input(index)
-        tensor: Any = value.initializer if not value.is_input else None
-        if tensor is None and value.producer is not None and value.producer.op_type == "Constant":
-            return number_constant(value.producer)
-        if not isinstance(tensor, Tensor) or tensor.size > _LARGEST_CONSTANT:
-            return self._computed(value)
-        return tensor.numpy()
+        numbers = None if value.is_input else numbers_of(value)
+        return self._computed(value) if numbers is None else numbers
 
     def _computed(self, value: Value) -> NDArray[Any] | None:
         """Return the contents of a value that is computed from known sizes."""
@@ -124,11 +120,7 @@ class NodeEditor:
 
     def dims(self, index: int) -> tuple[Dimension, ...] | None:
         """Return the dimensions of an input, None if its rank is unknown."""
-        value = self.input(index)
-        if value.initializer is not None:
-            return tuple(value.initializer.shape)
-        kind = self.conversion.type_of(value)
-        return kind.shape.dims if isinstance(kind, TensorType) and kind.shape is not None else None
+        return dims_of(self.input(index), self.conversion.type_of)
 
     def rank(self, index: int) -> int | None:
         """Return the rank of an input, None if unknown."""
@@ -144,14 +136,11 @@ class NodeEditor:
 
     def dtype(self, index: int) -> np.dtype[Any]:
         """Return the numpy dtype of an input."""
-        value = self.input(index)
-        kind = self.conversion.type_of(value)
-        found = value.initializer.element_type if value.initializer is not None else None
-        if found is None and isinstance(kind, TensorType):
-            found = kind.element_type
-        if not isinstance(found, ElementType) or not found:
+        kind = self.type_of(index)
+        element = kind.element_type if isinstance(kind, TensorType) else None
+        if not isinstance(element, ElementType) or not element:
             raise self.refuse(f"the type of its input {index} is not known")
-        return found.numpy_dtype
+        return element.numpy_dtype
 
     # -- writing -------------------------------------------------------------------------------------------------
 

@@ -12,12 +12,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from onnx_workbench.model.analysis.node_constants import constant_tensor
+from onnx_workbench.model.analysis.node_constants import tensor_of
 from onnx_workbench.model.analysis.scoping import users_in
 from onnx_workbench.model.analysis.topology import outer_values
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Function, Node, Value
-from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import OptionalType, TensorType
 from onnx_workbench.model.text.formatting import display
 
@@ -129,8 +128,9 @@ def _is_constant(node: Node) -> bool:
 
 
 def _constant(node: Node) -> tuple[Value, NDArray[Any]]:
-    tensor, value = constant_tensor(node), node.outputs[0] if node.outputs else None
-    if not isinstance(tensor, Tensor) or value is None:
+    value = node.outputs[0] if node.outputs else None
+    tensor = tensor_of(value)
+    if tensor is None or value is None:
         graph = node.graph
         owner = None if graph is None else graph.owner
         assert isinstance(owner, Function)

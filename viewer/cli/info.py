@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from onnx_workbench import api
 from onnx_workbench.model.analysis.name_scopes import AT_A_GLANCE
+from onnx_workbench.model.analysis.node_constants import constant_tensor
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.ir.constant_nodes import constant_of
 from onnx_workbench.model.ir.graph import Model, Node, Value
+from onnx_workbench.model.ir.tensors import element_count
 from onnx_workbench.model.text.dimension_sizes import sizes
 from onnx_workbench.model.text.formatting import bytes_text, number_text, plural, type_text
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
@@ -101,7 +102,7 @@ def collect_facts(model: Model, *, everything: bool = False) -> dict[str, Any]:
     graphs = list(model.graphs())
     operators = Counter(node.qualified_op_type for graph in graphs for node in graph.nodes)
     initializers = [value for graph in graphs for value in graph.initializers]
-    constants = [found for graph in graphs for node in graph.nodes if (found := constant_of(node)) is not None]
+    constants = [found for graph in graphs for node in graph.nodes if (found := constant_tensor(node)) is not None]
     problems = list(model.source.problems) if model.source is not None else []
     facts: dict[str, Any] = {
         "format": str(model.source.format) if model.source is not None else "",
@@ -120,10 +121,10 @@ def collect_facts(model: Model, *, everything: bool = False) -> dict[str, Any]:
         "graphs": len(graphs),
         "operators": dict(operators.most_common()),
         "initializers": len(initializers),
-        "parameters": sum(_size(value) for value in initializers),
+        "parameters": sum(element_count(v.initializer.shape) for v in initializers if v.initializer is not None),
         "initializer_bytes": sum(v.initializer.nbytes for v in initializers if v.initializer is not None),
         "constants": len(constants),
-        "constant_parameters": sum(tensor.size for tensor in constants),
+        "constant_parameters": sum(element_count(tensor.shape) for tensor in constants),
         "constant_bytes": sum(tensor.nbytes for tensor in constants),
         "functions": [{"domain": f.domain, "name": f.name, "overload": f.overload} for f in model.functions],
         "training_graphs": sum(
@@ -262,14 +263,6 @@ def _initializer(value: Value) -> dict[str, Any]:
         "bytes": tensor.nbytes,
         "problem": tensor.problem,
     }
-
-
-def _size(value: Value) -> int:
-    tensor = value.initializer
-    size = 1
-    for dimension in tensor.shape if tensor is not None else (0,):
-        size *= max(dimension, 0)
-    return size
 
 
 _MOST_OPERATORS = 15

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QLabel, QSizePolicy, QSplitter, QVBoxLayout, QWidget
 
-from onnx_workbench.exec.transform.quantization.plan import tensor_of
+from onnx_workbench.exec.transform.quantization.plan import fixed_tensor
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.text.formatting import bytes_text, display, number_text
 from onnx_workbench.viewer.plots.histogram import Histogram
@@ -114,7 +114,7 @@ class QuantizedLayers(QWidget):
 
     def _cells(self, layer: LayerLoss) -> tuple[NumberCell, ...]:
         node = self._nodes.get(layer.name)
-        tensors = [] if node is None else [tensor_of(value) for value in node.inputs]
+        tensors = [] if node is None else [fixed_tensor(value) for value in node.inputs]
         size = sum(tensor.nbytes for tensor in tensors if tensor is not None)
         return (
             NumberCell(display(layer.name, 80), tip=display(layer.name, 500)),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Final
 
 from onnx_workbench.exec.transform.quantization.ranges import CALIBRATIONS
-from onnx_workbench.model.analysis.node_constants import constant_tensor
+from onnx_workbench.model.analysis.node_constants import tensor_of
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.tensors import Tensor
@@ -152,14 +152,9 @@ def name_of(node: Node) -> str:
     return node.name or first or node.op_type
 
 
-def tensor_of(value: Value | None) -> Tensor | None:
+def fixed_tensor(value: Value | None) -> Tensor | None:
     """Return the numbers of a constant that no caller can replace."""
-    if value is None:
-        return None
-    found: Any = value.initializer
-    if found is None and value.producer is not None:
-        found = constant_tensor(value.producer)
-    return found if isinstance(found, Tensor) and not value.is_input else None
+    return None if value is None or value.is_input else tensor_of(value)
 
 
 def plan(model: Model, options: QuantizeOptions, type_of: Callable[[Value], Type | None]) -> Plan:
@@ -176,7 +171,7 @@ def plan(model: Model, options: QuantizeOptions, type_of: Callable[[Value], Type
             if not _is_candidate(node, options):
                 continue
             weights = tuple(
-                place for place in _WEIGHTS.get(node.op_type, ()) if tensor_of(_input(node, place)) is not None
+                place for place in _WEIGHTS.get(node.op_type, ()) if fixed_tensor(_input(node, place)) is not None
             )
             reason = "you keep it" if hits else why_not(node, weights, options, type_of)
             name = name_of(node)
@@ -209,7 +204,7 @@ def _is_candidate(node: Node, options: QuantizeOptions) -> bool:
     if node.domain:
         return False
     if node.op_type == "Gather":
-        return tensor_of(_input(node, 0)) is not None and _is_large_float(tensor_of(_input(node, 0)))
+        return fixed_tensor(_input(node, 0)) is not None and _is_large_float(fixed_tensor(_input(node, 0)))
     if options.method == "static" and node.op_type in PRESETS[options.preset].operators:
         return True
     return node.op_type in _WEIGHTS
@@ -231,7 +226,7 @@ def why_not(
         kind = None if value is None else type_of(value)
         if value is not None and not (isinstance(kind, TensorType) and kind.element_type is ElementType.FLOAT):
             return f"{value.name} is {kind or 'of unknown type'}; float is quantized"
-    tensors = [tensor_of(_input(node, place)) for place in weights]
+    tensors = [fixed_tensor(_input(node, place)) for place in weights]
     if problem := next((t.problem for t in tensors if t is not None and t.problem), ""):
         return f"its weights are not available: {problem}"
     if node.op_type == "Gather":
@@ -269,17 +264,17 @@ def _made_of_integers(node: Node) -> Node | None:
     for place in _WEIGHTS.get(node.op_type, ()):
         value = _input(node, place)
         while (maker := _maker(value)) is not None and maker.op_type in ("Mul", "Reshape", "Transpose"):
-            value = maker.inputs[0] if tensor_of(maker.inputs[0]) is None else maker.inputs[-1]
-        made = None if maker is None or not maker.inputs else tensor_of(maker.inputs[0])
+            value = maker.inputs[0] if fixed_tensor(maker.inputs[0]) is None else maker.inputs[-1]
+        made = None if maker is None or not maker.inputs else fixed_tensor(maker.inputs[0])
         if maker is not None and made is not None and maker.op_type in ("Cast", "DequantizeLinear"):
             return maker
     return None
 
 
 def _why_not_static(node: Node, weights: tuple[int, ...]) -> str:
-    if tensor_of(node.inputs[0]) is not None and (weights or len(node.inputs) < 2):
+    if fixed_tensor(node.inputs[0]) is not None and (weights or len(node.inputs) < 2):
         return "its inputs are constants"
-    if node.op_type == "Add" and any(tensor_of(value) is not None for value in node.inputs):
+    if node.op_type == "Add" and any(fixed_tensor(value) is not None for value in node.inputs):
         return "it adds a constant, which costs nothing in float"
     return ""
 

@@ -15,8 +15,8 @@ from onnx_workbench.exec.transform.quantization.plan import (
     PRESETS,
     Layer,
     QuantizeOptions,
+    fixed_tensor,
     has_ranges,
-    tensor_of,
 )
 from onnx_workbench.exec.transform.quantization.ranges import (
     TYPES,
@@ -58,7 +58,7 @@ def activations(layers: Sequence[Layer], options: QuantizeOptions) -> list[Value
             places = range(1)
         values = [v for i, v in enumerate(layer.node.inputs) if i in places and i not in layer.weights]
         values += layer.node.outputs[:1] if PRESETS[options.preset].outputs else ()
-        found.update(dict.fromkeys(v for v in values if v is not None and tensor_of(v) is None))
+        found.update(dict.fromkeys(v for v in values if v is not None and fixed_tensor(v) is None))
     return list(found)
 
 
@@ -70,7 +70,7 @@ def compensated_inputs(layers: Sequence[Layer], options: QuantizeOptions) -> lis
 
 def _is_product(node: Node) -> bool:
     """Return whether a node of the main graph multiplies by a matrix."""
-    tensor = tensor_of(node.inputs[1])
+    tensor = fixed_tensor(node.inputs[1])
     is_product = node.op_type == "MatMul" or (node.op_type == "Gemm" and not attribute(node, "transA"))
     return is_product and has_ranges(node) and tensor is not None and len(tensor.shape) == 2
 
@@ -226,7 +226,7 @@ class Quantizer:
     def _bias(self, node: Node, first: Scale, weight: QuantizedWeight) -> Value | None:
         """Return the bias as int32 with the product of the scales; None where it stays in float."""
         bias = node.inputs[2]
-        tensor = tensor_of(bias)
+        tensor = fixed_tensor(bias)
         if tensor is None or bias is None or len(tensor.shape) != 1 or first.kind is ElementType.FLOAT8E4M3FN:
             return None
         if node.op_type == "Gemm" and (attribute(node, "alpha") != 1 or attribute(node, "beta") != 1):
@@ -257,7 +257,7 @@ class Quantizer:
     def _float_weight(self, node: Node, place: int) -> tuple[Value, QuantizedWeight]:
         """Return a weight dequantized from integers, and these; the same for all layers that take it alike."""
         value, options = node.inputs[place], self._options
-        tensor = tensor_of(value)
+        tensor = fixed_tensor(value)
         assert value is not None
         assert tensor is not None
         kind = _weight_type(node, options)
@@ -301,7 +301,7 @@ class Quantizer:
 
     def _weights_alone(self, layer: Layer) -> None:
         node, options = layer.node, self._options
-        tensor = tensor_of(node.inputs[1])
+        tensor = fixed_tensor(node.inputs[1])
         kind = _weight_type(node, options)
         packs = PRESETS[options.preset].packed and kind.bits < 8 and node.op_type == "MatMul"
         if packs and tensor is not None and len(tensor.shape) == 2:
@@ -347,7 +347,7 @@ class Quantizer:
         """Gather rows of integers and turn these into floats: the table is never expanded."""
         table, graph = node.inputs[0], _graph(node)
         assert table is not None
-        tensor = tensor_of(table)
+        tensor = fixed_tensor(table)
         assert tensor is not None
         by_row = self._options.per_channel and tensor.shape[1] >= _LEAST_ROW
         if table not in self._tables:
@@ -395,7 +395,7 @@ class Quantizer:
 
     def _matmul_integer(self, node: Node) -> None:
         graph = _graph(node)
-        first, tensor = node.inputs[0], tensor_of(node.inputs[1])
+        first, tensor = node.inputs[0], fixed_tensor(node.inputs[1])
         assert first is not None
         assert tensor is not None
         array = tensor.numpy()
@@ -414,7 +414,7 @@ class Quantizer:
 
     def _conv_integer(self, node: Node) -> None:
         graph = _graph(node)
-        first, tensor = node.inputs[0], tensor_of(node.inputs[1])
+        first, tensor = node.inputs[0], fixed_tensor(node.inputs[1])
         assert first is not None
         assert tensor is not None
         rank = len(tensor.shape)
@@ -462,7 +462,7 @@ def _graph(node: Node) -> Graph:
 
 def _weight_type(node: Node, options: QuantizeOptions) -> ElementType:
     """Return the type of a weight: fewer than 8 bits are for matrices, float8 follows the activations."""
-    tensor = tensor_of(node.inputs[1]) if options.method == "weights" else None
+    tensor = fixed_tensor(node.inputs[1]) if options.method == "weights" else None
     is_packed = node.op_type == "MatMul" and tensor is not None and len(tensor.shape) == 2
     in_blocks = is_packed or (not PRESETS[options.preset].packed and node.op_type in ("MatMul", "Gemm"))
     if options.method == "weights" and in_blocks:

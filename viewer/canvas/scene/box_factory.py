@@ -7,7 +7,7 @@ from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from itertools import islice
 
 from onnx_workbench.model.analysis.name_scopes import Scope, is_constant
-from onnx_workbench.model.ir.constant_nodes import constant_of
+from onnx_workbench.model.analysis.node_constants import constant_tensor
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.schemas import Schema, find
@@ -264,7 +264,7 @@ def _last_other(texts: Sequence[str]) -> str:
 def _size(value: Value | None) -> str:
     """Return the shape of a weight; empty for what is none."""
     maker = value.producer if value is not None else None
-    tensor = constant_of(maker) if maker is not None else value.initializer if value is not None else None
+    tensor = constant_tensor(maker) if maker is not None else value.initializer if value is not None else None
     return "" if tensor is None else "×".join(map(str, tensor.shape)) or "1"
 
 
