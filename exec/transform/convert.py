@@ -275,9 +275,8 @@ class _Conversions:
         from onnx_workbench.model.convert import convert_opset
 
         part = self.part
-        known = self._type_of()
         with self._document.edit("Convert operator set") as edit:
-            report = convert_opset(edit, version, known, self._progress, infer=self._type_of)
+            report = convert_opset(edit, version, self._progress)
             if part is not None:
                 raise _of_the_whole_model(report, part, self.part or frozenset())
         return report

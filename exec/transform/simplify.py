@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from onnx_workbench.exec.engine.constant_folding import evaluate
 from onnx_workbench.exec.inspect.equivalence import Equivalence
@@ -22,23 +22,19 @@ from onnx_workbench.model.text.formatting import bytes_text, display
 
 @dataclass(slots=True)
 class SimplifyOutcome:
-    """Result of simplifying: report, and the steps that apply it to the real model, in one entry."""
+    """Result of simplifying: report, and the steps that apply it to the real model, in one entry of this title."""
 
     report: SimplifyReport
     agreement: Equivalence
-    entries: list[tuple[str, list[Step]]] = field(default_factory=list)
-    recording: Recording | None = None  # of these steps
-
-    @property
-    def steps(self) -> int:
-        """Number of steps in all entries."""
-        return sum(len(steps) for _, steps in self.entries)
+    title: str
+    steps: list[Step]
+    recording: Recording | None  # of these steps
 
     def apply(self, document: Document) -> None:
         """Carry it over. On the document's thread, the model unchanged since."""
-        for title, steps in self.entries:
-            with document.edit(title) as edit:
-                edit.repeat(steps)
+        if self.steps:
+            with document.edit(self.title) as edit:
+                edit.repeat(self.steps)
 
 
 class Simplification:
@@ -81,17 +77,11 @@ class Simplification:
         else:
             agreement = check_transformed(untouched, document.model, runs=checks, progress=progress)
         with no_collection():
-            entries = _joined(self.copy.entries(), title)
-        return SimplifyOutcome(report, agreement, entries, recording_of(self.copy))
-
-
-def _joined(runs: Sequence[tuple[str, list[Step]]], title: str) -> list[tuple[str, list[Step]]]:
-    """Return one entry for the whole: one undo takes all passes back."""
-    if not runs:
-        return []
-    titles = list(dict.fromkeys(title for title, _ in runs))
-    title = title or (titles[0] if len(titles) == 1 else f"Simplify with {len(titles)} passes")
-    return [(title, [step for _, steps in runs for step in steps])]
+            entries = self.copy.entries()
+        titles = list(dict.fromkeys(title for title, _ in entries))
+        title = title or (titles[0] if len(titles) == 1 else f"Simplify with {len(titles)} passes")
+        steps = [step for _, steps in entries for step in steps]  # one undo takes all passes back
+        return SimplifyOutcome(report, agreement, title, steps, recording_of(self.copy))
 
 
 def size_table(report: SimplifyReport) -> list[tuple[str, ...]]:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from onnx_workbench.model.analysis.scoping import enclosing
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.progress import SILENT, Progress
 
 #: Key of a function: domain, operator type or name, overload.
 Operator = tuple[str, str, str]
@@ -31,6 +32,16 @@ def callers(model: Model) -> dict[Operator, list[Node]]:
     for node in callers_of(model, found):
         found[node.operator].append(node)
     return found
+
+
+def operators_in(model: Model, progress: Progress = SILENT) -> dict[Operator, Counter[Operator]]:
+    """Return the operators that each function of a model calls, by its key, with their number. One pass."""
+    return {
+        function.key: Counter(
+            node.operator for graph in function.body.walk(progress) for node in progress.paced(graph.nodes)
+        )
+        for function in reversed(model.functions)  # of several with one key the first is what nodes call
+    }
 
 
 def expanded_sizes(contents: Mapping[Operator, Counter[Operator]]) -> dict[Operator, tuple[int, int]]:

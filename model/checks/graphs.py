@@ -13,7 +13,6 @@ from onnx_workbench.model.analysis.scoping import (
     enclosing,
     names_taken,
     node_on_cycle,
-    run_order,
     unique_name,
 )
 from onnx_workbench.model.analysis.topology import downstream
@@ -25,6 +24,7 @@ from onnx_workbench.model.checks.types import check_interface_types, check_type,
 from onnx_workbench.model.checks.versions import TYPE_SINCE, raise_ir_version
 from onnx_workbench.model.edits.initializers import initializer_to_constant
 from onnx_workbench.model.edits.names import regenerate_node_names
+from onnx_workbench.model.edits.nodes import sort_nodes
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import (
     InsertNode,
@@ -150,19 +150,8 @@ def check_order(graph: Graph, progress: Progress) -> Iterator[Problem]:
             f"{node.title} comes before what it uses",
             node,
             "Nodes must be in topological order.",
-            Fix("Sort the nodes", lambda edit: sort_nodes(edit, graph)),
+            Fix("Sort the nodes", lambda edit: _discard(sort_nodes(edit, graph))),
         )
-
-
-def sort_nodes(edit: Transaction, graph: Graph) -> None:
-    """Sort the nodes of a graph topologically."""
-    order = run_order(graph)
-    following: Node | None = None
-    for node in reversed(order):
-        if node.next is not following:
-            edit.do(RemoveNode(node))
-            edit.do(InsertNode(graph, node, following))
-        following = node
 
 
 def is_identifier(name: str) -> bool:

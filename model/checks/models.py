@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from onnx_workbench.model import schemas
+from onnx_workbench.model.analysis.call_graph import expanded_sizes, operators_in
 from onnx_workbench.model.checks.devices import check_configurations
 from onnx_workbench.model.checks.duplicate_metadata import check_keys
 from onnx_workbench.model.checks.graphs import (
@@ -38,7 +39,6 @@ NEWEST_IR_VERSION = 14
 
 _REVERSE_DOMAIN = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+")
 _BETWEEN_CHECKS = 32  # nodes, each of which takes up to 0.1 ms; an edit waits as long
-_Key = tuple[str, str, str]  # key of a function
 NodeProblems = dict[Node, tuple[Problem, ...]]  #: What the rules about one node find, by node.
 
 
@@ -276,26 +276,9 @@ def _list_once(edit: Transaction, function: Function) -> None:
 
 
 def _check_recursion(model: Model, progress: Progress) -> Iterator[Problem]:
-    keys = {f.key: f for f in model.functions}
-    callers: dict[_Key, list[_Key]] = {}
-    waiting: dict[_Key, int] = {}
-    for key, function in keys.items():
-        called: set[_Key] = set()
-        for graph in function.body.walk(progress):
-            for node in progress.paced(graph.nodes):
-                if (name := node.operator) in keys:
-                    called.add(name)
-        waiting[key] = len(called)
-        for name in called:
-            callers.setdefault(name, []).append(key)
-    ready = [key for key, count in waiting.items() if not count]
-    while ready:
-        for caller in callers.get(ready.pop(), ()):
-            waiting[caller] -= 1
-            if not waiting[caller]:
-                ready.append(caller)
-    for key, function in keys.items():
-        if waiting[key]:
+    finite = expanded_sizes(operators_in(model, progress))
+    for key, function in {f.key: f for f in model.functions}.items():
+        if key not in finite:
             yield error("recursion", f"Function {function.name} calls itself", function, "Functions must not recurse.")
 
 

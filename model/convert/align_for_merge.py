@@ -11,7 +11,6 @@ from onnx_workbench.model.edits.copy_paste import nodes_of_other_meaning
 from onnx_workbench.model.edits.functions import rename_function
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
-from onnx_workbench.model.inference import infer
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.progress import SILENT, Progress
 
@@ -35,13 +34,10 @@ def align(
     report = ConversionReport()
     version = imports.get("")
     if version is not None and any(nodes_of_other_meaning(model, imports)):
-        known = infer(model, progress=progress).type_of
         before = model.opset_imports.get("")
         with document.edit("Convert operator set") as edit:
             try:
-                report = convert_opset(
-                    edit, version, known, progress, infer=lambda: infer(model, progress=progress).type_of
-                )
+                report = convert_opset(edit, version, progress)
             except ModelError as error:
                 title = f"The other model cannot be converted to opset {version}"
                 advice = f"Convert this model to opset {before} first."

@@ -9,12 +9,12 @@ from functools import partial
 from onnx_workbench.model.analysis.node_labels import ContentOf, exact_label
 from onnx_workbench.model.analysis.node_subset import roots
 from onnx_workbench.model.analysis.repeated_blocks import Repeat, repeated_blocks
-from onnx_workbench.model.analysis.scoping import run_order, unique_name
+from onnx_workbench.model.analysis.scoping import unique_name
 from onnx_workbench.model.analysis.topology import outer_values
-from onnx_workbench.model.checks.graphs import sort_nodes
 from onnx_workbench.model.convert.report import ConversionReport
 from onnx_workbench.model.diff.fingerprints import fingerprint
 from onnx_workbench.model.edits.functions import FUNCTIONS_SINCE, call_instead, function_of, is_used_outside
+from onnx_workbench.model.edits.nodes import sort_nodes
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
@@ -50,7 +50,7 @@ def extract_blocks(
         for block in blocks:
             progress.check()
             _extract(edit, graph, block, report)
-        if blocks and run_order(graph) != list(graph.nodes):
+        if blocks:
             sort_nodes(edit, graph)
         _warn_left_out(graph.nodes if among is None else [n for n in graph.nodes if n in among], content_of, report)
     if report.changes and edit.model.ir_version < FUNCTIONS_SINCE:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from onnx_workbench.model.checks.versions import TYPE_SINCE
+from onnx_workbench.model.checks.versions import TYPE_SINCE, Feature, features_of_model
 from onnx_workbench.model.convert.report import ConversionReport
 from onnx_workbench.model.edits.properties import set_ir_version
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Graph, Model
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, OptionalType, SparseTensorType, TensorType
-
-Feature = tuple[int, str, Any]  # the IR version that introduced the feature, its description, and its location
 
 
 def claim_ir_version(edit: Transaction, version: int) -> ConversionReport:
@@ -34,21 +32,10 @@ def claim_ir_version(edit: Transaction, version: int) -> ConversionReport:
 
 def features(model: Model) -> Iterator[Feature]:
     """Return the features that not every IR version has. Reads no tensor data; linear in the size of the model."""
+    yield from features_of_model(model)
     for value in model.graph.initializers:
         if not value.is_input:
             yield 4, "initializers that are not inputs", value
-    for training in model.training_info:
-        yield 7, "training graphs", training
-    if model.configurations:
-        yield 11, "device configurations", model
-    for function in model.functions:
-        yield 8, "functions", function
-        if function.attribute_defaults:
-            yield 9, "defaults for attributes of functions", function
-        if function.overload:
-            yield 10, "overloads of functions", function
-        if function.metadata:
-            yield 10, "metadata of functions, graphs, nodes and values", function
     for graph in model.graphs():
         yield from _features_of(graph)
 
@@ -56,9 +43,11 @@ def features(model: Model) -> Iterator[Feature]:
 def _features_of(graph: Graph) -> Iterator[Feature]:
     if graph.quantization_annotations:
         yield 5, "quantization annotations", graph
-    for item in (graph, *graph.nodes, *graph.values()):
+    if graph.metadata:
+        yield 10, "metadata of graphs or functions", graph
+    for item in (*graph.nodes, *graph.values()):
         if item.metadata:
-            yield 10, "metadata of functions, graphs, nodes and values", item
+            yield 10, "metadata of nodes and values", item
     for node in graph.nodes:
         if node.device_configurations:
             yield 11, "device configurations", node

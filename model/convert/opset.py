@@ -7,7 +7,7 @@ right with onnx's alone. Of 66 real models to each of 7 versions it converted no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetAttribute, SetField
+from onnx_workbench.model.inference import infer
 from onnx_workbench.model.ir.attributes import AttributeKind, make_attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
@@ -43,30 +44,22 @@ _ANY_CONSTANT_SINCE = 9  # before, a Constant held floats only: others are cast 
 _OTHER_BELOW = {"GroupNormalization": 21}
 
 
-def convert_opset(
-    edit: Transaction,
-    version: int,
-    type_of: TypeOf,
-    progress: Progress = SILENT,
-    *,
-    infer: Callable[[], TypeOf] | None = None,
-) -> ConversionReport:
-    """Convert the whole model, functions too, to a version of ai.onnx. `type_of` should know inferred types.
+def convert_opset(edit: Transaction, version: int, progress: Progress = SILENT) -> ConversionReport:
+    """Convert the whole model, functions too, to a version of ai.onnx.
 
-    Operators that the version lacks are expanded to their specification's function bodies; `infer` is then called for
-    the types of the new nodes. ModelError names the first node that cannot be converted; the caller must then roll back
-    its edit.
+    Operators that the version lacks are expanded to their specification's function bodies. ModelError names the first
+    node that cannot be converted; the caller must then roll back its edit. Cost: an inference of all types, for older
+    versions two; not for the GUI thread.
     """
     newest = schemas.newest_opset()
     if not 1 <= version <= newest:
         raise ModelError(f"There is no opset {version}", f"Versions 1 to {newest} are known.")
     report = ConversionReport()
     rewriter = GraphRewriter(edit)
-    conversion = OpsetConversion(rewriter, type_of, report, version, _contents(edit.model, version))
+    conversion = _begun(rewriter, report, version, progress)
     while _write_out_missing(conversion, version, progress):
-        type_of = infer() if infer is not None else type_of
-        _declare_bodies(edit, type_of)
-        conversion = OpsetConversion(rewriter, type_of, report, version, _contents(edit.model, version))
+        conversion = _begun(rewriter, report, version, progress)
+        _declare_bodies(edit, conversion.type_of)
     for owner, roots in _owners(edit.model):
         current = owner.opset_imports.get("")
         if current is None or current == version:
@@ -80,6 +73,14 @@ def convert_opset(
         report.changed(f"opset {current} → {version}", owner)
     rewriter.finish()
     return report
+
+
+def _begun(rewriter: GraphRewriter, report: ConversionReport, version: int, progress: Progress) -> OpsetConversion:
+    """Return a conversion with what is known of the model as it is now."""
+    model = rewriter.edit.model
+    return OpsetConversion(
+        rewriter, infer(model, progress=progress).type_of, report, version, _contents(model, version)
+    )
 
 
 def _contents(model: Model, version: int) -> Mapping[Value, NDArray[Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,7 +32,4 @@ class ConversionReport:
 
     def summary(self) -> list[tuple[str, int]]:
         """Return equal changes with their count, most frequent first."""
-        counts: dict[str, int] = {}
-        for remark in self.changes:
-            counts[remark.text] = counts.get(remark.text, 0) + 1
-        return sorted(counts.items(), key=lambda item: -item[1])
+        return Counter(remark.text for remark in self.changes).most_common()

@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from onnx_workbench.model import schemas
-from onnx_workbench.model.analysis.call_graph import Operator, callers_of, expanded_sizes
+from onnx_workbench.model.analysis.call_graph import Operator, callers_of, expanded_sizes, operators_in
 from onnx_workbench.model.analysis.scoping import (
     dependencies,
     node_names,
@@ -415,9 +415,7 @@ def inlined_node_count(model: Model) -> int:
 
 def _inlined_sizes(model: Model) -> dict[Operator, tuple[int, int]]:
     """Return `expanded_sizes` of the functions of a model. ModelError for recursion."""
-    sizes = expanded_sizes(
-        {f.key: Counter(node.operator for graph in f.body.walk() for node in graph.nodes) for f in model.functions}
-    )
+    sizes = expanded_sizes(operators_in(model))
     stuck = next((f for f in model.functions if f.key not in sizes), None)
     if stuck is not None:
         raise ModelError(f"Function {stuck.name} calls itself", "Recursive functions cannot be inlined.", stuck)

@@ -83,7 +83,7 @@ def simplify(
     model = document.model
     chosen = default_passes() if passes is None else passes
     before = figures(model)
-    context = prepare(model, evaluate=evaluate, options=options, progress=progress)
+    context = MatchContext(model, evaluate=evaluate, options=options, progress=progress)
     report = SimplifyReport(before, before)
     names = FreshNames()
     for round_ in range(_ROUNDS):
@@ -149,7 +149,7 @@ def survey(
     """
     from onnx_workbench.model.simplify.pass_list import all_passes
 
-    context = prepare(model, evaluate=evaluate, options=options, progress=progress)
+    context = MatchContext(model, evaluate=evaluate, options=options, progress=progress)
     found: dict[str, list[Match]] = {}
     failed: dict[str, str] = {}
     chosen = all_passes() if passes is None else passes
@@ -157,25 +157,8 @@ def survey(
         progress.report(number, len(chosen), one.title)
         found[one.id] = []
         with _skipping(one, failed):
-            found[one.id] = list(_checked(one.find(context), progress))
+            found[one.id] = list(progress.paced(one.find(context), 1))
     return Survey(found, list(context.refusals.values()), failed)
-
-
-def _checked(matches: Iterator[Match], progress: Progress) -> Iterator[Match]:
-    for match in matches:
-        progress.check()
-        yield match
-
-
-def prepare(
-    model: Model,
-    *,
-    evaluate: Evaluate | None = None,
-    options: SimplifyOptions | None = None,
-    progress: Progress = SILENT,
-) -> MatchContext:
-    """Return a context for finding matches."""
-    return MatchContext(model, evaluate=evaluate, options=options, progress=progress)
 
 
 def figures(model: Model) -> ModelFigures:

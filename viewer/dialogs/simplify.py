@@ -198,9 +198,8 @@ class SimplifyDialog(PreviewDialog):
             self.preview()  # for another choice
             agreement = display(str(outcome.agreement), 300)
             self.error.show_error(ModelError("Nothing was changed", f"Afterwards {agreement}."))
-        elif outcome.entries:
-            ((title, steps),) = outcome.entries
-            self._change(title, steps, outcome.recording, lambda: self._report(outcome))
+        elif outcome.steps:
+            self._change(outcome.title, outcome.steps, outcome.recording, lambda: self._report(outcome))
         else:
             self._report(outcome)
 

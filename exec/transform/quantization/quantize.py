@@ -207,10 +207,7 @@ class Quantization:
             strip(edit, ["traces", "defaults"])
         if model.opset_imports.get("", needed) < needed:
             with document.edit("Convert operator set") as edit:
-                convert_opset(
-                    edit, needed, infer(model, progress=progress).type_of, progress,
-                    infer=lambda: infer(model, progress=progress).type_of,
-                )  # fmt: skip
+                convert_opset(edit, needed, progress)
         least = next(ir for opset, ir in _IR_VERSIONS.items() if needed >= opset)
         if model.ir_version < least:
             with document.edit("Set the IR version") as edit:

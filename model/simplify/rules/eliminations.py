@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -422,63 +422,56 @@ def _set_inputs(node: Node, inputs: Sequence[Value | None], rewriter: GraphRewri
     rewriter.set_inputs(node, inputs)
 
 
-_Find = Callable[[MatchContext], Iterator[Match]]
-
-
-def _pass(identifier: str, title: str, doc: str, find: _Find) -> Pass:
-    return Pass(identifier, title, doc, find)
-
-
-DEADEND = _pass("eliminate_deadend", "Nodes without effect", "Removes nodes whose outputs are unused.", _deadend)
-UNUSED_INITIALIZER = _pass(
+DEADEND = Pass("eliminate_deadend", "Nodes without effect", "Removes nodes whose outputs are unused.", _deadend)
+UNUSED_INITIALIZER = Pass(
     "eliminate_unused_initializer", "Unused initializers",
     "Removes unused initializers, except graph inputs.", _unused_initializer,
 )  # fmt: skip
 
 PASSES = (
-    _pass("eliminate_identity", "Identity", "Removes Identity nodes.", _identity),
-    _pass("eliminate_nop_dropout", "Dropout", "Removes Dropout that is not in training mode.", _nop_dropout),
-    _pass("eliminate_nop_cast", "Casts to the same type", "Removes casts to the type a value has.", _nop_cast),
-    _pass("eliminate_nop_pad", "No-op Pad", "Removes Pad with all pads zero.", _nop_pad),
-    _pass("eliminate_nop_transpose", "Transposes in order", "Removes Transpose that keeps the order.", _nop_transpose),
-    _pass("eliminate_nop_flatten", "Flatten of a matrix", "Removes Flatten of a matrix along axis 1.", _nop_flatten),
-    _pass("eliminate_nop_reshape", "Reshapes to the same shape", "Also where sizes are symbols.", _nop_reshape),
-    _pass("eliminate_nop_expand", "No-op Expand and Tile", "Removes those that keep the shape.", _nop_expand),
-    _pass("eliminate_nop_concat", "Concat of one", "Also Sum, Max, Min and Mean of one input.", _nop_concat),
-    _pass("eliminate_nop_split", "Split into one", "Removes Split with one part.", _nop_split),
-    _pass("eliminate_nop_slice", "Full Slice", "Removes Slice that selects everything.", _nop_slice),
-    _pass(
+    Pass("eliminate_identity", "Identity", "Removes Identity nodes.", _identity),
+    Pass("eliminate_nop_dropout", "Dropout", "Removes Dropout that is not in training mode.", _nop_dropout),
+    Pass("eliminate_nop_cast", "Casts to the same type", "Removes casts to the type a value has.", _nop_cast),
+    Pass("eliminate_nop_pad", "No-op Pad", "Removes Pad with all pads zero.", _nop_pad),
+    Pass("eliminate_nop_transpose", "Transposes in order", "Removes Transpose that keeps the order.", _nop_transpose),
+    Pass("eliminate_nop_flatten", "Flatten of a matrix", "Removes Flatten of a matrix along axis 1.", _nop_flatten),
+    Pass("eliminate_nop_reshape", "Reshapes to the same shape", "Also where sizes are symbols.", _nop_reshape),
+    Pass("eliminate_nop_expand", "No-op Expand and Tile", "Removes those that keep the shape.", _nop_expand),
+    Pass("eliminate_nop_concat", "Concat of one", "Also Sum, Max, Min and Mean of one input.", _nop_concat),
+    Pass("eliminate_nop_split", "Split into one", "Removes Split with one part.", _nop_split),
+    Pass("eliminate_nop_slice", "Full Slice", "Removes Slice that selects everything.", _nop_slice),
+    Pass(
         "eliminate_nop_with_unit",
         "Add 0, multiply by 1",
         "Removes arithmetic that changes neither values nor shape.",
         _nop_with_unit,
     ),
-    _pass("eliminate_nop_reduce", "Reductions of single elements", "Axes of size 1 with keepdims.", _nop_reduce),
-    _pass("eliminate_nop_resize", "Resizing by 1", "Removes Resize and Upsample with all scales 1.", _nop_resize),
-    _pass("eliminate_zero_state", "Zero initial states", "Removes initial states that are zero.", _zero_state),
-    _pass(
+    Pass("eliminate_nop_reduce", "Reductions of single elements", "Axes of size 1 with keepdims.", _nop_reduce),
+    Pass("eliminate_nop_resize", "Resizing by 1", "Removes Resize and Upsample with all scales 1.", _nop_resize),
+    Pass("eliminate_zero_state", "Zero initial states", "Removes initial states that are zero.", _zero_state),
+    Pass(
         "eliminate_nop_monotone_argmax",
         "Softmax before ArgMax",
         "Moves ArgMax before Softmax, LogSoftmax and Exp. Results may differ where rounding makes elements equal.",
         _monotone_argmax,
     ),
-    _pass(
+    Pass(
         "eliminate_consecutive_idempotent_ops",
         "Repeated Relu, Abs, Floor …",
         "Removes an operator that follows itself and then changes nothing.",
         _idempotent,
     ),
-    _pass(
+    Pass(
         "eliminate_squeeze_unsqueeze",
         "Squeeze and Unsqueeze that cancel",
         "Removes pairs that add and remove the same axes.",
         _nop_squeeze_unsqueeze,
     ),
-    _pass(
+    Pass(
         "eliminate_shape_gather",
         "Parts of a shape",
         "Sets start and end of Shape (opset 15).",
         _shape_gather,
     ),
-    _pass("rewrite_where", "Where of a negated condition", "Swaps the inputs instead.", _where),
+    Pass("rewrite_where", "Where of a negated condition", "Swaps the inputs instead.", _where),
 )

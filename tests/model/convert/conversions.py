@@ -46,6 +46,6 @@ def outputs(model, feeds):
     return result.outputs
 
 
-def to_opset(document, version, type_of=lambda value: value.type):
+def to_opset(document, version):
     with document.edit("Convert") as edit:
-        return convert_opset(edit, version, type_of)
+        return convert_opset(edit, version)

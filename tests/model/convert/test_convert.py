@@ -9,7 +9,6 @@ import pytest
 from onnx_workbench.model.convert import convert_opset
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
-from onnx_workbench.model.inference import infer
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.model.ir.types import ElementType
@@ -195,7 +194,7 @@ def test_operators_that_an_older_set_lacks_are_written_out(old, new, text):
     before = outputs(document.model, feeds)
     operators = {node.op_type for node in document.model.graph.nodes}
     with document.edit("Convert") as edit:
-        report = convert_opset(edit, new, lambda value: value.type, infer=lambda: infer(document.model).type_of)
+        report = convert_opset(edit, new)
     assert_linked(document.model)
     content = to_bytes(document.model)
     onnx.checker.check_model(content)
@@ -339,7 +338,7 @@ def test_bodies_and_functions_are_converted_too():
     )
     feeds = {"x": np.ones((2, 3), np.float32), "c": np.array(True)}
     before = outputs(document.model, feeds)
-    to_opset(document, 21, infer(document.model).type_of)
+    to_opset(document, 21)
     assert document.model.functions[0].opset_imports == {"": 21}
     np.testing.assert_allclose(outputs(document.model, feeds)["y"], before["y"], rtol=1e-6)
 
@@ -361,7 +360,7 @@ def test_real_models_in_a_newer_operator_set(real_models):
             continue
         document = Document(model)
         try:
-            to_opset(document, 21, infer(model).type_of)
+            to_opset(document, 21)
         except ModelError as error:
             refused.append((path.parent.name, str(error)))
             continue
@@ -381,7 +380,7 @@ def test_limits_that_become_inputs_are_scalars():
 
 def test_a_version_that_changes_no_node_is_reported_all_the_same():
     document = made(20, "g (float[2] x) => (float[2] y) { y = Relu(x) }", 10)
-    report = builders.one_edit(document, convert_opset, 21, lambda value: value.type)
+    report = builders.one_edit(document, convert_opset, 21)
     assert report.summary() == [("opset 20 → 21", 1)]
 
 
@@ -393,7 +392,7 @@ def test_an_operator_expands_without_a_rank_it_does_not_need():
     feeds = {"x": np.ones((2, 3), np.float32), "axes": np.array([0]), "like": np.ones(1)}
     before = outputs(document.model, feeds)
     with document.edit("Convert") as edit:
-        convert_opset(edit, 14, infer(document.model).type_of, infer=lambda: infer(document.model).type_of)
+        convert_opset(edit, 14)
     assert [node.op_type for node in document.model.graph.nodes] == ["ReduceSum", "Cast"]
     after = outputs(document.model, feeds)["y"]
     assert after.dtype == np.float64

@@ -290,7 +290,7 @@ def is_sound(data):
 def converted(data, version):
     document = Document(load(data))
     with document.edit("Convert") as edit:
-        convert_opset(edit, version, lambda value: value.type)
+        convert_opset(edit, version)
     content = to_bytes(document.model)
     onnx.checker.check_model(content)
     assert is_sound(content) or not is_sound(data)

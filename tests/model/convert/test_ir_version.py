@@ -52,7 +52,7 @@ def test_each_kind_of_thing_is_reported_once_with_a_place():
     assert [remark.text for remark in report.warnings] == [
         "The model has initializers that are not inputs, which requires IR version 4",
         "The model has quantization annotations, which requires IR version 5",
-        "The model has metadata of functions, graphs, nodes and values, which requires IR version 10",
+        "The model has metadata of nodes and values, which requires IR version 10",
         "The model has values of type int4, which requires IR version 10",
     ]
     assert report.warnings[0].place is document.model.graph.initializers[0]
