@@ -16,6 +16,7 @@ from onnx_workbench.model.simplify.rules import (
     fuse_layout,
     fuse_normalization,
     shape_computations,
+    standard_operators,
     unroll_loops,
 )
 
@@ -24,6 +25,7 @@ PASSES: tuple[Pass, ...] = (
     eliminations.DEADEND,
     constants.EXTRACT,
     *control_flow.PASSES,
+    standard_operators.STANDARD,
     *unroll_loops.PASSES,
     *eliminations.PASSES,
     shape_computations.KNOWN_VALUES,

@@ -27,6 +27,7 @@ from onnx_workbench.model.ir.graph import Function, Node, Value
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.schemas import traits
+from onnx_workbench.model.schemas.schema import Schema
 from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Match, Pass, describe
 from onnx_workbench.model.simplify.pattern import Pattern
@@ -230,20 +231,30 @@ def _misfit(replacement: Function, imports: Mapping[str, int]) -> str:
         here, there = imports.get(node.domain), replacement.opset_imports.get(node.domain)
         if here is None or there is None or here == there:
             continue
-        if _signature(node, here) != _signature(node, there):
-            domain = node.domain or "ai.onnx"
+        own, other = (schemas.find(node.op_type, version, node.domain) for version in (here, there))
+        domain = node.domain or "ai.onnx"
+        if own is None and other is not None:
+            return f"{domain} {here}, which the model imports, has no {node.op_type}, which {there} has"
+        if own is not None and (other is None or not _is_alike(node, own, other)):
             return f"{node.op_type} of {domain} {there} is another one in {domain} {here}, which the model imports"
     return ""
 
 
-def _signature(node: Node, version: int) -> object:
-    """Return the inputs and attributes of a version of an operator; types may grow from version to version."""
-    schema = schemas.find(node.op_type, version, node.domain)
-    if schema is None:
-        return None
-    return [p.name for p in schema.inputs], {
-        name: a.default and a.default.value for name, a in schema.attributes.items()
-    }
+def _is_alike(node: Node, own: Schema, other: Schema) -> bool:
+    """Return whether a node has the same inputs and attributes in two versions; types may grow, as may options that it
+    does not use.
+    """
+    count, given = len(node.inputs), node.attributes
+    if count < own.min_inputs or any(a.name != b.name for a, b in zip(own.inputs[:count], other.inputs, strict=False)):
+        return False
+    for name in {*own.attributes, *other.attributes}:
+        here, there = own.attributes.get(name), other.attributes.get(name)
+        if here is None or there is None:
+            if name in given or (here is not None and here.required):
+                return False
+        elif (here.default and here.default.value) != (there.default and there.default.value):
+            return False
+    return True
 
 
 def _wrong(name: str, why: str, place: object) -> ModelError:

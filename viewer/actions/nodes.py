@@ -18,7 +18,7 @@ from onnx_workbench.viewer.actions.action import (
     action,
 )
 from onnx_workbench.viewer.actions.targets import has_node
-from onnx_workbench.viewer.dialogs.dialog_lifetime import show_for
+from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside, show_for
 from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_each, edit_many, size_of
 
@@ -64,6 +64,10 @@ def _calls_function(context: MenuContext) -> bool:
 
 def _has_functions(context: MenuContext) -> bool:
     return context.workspace is not None and bool(context.workspace.model.functions)
+
+
+def _imports_microsoft(context: MenuContext) -> bool:
+    return context.workspace is not None and "com.microsoft" in context.workspace.model.opset_imports
 
 
 def _at_once(title: str, context: MenuContext, **what: Any) -> None:
@@ -237,6 +241,21 @@ def _inline(context: MenuContext) -> None:
 @action("model.inline_all", "Inline &All Functions", Submenu.FUNCTIONS, when=_has_functions, words="function expand")
 def _inline_all(context: MenuContext) -> None:
     _at_once("Inline all functions", context, functions="inline")
+
+
+@action(
+    "model.standard_operators",
+    "Replace by &Standard Operators…",
+    Submenu.FUNCTIONS,
+    when=_imports_microsoft,
+    on=("node",),
+    tip="Write out operators of com.microsoft, which only ONNX Runtime has, in those of ONNX.",
+    words="com.microsoft contrib fused optimized deploy portable expand decompose onnx runtime",
+)
+def _standard_operators(context: MenuContext) -> None:
+    from onnx_workbench.viewer.dialogs.simplify import StandardOperatorsDialog
+
+    show_aside(context.opened, StandardOperatorsDialog(context.opened, context.window))
 
 
 @action(

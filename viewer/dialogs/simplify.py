@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
@@ -23,6 +24,7 @@ from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.simplify.pass_list import all_passes
 from onnx_workbench.model.simplify.passes import Pass, SimplifyOptions
 from onnx_workbench.model.simplify.pipeline import Survey, chosen_passes
+from onnx_workbench.model.simplify.rules.standard_operators import STANDARD
 from onnx_workbench.model.text.formatting import display, number_text, plural
 from onnx_workbench.viewer.dialogs.preview import PreviewDialog
 from onnx_workbench.viewer.dialogs.simplify_matches import MatchTree, make_tree
@@ -237,3 +239,21 @@ class SimplifyDialog(PreviewDialog):
         """Remove the marks, too."""
         self.workspace.highlights.mark("matches", [])
         super().done(result)
+
+
+class StandardOperatorsDialog(SimplifyDialog):
+    """The one pass that replaces operators of com.microsoft."""
+
+    _title = "Replace by Standard Operators"
+    _done = "Replaced"
+    _key = "standard_operators"
+
+    def _arrange(self) -> None:
+        super()._arrange()
+        self.ok.setText("Replace")
+
+    def _searched(self) -> Sequence[Pass]:
+        return [replace(STANDARD, is_default=True)]
+
+    def _entry_title(self) -> str:
+        return "Replace by standard operators"

@@ -6,13 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import ModelProto, TensorProto, helper
 
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.registry import find
 from onnx_workbench.exec.session import Session
+from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.simplify.pipeline import simplify
+from onnx_workbench.model.simplify.rules.standard_operators import STANDARD
 from tests.exec.kernels.harness import assert_same, call, to_array
 from tests.onnx_runtime import session_or_skip
 
@@ -53,8 +57,10 @@ def texts(*values: Any) -> Any:
     return np.array(values, object)
 
 
-def onnxruntime(op_type: str, inputs: list[Any], types: list[int], domain: str, attributes: dict[str, Any]) -> Any:
-    """Outputs of one node; a type of 0 leaves the output out."""
+def one_node(
+    op_type: str, inputs: list[Any], types: list[int], domain: str, attributes: dict[str, Any], opset: int = 17
+) -> tuple[ModelProto, dict[str, Any]]:
+    """A model of one node and its feeds; a type of 0 leaves the output out."""
     names = [f"x{i}" if v is not None else "" for i, v in enumerate(inputs)]
     feeds = {n: v for n, v in zip(names, inputs, strict=True) if n}
     node = helper.make_node(op_type, names, [f"y{i}" if t else "" for i, t in enumerate(types)], domain=domain,
@@ -65,8 +71,15 @@ def onnxruntime(op_type: str, inputs: list[Any], types: list[int], domain: str, 
         [helper.make_tensor_value_info(n, int(ElementType.from_numpy(v.dtype)), v.shape) for n, v in feeds.items()],
         [helper.make_tensor_value_info(f"y{i}", t, None) for i, t in enumerate(types) if t],
     )
-    imports = [helper.make_opsetid(domain, 1), helper.make_opsetid("", 17)] if domain else [helper.make_opsetid("", 1)]
-    model = helper.make_model(graph, opset_imports=imports, ir_version=10)
+    imports = (
+        [helper.make_opsetid(domain, 1), helper.make_opsetid("", opset)] if domain else [helper.make_opsetid("", 1)]
+    )
+    return helper.make_model(graph, opset_imports=imports, ir_version=10), feeds
+
+
+def onnxruntime(op_type: str, inputs: list[Any], types: list[int], domain: str, attributes: dict[str, Any]) -> Any:
+    """Outputs of one node."""
+    model, feeds = one_node(op_type, inputs, types, domain, attributes)
     return [to_array(v) for v in session_or_skip(model).run(None, feeds)]
 
 
@@ -256,6 +269,73 @@ def test_quantized_results_are_within_one_step(op_type: str, inputs: list[Any], 
     (found,) = ours(op_type, inputs, **attributes)
     assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
     assert np.abs(found.astype(int) - expected.astype(int)).max() <= 1
+
+
+#: What there are rules for besides.
+FUSED: list[tuple[str, list[Any], list[int], dict[str, Any]]] = [
+    ("BiasSplitGelu", [X, f(8)], [F], {}),
+    ("GemmFastGelu", [X, f(8, 4), f(4)], [F], {}),
+    ("GemmFastGelu", [X, f(8, 4)], [F], {}),
+    *[
+        (name, [X, X, f(8), *[f(8) for _ in range(beta + bias)]], [F, 0, 0, F][:outputs], {})
+        for name, beta in (("SkipLayerNormalization", 1), ("SkipSimplifiedLayerNormalization", 0))
+        for bias in (0, 1)
+        for outputs in (1, 4)
+    ],
+    ("EmbedLayerNormalization", [IDS, IDS % 2, f(5, 8), f(6, 8), f(2, 8), f(8), f(8)], [F, 0], {}),
+    ("EmbedLayerNormalization", [IDS, None, f(5, 8), f(6, 8), None, f(8), f(8)], [F, 0], {}),
+    *[
+        ("FusedConv", [f(1, 3, 5, 5), f(4, 3, 3, 3), *more], [F], {"activation": name, "strides": [2, 2], **parameters})
+        for more in ([], [f(4)])
+        for name, parameters in (
+            ("Relu", {}), ("Sigmoid", {}), ("Tanh", {}),
+            ("HardSigmoid", {"activation_params": [0.2, 0.5]}),
+            ("HardSigmoid", {"activation_params": [0.16666670143604279, 0.5]}),
+            ("Clip", {"activation_params": [0.0, 6.0]}),
+        )
+    ],
+    ("FusedGemm", [f(3, 4), f(4, 5), f(5)], [F], {"activation": "Sigmoid", "alpha": 0.5}),
+    ("FusedMatMul", [f(3, 4), f(4, 5)], [F], {}),
+    ("FusedMatMul", [f(2, 3, 4), f(4, 5)], [F], {"alpha": 0.5}),
+    *[("FusedMatMul", [f(3, 4), f(*batch, 5, 4)], [F], {"alpha": 0.5, "transB": 1}) for batch in ((), (2,), (2, 3))],
+    ("MultiHeadAttention", [X, X, X, None, None, f(2, 2, 3, 3)], [F], {"num_heads": 2}),
+    ("MatMulIntegerToFloat", [u8(3, 4), i8(4, 5), s(0.1), f(5), z(100), i8(5)], [F], {}),
+    ("DynamicQuantizeMatMul", [f(3, 4), i8(4, 5), s(0.1), zi(3)], [F], {}),
+    ("GatedAdd", [X, X, f(2, 3, 1)], [F], {}),
+    ("BiasAdd", [X, f(8), X], [F], {}),
+]  # fmt: skip
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("opset", "cases", "count"),
+    [
+        (23, [*CASES, *((name, inputs, [kind], attributes) for name, inputs, kind, attributes in QUANTIZED)], 33),
+        (23, FUSED, len(FUSED)),
+        (15, [case for case in CASES if "Gelu" in case[0]], 5),
+    ],
+    ids=["operators", "fused", "before Gelu"],
+)
+def test_standard_operators_compute_what_they_replace(opset: int, cases: list[Any], count: int) -> None:
+    replaced = []
+    for op_type, given, types, attributes in cases:
+        inputs = [None if v is None else np.asarray(v) for v in given]
+        proto, feeds = one_node(op_type, inputs, types, MS, attributes, opset)
+        model = load(proto.SerializeToString())
+        report = simplify(Document(model), [STANDARD])
+        assert not report.failed
+        if not report.applied:
+            assert [refusal.place for refusal in report.refusals] == [*model.graph.nodes], op_type
+            continue
+        replaced.append(op_type)
+        assert not [node for node in model.graph.nodes if node.domain], op_type
+        expected = Session(load(proto.SerializeToString())).run(feeds)
+        found = session_or_skip(to_bytes(model)).run(None, feeds)
+        for result, want in zip(found, expected.outputs.values(), strict=True):
+            step = float(want.dtype.kind in "iu")  # what is halfway between two codes may be rounded to the other
+            assert (result.dtype, result.shape) == (want.dtype, want.shape), op_type
+            np.testing.assert_allclose(result.astype(float), want.astype(float), 1e-4, max(1e-5, step), err_msg=op_type)
+    assert len(replaced) == count, replaced
 
 
 def test_quantized_attention_agrees_with_onnxruntime() -> None:

@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from shiboken6 import isValid
 
 from onnx_workbench.model.edits.nodes import rename_node
-from onnx_workbench.viewer.dialogs.simplify import SimplifyDialog
+from onnx_workbench.viewer.dialogs.simplify import SimplifyDialog, StandardOperatorsDialog
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.workflows import apply_edits
 from tests.model import builders
@@ -40,14 +40,21 @@ g (float[2] x) => (float[2] y) <float k = {3.0}>
 """
 
 
+FUSED = """
+<ir_version: 10, opset_import: ["" : 20, "com.microsoft" : 1]>
+g (float[2, 2] x) => (float[2, 2] y)
+{ [same] a = Identity(x) [gelu] b = com.microsoft.Gelu(a) [inverse] y = com.microsoft.Inverse(b) }
+"""
+
+
 @pytest.fixture
 def opened(qapp):
     """Opens the dialog on a model, and closes both in the end."""
     found = []
 
-    def start(text: str) -> SimplifyDialog:
+    def start(text: str, kind: type[SimplifyDialog] = SimplifyDialog) -> SimplifyDialog:
         workspace = Workspace(builders.document(text), title="chain")
-        dialog = SimplifyDialog(workspace)
+        dialog = kind(workspace)
         dialog.show()
         found.append((dialog, workspace))
         return dialog
@@ -97,6 +104,18 @@ def test_preview_apply_report_undo(dialog, qtbot):
         document.undo()
     assert titles == ["Simplify with 2 passes"]
     assert snapshot(document.model) == before
+
+
+def test_operators_of_onnxruntime_become_standard_ones_and_others_stay_with_a_reason(opened, qtbot):
+    dialog = opened(FUSED, StandardOperatorsDialog)
+    document = dialog.workspace.document
+    qtbot.waitUntil(dialog.ok.isEnabled)
+    assert [item.text(1) for item in passes(dialog).values()] == ["1"]
+    assert "Left unchanged: 1 place" in dialog.state.text()
+    dialog.ok.click()
+    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report)
+    assert [n.op_type for n in document.model.graph.nodes] == ["Identity", "Gelu", "Inverse"]
+    assert document.undo_title == "Replace by standard operators"
 
 
 def test_what_was_stopped_can_be_begun_again(dialog, qtbot, monkeypatch):
