@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QWidget
 
 from onnx_workbench.viewer.run.workspace import Workspace
@@ -21,6 +22,7 @@ class Panel(QWidget):
         self.workspace = workspace
         #: Where the focus goes first. No focus proxy: Tab would jump to it, past the controls before it.
         self.entry: QWidget = self
+        self._is_behind = False  # to be refreshed once it can be seen
 
     def lay_out(self, content: QWidget, message: QWidget, *controls: QWidget, whole: bool = False) -> None:
         """Fill the panel with its content under a bar of a text and controls.
@@ -43,6 +45,20 @@ class Panel(QWidget):
 
     def set_in_front(self, *, in_front: bool) -> None:
         """Called when the panel comes to the front of its dock's tabs, and when it goes: behind them, or closed."""
+
+    def refresh(self) -> None:
+        """Show the present state. Panels that are costly to fill do it here."""
+
+    def refresh_when_visible(self, *_: object) -> None:
+        """Refresh now or, while nobody sees the panel, once it is shown. Any signal can be connected to it."""
+        self._is_behind = not self.isVisible()
+        if not self._is_behind:
+            self.refresh()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self._is_behind:
+            self.refresh_when_visible()
 
     def activate(self) -> None:
         """Focus the main widget: the user opened the panel by shortcut or menu."""

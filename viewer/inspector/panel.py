@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QFont, QPainter, QPaintEvent, QShowEvent, QTextDocument
+from PySide6.QtGui import QFont, QPainter, QPaintEvent, QTextDocument
 from PySide6.QtWidgets import QHBoxLayout, QSplitter, QTextBrowser, QToolButton, QWidget
 from shiboken6 import isValid
 
@@ -49,7 +49,6 @@ class InspectorPanel(Panel):
         self._items: tuple[Item, ...] = ()
         self._back: list[tuple[Item, ...]] = []
         self._going_back = False
-        self._stale = True
         self._is_connected_to_runs = False
         self._problems: list[Problem] = []
         self._told: list[tuple[str, ...]] | None = None  # of run results
@@ -68,7 +67,7 @@ class InspectorPanel(Panel):
         splitter.setSizes([420, 150])
         in_a_column(self, self.head, splitter, fills=splitter)
         self.entry = self.tree
-        self._soon = Debounce(self.refresh, self)
+        self._soon = Debounce(self.refresh_when_visible, self)
         self._connect()
         self._load_schemas()
         self.refresh()
@@ -82,7 +81,7 @@ class InspectorPanel(Panel):
         self.tree.current_row_changed.connect(self._show_help)
         workspace.selection.changed.connect(self._on_selection)
         workspace.navigation.graph_shown.connect(self._on_selection)
-        workspace.changes.changed.connect(self._on_change)
+        workspace.changes.changed.connect(self.refresh_when_visible)
         workspace.types.changed.connect(self.refresh_soon)
         workspace.runs_changed.connect(self._connect_runs)
         self._connect_runs()
@@ -98,9 +97,8 @@ class InspectorPanel(Panel):
 
     def _on_values(self, values: set[Value] | None) -> None:
         """Handle new values; None: any."""
-        if not self.isVisible():
-            self._stale = True
-        elif (values is None or not values.isdisjoint(self._computed)) and self._run_texts() != self._told:
+        is_about_these = values is None or not values.isdisjoint(self._computed)
+        if not self.isVisible() or (is_about_these and self._run_texts() != self._told):
             self.refresh_soon()
 
     @property
@@ -142,43 +140,25 @@ class InspectorPanel(Panel):
         self.workspace.selection.set([self.workspace.model])
 
     def _on_selection(self) -> None:
-        if not self.isVisible():
-            self._stale = True
-            return
         items = self.items
         if items != self._items:
             self.tree.finish()
         if max(len(items), len(self._items)) > MOST:
             self.refresh_soon()  # they are painted as selected first
         else:
-            self.refresh()
+            self.refresh_when_visible()
 
     def refresh_soon(self) -> None:
         """Refresh at the next event-loop iteration (coalesced); safe after the panel is deleted."""
         if isValid(self):
             self._soon.request()
 
-    def _on_change(self) -> None:
-        if not self.isVisible():
-            self._stale = True
-        else:
-            self.refresh()
-
     def _on_problems(self) -> None:
-        if len(self._items) == 1 and self.isVisible():
-            if problems_of(self.workspace, self._items[0]) != self._problems:
-                self.refresh_soon()
-        else:
-            self._stale = True
-
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        if self._stale:
-            self.refresh()
+        if len(self._items) == 1 and problems_of(self.workspace, self._items[0]) != self._problems:
+            self.refresh_soon()
 
     def refresh(self) -> None:
         """Update the rows; unchanged rows keep focus, expansion and editor."""
-        self._stale = False
         items = self.items
         if items != self._items:
             if self._items and not self._going_back:

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
-from PySide6.QtGui import QFont, QMouseEvent, QShowEvent
+from PySide6.QtGui import QFont, QMouseEvent
 from PySide6.QtWidgets import QListView, QWidget
 
 from onnx_workbench.model.history.document import Document, HistoryEntry
@@ -115,25 +115,21 @@ class HistoryPanel(Panel):
         )
         self.list.clicked.connect(self._go)
         self.list.activated.connect(self._go)
-        workspace.changes.changed.connect(self._refresh)
+        workspace.changes.changed.connect(self._on_change)
+        self.refresh_when_visible()
 
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        self._refresh()
-
-    def _refresh(self, _change: object = None) -> None:
+    def _on_change(self, _change: object) -> None:
         if not self._going.running:  # otherwise only its end changed: the rows stay
-            self._list_states()
+            self.refresh_when_visible()
 
     def _on_the_way(self, finished: bool) -> None:
         if finished:
-            self._list_states()
+            self.refresh_when_visible()
         else:
             self.list.viewport().update()  # another row is the current state
 
-    def _list_states(self) -> None:
-        if not self.isVisible():
-            return
+    def refresh(self) -> None:
+        """List the states again, the current one in view."""
         self.model.refresh()
         row = self.model.entries.index(self.workspace.document.current)
         self.list.setCurrentIndex(self.model.index(row))

@@ -69,21 +69,18 @@ class NodeTablePanel(Panel):
         self.status.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self.error = ErrorLabel(self)
         self._lay_out()
-        self._stale = False  # the graph changed while the table was hidden
         self._counts: Counter[tuple[str, str]] = Counter()
         self._wanted: str | None = None
         self._search: ChunkedIteration[Node] = ChunkedIteration(self._on_found, self, self._on_failed)
         self._found: list[Node] = []
         self._chosen = set[Node]()  # until others are listed
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
-        self._delay.timeout.connect(self.refresh)
+        self._delay.timeout.connect(self.refresh_when_visible)
         self._listen()
         self._choose_first()
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        if self._stale:
-            self.refresh()
         self._show_selection()
 
     def _table(self) -> RowTable:
@@ -172,7 +169,6 @@ class NodeTablePanel(Panel):
         """List the nodes again, in a large model incrementally."""
         self._delay.stop()
         self._search.stop()
-        self._stale = False
         self.error.show_error(None)
         try:
             query = parse(self.filter.text(), self.workspace.types.type_of)
@@ -247,9 +243,7 @@ class NodeTablePanel(Panel):
         if self.model.node_data is self.workspace.highlights.data:
             return
         self.table.horizontalHeader().setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
-        self._stale = True
-        if self.isVisible():
-            self.refresh()
+        self.refresh_when_visible()
 
     def _on_nodes(self, nodes: set[Node]) -> None:
         self.model.touch(nodes)
@@ -257,9 +251,7 @@ class NodeTablePanel(Panel):
     def _on_structure(self, _graphs: object) -> None:
         self._search.stop()
         self.model.stop()
-        self._stale = True
-        if self.isVisible():
-            self._delay.start()
+        self._delay.start()
 
     # -- selecting and editing -------------------------------------------------------------------------------
 

@@ -83,28 +83,34 @@ class OutlinePanel(Panel):
         self.tree.doubleClicked.connect(self._on_opened)
         self.tree.customContextMenuRequested.connect(self._on_menu)
         self.tree.setContextMenuPolicy(self.contextMenuPolicy().CustomContextMenu)
-        workspace.selection.changed.connect(self._show_selection)
+        workspace.selection.changed.connect(self.refresh_when_visible)
         workspace.changes.nodes_changed.connect(self._on_nodes)
         workspace.changes.values_changed.connect(self._on_values)
         workspace.changes.model_changed.connect(self._on_model)
+        self.refresh_when_visible()
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         self._widen()
-        self._show_selection()
+
+    def refresh(self) -> None:
+        """Mirror the selection made elsewhere."""
+        self._whole.clear()
+        if not self._following:
+            self._show_selection()
 
     def _widen(self) -> None:
         """Widen the column for the longest row, which can be scrolled to sideways."""
         self._room = max(self._room, self.tree.sizeHintForColumn(0))
         self._fill()
 
+    def _fill(self) -> None:
+        self.tree.header().resizeSection(0, max(self._room, self.tree.viewport().width()))
+
     def _measure_again(self) -> None:
         """Measure the width again after rows were closed, removed or replaced."""
         self._room = 0
         self._widening.start()
-
-    def _fill(self) -> None:
-        self.tree.header().resizeSection(0, max(self._room, self.tree.viewport().width()))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Handle the graph's keys for the selected rows, and follow the width of the tree."""
@@ -123,7 +129,7 @@ class OutlinePanel(Panel):
     def _on_filled(self, anew: bool) -> None:
         if anew:
             self._widen()
-        self._show_selection()
+        self.refresh_when_visible()
 
     def _on_nodes(self, nodes: set[Node]) -> None:
         if self.workspace.changes.touched.is_inside:
@@ -133,7 +139,7 @@ class OutlinePanel(Panel):
         if self.workspace.selection.current is None:
             self.tree.clearSelection()
         self._following = False
-        self._show_selection()
+        self.refresh_when_visible()
         advance = self.tree.fontMetrics().horizontalAdvance
         names = (f"{display(n.op_type, 200)}  {display(n.name, 200)}" for n in islice(nodes, _MEASURED))
         needed = _MARGINS + max(map(advance, names), default=0)
@@ -154,10 +160,6 @@ class OutlinePanel(Panel):
             self.model.retitle()
 
     def _show_selection(self) -> None:
-        """Mirror the selection made elsewhere."""
-        self._whole.clear()
-        if self._following or not self.isVisible():
-            return
         index = self._index_to_show()
         self._following = True
         if not index.isValid():

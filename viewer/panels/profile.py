@@ -8,7 +8,7 @@ from operator import itemgetter
 
 import numpy as np
 from PySide6.QtCore import QPointF, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QPainterPath, QPen, QPolygonF, QShowEvent
+from PySide6.QtGui import QColor, QKeyEvent, QPainterPath, QPen, QPolygonF
 from PySide6.QtWidgets import (
     QComboBox,
     QGraphicsPathItem,
@@ -94,7 +94,6 @@ class ProfilePanel(Panel):
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
         self._finding = ModelReader(self)
-        self._is_stale = False  # a newer run than the shown one exists
         self.view = QComboBox()
         self.view.setAccessibleName("View of the profile")
         self.view.addItems(["By node", "By operator", "Memory over the run"])
@@ -125,7 +124,7 @@ class ProfilePanel(Panel):
         self.nodes.sort_by(2)
         self.operators.sort_by(2)
         self._show_colour()
-        self._refresh()
+        self.refresh()
 
     def _lay_out(self) -> None:
         row = FlowLayout(8)
@@ -137,7 +136,7 @@ class ProfilePanel(Panel):
     def _connect(self) -> None:
         workspace = self.workspace
         self.view.currentIndexChanged.connect(self.stack.setCurrentIndex)
-        self.view.currentIndexChanged.connect(lambda _: self._refresh())
+        self.view.currentIndexChanged.connect(lambda _: self.refresh())
         self.colour.activated.connect(lambda _: workspace.runs.overlays.choose(self.colour.currentData()))
         self.measure.clicked.connect(self.measure_times)
         self.nodes.chosen.connect(workspace.navigation.reveal)
@@ -158,16 +157,9 @@ class ProfilePanel(Panel):
         """Return whether a newer run is about to be shown."""
         return self._finding.running
 
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        if self._is_stale:
-            self._refresh()
-
     def _on_results(self, values: object) -> None:
         if values is None:
-            self._is_stale = True
-            if self.isVisible():
-                self._refresh()
+            self.refresh_when_visible()
 
     def measure_times(self) -> None:
         """Run the model several times with the inputs of the last run, and show the times of its nodes."""
@@ -189,7 +181,7 @@ class ProfilePanel(Panel):
 
     def _show_times(self, timings: Timings) -> None:
         self._timings = timings
-        self._refresh()
+        self.refresh()
 
     @property
     def _measured(self) -> Timings | None:
@@ -207,8 +199,8 @@ class ProfilePanel(Panel):
         for column in _MEASURED_COLUMNS:
             self.nodes.show_column(column, shown=self._measured is not None)
 
-    def _refresh(self) -> None:
-        self._is_stale = False
+    def refresh(self) -> None:
+        """Show the last run, or the times measured for it."""
         self._finding.stop()
         record = self.workspace.results.current
         self._show_measured_columns()

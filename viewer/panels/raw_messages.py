@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer
-from PySide6.QtGui import QGuiApplication, QShowEvent
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTreeView, QWidget
 
 from onnx_workbench.model.errors import ModelError
@@ -64,7 +64,7 @@ class RawMessagesPanel(Panel):
         self.status.setContentsMargins(6, 3, 6, 3)
         self.error = ErrorLabel(self)
         self.error.setContentsMargins(6, 3, 6, 0)
-        self._lay_out()
+        in_a_column(self, self.tree, self.error, self.status)
         self.entry = self.tree
         self.menu = QMenu(self)
         self._stale = True
@@ -75,29 +75,21 @@ class RawMessagesPanel(Panel):
         self.tree.expanded.connect(lambda index: self._open.setdefault(index.data(Qt.ItemDataRole.UserRole)))
         self.tree.collapsed.connect(lambda index: self._open.pop(index.data(Qt.ItemDataRole.UserRole), None))
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
-        self._delay.timeout.connect(self._start_encoding)
+        self._delay.timeout.connect(self.refresh_when_visible)
         self._muting = QTimer(self, singleShot=True, interval=_MUTED_MS)
         self._muting.timeout.connect(self._mute)
         self.tree.selectionModel().currentChanged.connect(self._on_current)
         workspace.changes.changed.connect(self._on_change)
         workspace.selection.changed.connect(self._show_selection)
-
-    def _lay_out(self) -> None:
-        in_a_column(self, self.tree, self.error, self.status)
-
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        if self._stale and not self._reading.running:
-            self._start_encoding()
+        self.refresh_when_visible()
 
     def _on_change(self, _change: object) -> None:
         self._reading.stop()
         self._stale = True
-        if self.isVisible():
-            self._delay.start()
+        self._delay.start()
 
-    def _start_encoding(self) -> None:
-        """Encode the messages incrementally."""
+    def refresh(self) -> None:
+        """Encode the messages in the background; until then the previous rows stay."""
         model = self.workspace.model
 
         def work(progress: Progress) -> tuple[JoinedPieces, Branches]:

@@ -19,7 +19,7 @@ from PySide6.QtCore import (
     Qt,
     QTimer,
 )
-from PySide6.QtGui import QPainter, QShowEvent
+from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -228,7 +228,6 @@ class StatisticsPanel(Panel):
         self.found: ModelStatistics | None = None
         self._bound: Mapping[str, int] = {}
         self._is_colouring = False
-        self._stale = False  # the model changed while the panel was hidden
         self._summing = ModelReader(self)
         self._has_levels = False  # whether a scope level was found or chosen
         self._shown: Mapping[Node, float] = {}
@@ -242,7 +241,7 @@ class StatisticsPanel(Panel):
         choices = (self.bindings, self.scope, self.group, self.levels, self.colour)
         self.lay_out(self.table, self.summary, *choices, self.save_button, whole=True)
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
-        self._delay.timeout.connect(self.refresh)
+        self._delay.timeout.connect(self._on_delay)
         self._listen()
         self.refresh()
 
@@ -293,19 +292,17 @@ class StatisticsPanel(Panel):
 
     # -- finding out ---------------------------------------------------------------------------------------------
 
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        if self._stale:
-            self.refresh()
-
     def _on_change(self, *_: object) -> None:
-        self._stale = True
-        if self.isVisible() or self.colour.isChecked():
-            self._delay.start()
+        self._delay.start()
+
+    def _on_delay(self) -> None:
+        if self.colour.isChecked():
+            self.refresh()  # the graph shows it
+        else:
+            self.refresh_when_visible()
 
     def refresh(self) -> None:
         """Count again, on a copy, in the background."""
-        self._stale = False
         try:
             self._bound = sizes([part.strip() for part in self.bindings.text().split(",") if part.strip()])
         except ModelError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QPushButton, QWidget
 from shiboken6 import isValid
 
@@ -48,7 +47,6 @@ class WatchPanel(Panel):
         self.unpin_button = QPushButton("Remove")
         self.unpin_button.setToolTip("Remove the selected rows")
         self.lay_out(self.table, self.hint, self.pin_button, self.unpin_button)
-        self._behind = True
         self._pinned: tuple[Value, ...] = ()  # as shown
         self._known: dict[Value, WatchedValue] = {}
         self.pin_button.clicked.connect(lambda: workspace.trigger("run.pin"))
@@ -58,22 +56,19 @@ class WatchPanel(Panel):
         workspace.results.changed.connect(self._on_results)
         workspace.selection.changed.connect(self._show_buttons)
         workspace.changes.values_changed.connect(self._show)
-        self._refresh()
-
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        if self._behind:
-            self._refresh()
+        self._show()
+        self.refresh_when_visible()
 
     def _on_results(self, values: object) -> None:
         if values is None or self._pinned != self.workspace.results.pinned:
-            self._refresh()
+            self.refresh_when_visible()
 
-    def _refresh(self) -> None:
+    def refresh(self) -> None:
+        """Read the watched values of the last run."""
         results = self.workspace.results
-        self._behind, self._pinned = not self.isVisible(), results.pinned
+        self._pinned = results.pinned
         record, before = results.current, results.previous
-        if record is None or self._behind or not results.pinned:
+        if record is None or not results.pinned:
             self._known = {}
             self._show()
             return

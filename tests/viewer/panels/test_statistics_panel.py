@@ -7,7 +7,7 @@ import errno
 import os
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 
 from onnx_workbench.model.edits import nodes, values
 from onnx_workbench.model.history.steps import SetField
@@ -132,7 +132,8 @@ def test_nothing_is_counted_that_nobody_sees(panel, qtbot):
     with panel.workspace.document.edit("Insert") as edit:
         nodes.insert_on_edge(edit, builders.value(panel.workspace.document, "r"), "Neg")
     qtbot.waitUntil(lambda: "Neg" in cells(seen))
-    qtbot.waitUntil(lambda: not panel.workspace.tasks.running)
+    delays = [*seen.findChildren(QTimer), *panel.findChildren(QTimer)]
+    qtbot.waitUntil(lambda: not panel.workspace.tasks.running and not any(delay.isActive() for delay in delays))
     assert "Neg" not in cells(panel)
     panel.show()
     qtbot.waitUntil(lambda: "Neg" in cells(panel))
