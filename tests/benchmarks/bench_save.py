@@ -1,20 +1,16 @@
 """How fast models are saved after an edit, beside a plain copy of the file and onnx.save in the same run.
 
-    python -m tests.benchmarks.bench_save [--megabytes 500] [--folder DIR] [--kills 200]
-
-`--kills` also saves in a process that is killed at a random moment, so many times, and counts what is left.
+python -m tests.benchmarks.bench_save [--megabytes 500] [--folder DIR]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import random
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from tests.benchmarks.large_models import write_weights_model
@@ -47,17 +43,6 @@ else:
 print(json.dumps([time.perf_counter() - start, (peak() - before) / 1024, peak() / 1024]))
 """
 
-_KILLED = """
-import sys
-from onnx_workbench.model.io.reader.read import load
-from onnx_workbench.model.io.writer.save import save
-from onnx_workbench.model.history.steps import SetField
-model = load(sys.argv[1])
-SetField(model.graph.nodes.first, "name", "edited").apply()
-print("ready", flush=True)
-save(model, sys.argv[1])
-"""
-
 
 def measure(path: Path, out: Path, way: str, rounds: int = 5) -> tuple[float, float, float]:
     """Median seconds, most memory in MB that saving added, and most in all."""
@@ -71,42 +56,11 @@ def measure(path: Path, out: Path, way: str, rounds: int = 5) -> tuple[float, fl
     return statistics.median(f[0] for f in found), max(f[1] for f in found), max(f[2] for f in found)
 
 
-def kill_while_saving(path: Path, rounds: int) -> None:
-    """Count old, new and damaged files after kills at random moments."""
-    from onnx_workbench.model.io.reader.read import load
-    from onnx_workbench.model.io.writer.save import save
-
-    old = path.read_bytes()
-    model = load(path)
-    model.graph.nodes[0].name = "edited"
-    save(model, path)
-    new = path.read_bytes()
-    start = time.perf_counter()
-    save(load(path), path.with_suffix(".timing"))
-    span = 2 * (time.perf_counter() - start)
-    counts = {"old": 0, "new": 0, "damaged": 0}
-    for _ in range(rounds):
-        path.write_bytes(old)
-        process = subprocess.Popen([sys.executable, "-c", _KILLED, str(path)], stdout=subprocess.PIPE)
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(random.uniform(0, span))
-        process.kill()
-        process.communicate()
-        found = path.read_bytes()
-        counts["old" if found == old else "new" if found == new else "damaged"] += 1
-    left = len(list(path.parent.glob(".*.saving")))
-    save(load(path), path)
-    after = len(list(path.parent.glob(".*.saving")))
-    print(f"  S4: of {rounds} kills {counts} (bar: none damaged); {left} temporary files, {after} after the next save")
-
-
 def main() -> None:
     """Measure and print ratios against the bars."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--megabytes", type=int, default=500)
     parser.add_argument("--folder", type=Path)
-    parser.add_argument("--kills", type=int, default=0)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
         path, out = Path(name, "model.onnx"), Path(name, "out.onnx")
@@ -117,9 +71,6 @@ def main() -> None:
             print(f"  {way:<6}{seconds:8.3f} s {added:+9.1f} MB {total:9.1f} MB in all")
         ratio = results["ours"][0] / results["copy"][0]
         print(f"  S3: {ratio:.2f} x a plain copy (bar 2.5), {results['ours'][1]:+.1f} MB (bar +30)")
-        if arguments.kills:
-            write_weights_model(path, 40)
-            kill_while_saving(path, arguments.kills)
 
 
 if __name__ == "__main__":

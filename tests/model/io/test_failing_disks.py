@@ -25,11 +25,12 @@ CALLS = ("open", "write", "fsync", "fchmod", "replace", "close")
 
 
 class Failing:
-    """The k-th system call of a save fails."""
+    """The k-th system call of a save fails, and all after it where the disk stays full or read-only."""
 
     def __init__(self, monkeypatch, at, error, calls=CALLS):
         self.count = 0
         self.at = at
+        self.lasts = error in (errno.ENOSPC, errno.EROFS)
         self.failed = ""
         for name in calls:
             if hasattr(os, name):
@@ -39,7 +40,7 @@ class Failing:
         def wrapped(*args, **keywords):
             if name != "close":
                 self.count += 1
-                if self.count == self.at:
+                if self.count == self.at or (self.lasts and self.count > self.at):
                     self.failed = name
                     raise OSError(error, os.strerror(error))
             return call(*args, **keywords)
