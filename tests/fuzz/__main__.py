@@ -8,12 +8,10 @@ import sys
 import time
 import warnings
 from collections import Counter
-from functools import partial
 
 from tests.fuzz.cases import Case, one_helper_process
 from tests.fuzz.generator import random_model
-from tests.fuzz.oracles import ORACLES, shows, verdict
-from tests.fuzz.shrinker import as_text, kind_of, shrink
+from tests.fuzz.oracles import ORACLES, kind_of, shrunk, verdict
 
 
 def main() -> int:
@@ -63,8 +61,7 @@ def model_found(seed: str, given: argparse.Namespace, found: Counter[str]) -> No
         found[kind] += 1
         print(f"--- {seed} {oracle}: {message}", flush=True)
         if found[kind] == 1 and not given.no_shrink:
-            small = shrink(case.proto, partial(shows, oracle, kind_of(message), seed=number))
-            print(verdict(oracle, Case(small, number)), as_text(small), sep="\n", flush=True)
+            print(shrunk(oracle, case, message), flush=True)
 
 
 if __name__ == "__main__":

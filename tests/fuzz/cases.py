@@ -111,6 +111,11 @@ def errors_of(model: Model) -> set[str]:
     return {f"{p.rule}: {p.message} {p.detail}" for p in ow.check(model) if p.severity == "error"}
 
 
+def as_text(proto: onnx.ModelProto) -> str:
+    """The model as ONNX text."""
+    return str(onnx.printer.to_text(proto))
+
+
 # -- comparing
 
 

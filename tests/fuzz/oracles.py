@@ -13,8 +13,12 @@ from pathlib import Path
 
 import onnx
 
-from onnx_workbench.model.errors import errors_to
-from tests.fuzz.cases import Case
+from onnx_workbench.exec.transform.reduce import reduce_model
+from onnx_workbench.model.errors import ModelError, errors_to
+from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.ir.graph import Model
+from onnx_workbench.model.progress import Progress
+from tests.fuzz.cases import SIZES, Case, as_text, feeds_of
 from tests.fuzz.executors import as_onnx_runtime, as_optimised, as_reference
 from tests.fuzz.rewriting import (
     changes_some_nodes,
@@ -25,7 +29,6 @@ from tests.fuzz.rewriting import (
     replays_scripts,
     strips_and_renames,
 )
-from tests.fuzz.shrinker import kind_of
 from tests.fuzz.transformations import (
     changes_precision,
     converts,
@@ -59,9 +62,22 @@ def verdict(name: str, case: Case) -> str:
     return f"raised {type(errors[0]).__name__}: {errors[0]} ({Path(last.filename).name}:{last.lineno})"
 
 
-def shows(name: str, kind: str, proto: onnx.ModelProto, seed: int = 0) -> bool:
-    """Whether a smaller model is valid and an oracle finds the same in it."""
-    case = Case(proto, seed)
-    with suppress(Exception):  # then it is not worth looking at
-        return (name == "valid" or not case.errors) and kind_of(verdict(name, case)) == kind
-    return False
+def kind_of(message: str) -> str:
+    """What a message says without names and numbers, so that a smaller model counts as the same finding."""
+    return "".join(c for c in message.split("(inputs", maxsplit=1)[0] if not c.isdigit())[:60]
+
+
+def shrunk(name: str, case: Case, message: str) -> str:
+    """The text of the smallest part of a model in which an oracle finds the same, else of the whole."""
+
+    def finds(part: Model, _feeds: object, _progress: Progress) -> str:
+        smaller = Case(onnx.load_from_string(to_bytes(part)), case.seed)
+        if name != "valid" and smaller.errors:
+            return ""
+        reported = verdict(name, smaller)
+        return reported if kind_of(reported) == kind_of(message) else ""
+
+    with suppress(ModelError):  # some models fail as a whole alone, and some do not run
+        part = reduce_model(case.load(), feeds_of(case.proto, SIZES[0], case.rng), finds).model
+        return as_text(onnx.load_from_string(to_bytes(part)))
+    return as_text(case.proto)

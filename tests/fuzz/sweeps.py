@@ -23,10 +23,9 @@ from onnx_workbench.model.ir.attributes import AttributeKind
 from onnx_workbench.model.schemas import registry as schemas
 from onnx_workbench.model.schemas.schema import AttributeSchema
 from tests.exec.test_backend_suite import node_cases, runtime_value
-from tests.fuzz.cases import ORT, Case, difference, feeds_of, run
+from tests.fuzz.cases import ORT, Case, as_text, difference, feeds_of, run
 from tests.fuzz.generator import MICROSOFT, NEWEST, OLDEST, Builder, dtype_of, finished, with_extremes
 from tests.fuzz.operators.registry import all_operators, apply, usable
-from tests.fuzz.shrinker import as_text
 from tests.fuzz.transformations import changes_precision
 
 #: Operators whose results are drawn at random, and Constant, of which exactly one attribute may be given.
