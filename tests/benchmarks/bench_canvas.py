@@ -1,4 +1,4 @@
-"""What the canvas costs: open to drawn, frames at every zoom, hits, rubber band, edits, exports, memory.
+"""What the canvas costs: open to drawn, frames at every zoom, hits, rubber band, exports, memory.
 
     python -m tests.benchmarks.bench_canvas [NODES ...]        default: 10000 100000
 
@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from itertools import islice, product
+from itertools import product
 from pathlib import Path
 
 from tests.viewer.canvas.painting import finish_painting, is_painted
@@ -28,16 +28,13 @@ from PySide6.QtGui import QColor, QPainter, QPixmap
 from PySide6.QtWidgets import QApplication
 
 from onnx_workbench.model import schemas
-from onnx_workbench.model.edits.nodes import insert_on_edge
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import (
     InsertNode,
-    SetAttribute,
     SetGraphInputs,
     SetGraphOutputs,
     SetInitializer,
 )
-from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
@@ -147,13 +144,12 @@ def peak_memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
 
 
-def wait(view: GraphView, clock: Clock | None = None) -> None:
+def wait(view: GraphView) -> None:
     """Until the scene is there and painted."""
     application = QApplication.instance()
     assert application is not None
-    clock = clock or Clock()
     while view.scenes.is_busy or view.scene is None or not is_painted(view):
-        clock.run(application.processEvents)
+        application.processEvents()
         time.sleep(0.001)
 
 
@@ -220,38 +216,6 @@ def measure_hits(view: GraphView, unit: float) -> None:
     print(f"  rubber band over 10 %, 50 %, all: {', '.join(f'{t:.1f}' for t in clock.times)} ms")
 
 
-def measure_edits(view: GraphView, unit: float) -> None:
-    """Edits until the picture is right again: all CPU time, and the longest turn of the event loop."""
-    document, graph = view.workspace.document, view.workspace.graph
-    node = next(islice(graph.nodes, len(graph.nodes) // 2, None))
-    value = node.outputs[0]
-    assert value is not None
-
-    def widen() -> None:
-        with document.edit("Widen") as edit:
-            edit.do(SetAttribute(node, "measured", make_attribute("measured", "wide" * 6)))
-
-    def insert() -> None:
-        with document.edit("Insert") as edit:
-            insert_on_edge(edit, value, "Relu")
-
-    view.zoom_to(1.0)
-    view.workspace.navigation.reveal(node)
-    wait(view)
-    for title, act in (("a row and a wider node", widen), ("a node on an edge", insert)):
-        for call, of in ((act, title), (document.undo, "undo"), (document.redo, "redo")):
-            clock = Clock()
-            longest = Clock()
-
-            def settle(call: Callable[[], object] = call, longest: Clock = longest) -> None:
-                longest.run(call)
-                wait(view, longest)
-
-            clock.run(settle)
-            spent, turn = clock.median, max(longest.times)
-            print(f"  {of:>24}: {spent:7.1f} ms ({spent / unit:.1f}), longest turn {turn:.1f} ms")
-
-
 def measure_exports(view: GraphView, unit: float) -> None:
     """SVG, PNG and PDF of everything."""
     assert view.scene is not None
@@ -288,7 +252,6 @@ def measure(name: str, model: Model, unit: float) -> None:
     view.minimap.set_wanted(True)
     measure_frames(view, unit)
     measure_hits(view, unit)
-    measure_edits(view, unit)
     measure_exports(view, unit)
     print(f"  {memory():.0f} MB at the end, {peak_memory():.0f} MB at most")
     workspace.close()

@@ -8,7 +8,7 @@ process holds more after one run, and how many times as much after --inputs runs
 largest difference of an output, relative to its largest element. With --threads 2 or more, wall time.
 
 Models are files (with the inputs of MODEL.npz or inputs.npz beside it, else random ones), folders, which are searched,
-names of `models.py` or `single_nodes.py`, light_* of the onnx package, or "models", "nodes" or "light" for all of them.
+names of `single_nodes.py`, light_* of the onnx package, or "nodes" or "light" for all of them.
 
     python tests/benchmarks/bench_run.py [MODEL …] [--size DIM=N …] [--rounds 7] [--inputs 20] [--profile]
     OPENBLAS_CORETYPE=Haswell python tests/benchmarks/bench_run.py …
@@ -35,7 +35,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent))
 
-import models as architectures
 import numpy as np
 import onnx
 import onnxruntime
@@ -80,9 +79,7 @@ class Row:
 def named(texts: Sequence[str]) -> Iterator[str]:
     """The models that arguments name."""
     for text in texts:
-        if text == "models":
-            yield from architectures.MODELS
-        elif text == "nodes":
+        if text == "nodes":
             yield from single_nodes.CASES
         elif text == "light":
             yield from sorted(path.stem for path in LIGHT.glob("light_*.onnx"))
@@ -100,9 +97,7 @@ def source_of(name: str) -> tuple[Path | bytes, Feeds]:
         return path, next((dict(np.load(npz, allow_pickle=False)) for npz in beside if npz.exists()), {})
     if name in single_nodes.CASES:
         return single_nodes.CASES[name]()
-    if name.startswith("light_"):
-        return (LIGHT / f"{name}.onnx").read_bytes(), {}
-    return architectures.MODELS[name]().SerializeToString(), {}
+    return (LIGHT / f"{name}.onnx").read_bytes(), {}
 
 
 def varied(feeds: Feeds, number: int) -> Feeds:
@@ -283,7 +278,7 @@ def summary(rows: Sequence[Row], least: float) -> Iterator[str]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print a line for each model, and the means."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", default=["models"])
+    parser.add_argument("models", nargs="*", default=["light"])
     parser.add_argument("--size", action="append", default=[], metavar="DIM=N", help="of an open dimension")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--inputs", type=int, default=20)
