@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-import onnx.parser
 import pytest
 
 import onnx_workbench as ow
@@ -99,7 +98,7 @@ def test_the_signature_is_checked_and_documented(written):
     assert schema.doc == "Twice x, plus a number."
     assert schema.origin == "my_ops.py"
     wrong = MODEL.replace("(x)\n", "(x, x)\n", 1).replace("Twice <plus = 1.0>", "Twice <times = 3>")
-    messages = [p.message for p in ow.check(ow.load(onnx.parser.parse_model(wrong).SerializeToString()))]
+    messages = [p.message for p in ow.check(ow.load(builders.proto(wrong).SerializeToString()))]
     assert any("times" in message for message in messages)
     assert any("input" in message for message in messages)
     assert {s.name for s in schemas.operators({"": 18, "my.ops": 2}) if s.domain == "my.ops"} == {"Twice", "SplitHalf"}
@@ -138,7 +137,7 @@ def test_unloading_takes_everything_back(model):
 
 def test_its_rule_finds_problems(written):
     extensions.load(EXAMPLE)
-    unnamed = ow.load(onnx.parser.parse_model(MODEL.replace("[halves] ", "")).SerializeToString())
+    unnamed = ow.load(builders.proto(MODEL.replace("[halves] ", "")).SerializeToString())
     (problem,) = [problem for problem in ow.check(unnamed) if problem.rule == "my-ops-name"]
     assert (problem.severity, problem.message) == ("warning", "SplitHalf has no name")
     assert problem.place.op_type == "SplitHalf"
@@ -231,7 +230,7 @@ def test_an_operator_of_the_program_is_not_replaced(written):
     text = "from onnx_workbench import kernel\n@kernel('Relu', domain='', since=1)\ndef relu(x):\n    return x\n"
     with pytest.raises(ModelError, match="registered twice"):
         extensions.load(written(text))
-    session = ow.Session(ow.load(onnx.parser.parse_model(
+    session = ow.Session(ow.load(builders.proto(
         '<ir_version: 8, opset_import: ["" : 1]> g (float[1] x) => (float[1] y) { y = Relu(x) }'
     ).SerializeToString()))  # fmt: skip
     assert session.run({"x": np.array([-1], np.float32)}).outputs["y"].tolist() == [0]
@@ -244,7 +243,7 @@ def test_a_kernel_may_be_defined_again_as_in_a_notebook():
         def times(x, _factor=factor):
             return x * _factor
 
-    model = ow.load(onnx.parser.parse_model(
+    model = ow.load(builders.proto(
         '<ir_version: 8, opset_import: ["" : 18, "my.notebook" : 1]> g (float[1] x) => (float[1] y)'
         " { y = my.notebook.Times(x) }"
     ).SerializeToString())  # fmt: skip
@@ -277,7 +276,7 @@ def test_an_installed_package_offers_one_not_imported_unasked(tmp_path, monkeypa
 
 
 def parsed(text):
-    return ow.load(onnx.parser.parse_model(text).SerializeToString())
+    return ow.load(builders.proto(text).SerializeToString())
 
 
 PLAIN = MODEL.replace(" <plus = 1.0>", "")

@@ -34,7 +34,7 @@ DECORATORS = ["action", "kernel", "node_check", "reader", "simplify_pass", "valu
 
 
 def parsed(text: str) -> ow.Model:
-    return ow.load(onnx.parser.parse_model(text).SerializeToString())
+    return ow.load(builders.proto(text).SerializeToString())
 
 
 def test_the_public_names_are_these():
@@ -382,7 +382,7 @@ def test_a_wrong_argument_is_an_error_that_says_what_is_expected(case):
 
 
 def test_a_path_and_a_proto_are_taken_where_a_model_is_read(tmp_path):
-    proto = onnx.parser.parse_model(RELU)
+    proto = builders.proto(RELU)
     onnx.save(proto, tmp_path / "model.onnx")
     for given in (proto, tmp_path / "model.onnx", str(tmp_path / "model.onnx"), proto.SerializeToString()):
         assert [problem for problem in ow.check(given) if problem.severity == "error"] == []
@@ -421,7 +421,7 @@ WEIGHTS = """<ir_version: 10, opset_import: ["" : 18]> g (float[N,4] x) => (floa
 
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))])
 def test_a_model_and_its_results_can_be_copied_and_pickled(again, tmp_path):
-    proto = onnx.parser.parse_model(WEIGHTS)
+    proto = builders.proto(WEIGHTS)
     onnx.save(proto, tmp_path / "model.onnx", save_as_external_data=True, location="data", size_threshold=0)
     model = ow.load(tmp_path / "model.onnx")
     feeds = {"x": np.array([[-1, 2, 3, 4]], np.float32)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import onnx.parser
 import pytest
 
 import onnx_workbench as ow
@@ -42,7 +41,7 @@ def operators(model: ow.Model) -> list[str]:
 
 @pytest.fixture
 def model() -> ow.Model:
-    return ow.load(onnx.parser.parse_model(MODEL).SerializeToString())
+    return ow.load(builders.proto(MODEL).SerializeToString())
 
 
 def test_each_place_is_replaced_once_with_its_own_attributes(model):
@@ -87,7 +86,7 @@ def test_a_rule_that_shrinks_is_applied_until_it_finds_nothing():
         <ir_version: 8, opset_import: ["" : 17]>
         g (float[4] x) => (float[4] y) { a = Relu(x) b = Relu(a) c = Relu(b) d = Relu(c) y = Relu(d) }
     """
-    model = ow.load(onnx.parser.parse_model(text).SerializeToString())
+    model = ow.load(builders.proto(text).SerializeToString())
     rule = """
         <domain: "twice", opset_import: ["" : 17]> pattern (x) => (y) { a = Relu (x) y = Relu (a) }
         <domain: "twice", opset_import: ["" : 17]> replacement (x) => (y) { y = Relu (x) }
@@ -101,7 +100,7 @@ def test_an_input_that_is_passed_through_leaves_no_node():
         <ir_version: 8, opset_import: ["" : 17]>
         g (float[4] x) => (float[4] y) { e = Exp(x) a = Neg(e) b = Neg(a) y = Abs(b) }
     """
-    model = ow.load(onnx.parser.parse_model(text).SerializeToString())
+    model = ow.load(builders.proto(text).SerializeToString())
     rule = """
         <domain: "twice", opset_import: ["" : 17]> pattern (x) => (y) { a = Neg (x) y = Neg (a) }
         <domain: "twice", opset_import: ["" : 17]> replacement (x) => (x) { z = Neg (x) }
@@ -120,7 +119,7 @@ def test_several_outputs_are_replaced_and_their_users_stay_behind():
             a = Sin(x) u = Exp(a) w = Abs(u) b = Cos(x) y = Add(b, x) v = Neg(w)
         }
     """
-    model = ow.load(onnx.parser.parse_model(text).SerializeToString())
+    model = ow.load(builders.proto(text).SerializeToString())
     rule = """
         <domain: "both", opset_import: ["" : 17]> pattern (x) => (s, c) { s = Sin (x) c = Cos (x) }
         <domain: "both", opset_import: ["" : 17]>

@@ -62,7 +62,7 @@ def test_a_dropped_value_is_computed_when_it_becomes_an_output() -> None:
 
 
 def test_constants_stay_in_a_function_whose_nodes_were_kept() -> None:
-    document = Document(load(onnx.parser.parse_model(CALL).SerializeToString()))
+    document = Document(load(builders.proto(CALL).SerializeToString()))
     session = Session(document)
     session.run({"x": X})
     call, after = node(document.model, "v"), node(document.model, "y")

@@ -15,8 +15,10 @@ from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 
 T = TypeVar("T")
 
+#: Of texts that begin with their graph.
+HEADER = '<ir_version: 10, opset_import: ["" : 21]>'
+
 CHAIN = """
-<ir_version: 10, opset_import: ["" : 21]>
 chain (float[N, 4] x, float[4] unused) => (float[N, 4] y)
 <float[4] w = {1.0, 2.0, 3.0, 4.0}, float[4] b = {0.5, 0.5, 0.5, 0.5}>
 {
@@ -59,9 +61,14 @@ step () => (float[4] w_new)
 """
 
 
+def proto(text: str = CHAIN) -> onnx.ModelProto:
+    """The message of ONNX text; without a header it is of operator set 21."""
+    return onnx.parser.parse_model(text if text.lstrip().startswith("<") else f"{HEADER} {text}")
+
+
 def model_file(path: Path, text: str = CHAIN) -> Path:
     """Write ONNX text as a model to a file; the path."""
-    path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    path.write_bytes(proto(text).SerializeToString())
     return path
 
 
@@ -70,13 +77,13 @@ def model(text: str = CHAIN, *, trained: bool = False) -> Model:
 
     One without a domain gets one, so that rules have nothing to say of what a test does not mean.
     """
-    proto = onnx.parser.parse_model(text)
-    proto.domain = proto.domain or "org.example"
+    message = proto(text)
+    message.domain = message.domain or "org.example"
     if trained:
-        step = proto.training_info.add()
+        step = message.training_info.add()
         step.algorithm.CopyFrom(onnx.parser.parse_graph(STEP))
         step.update_binding.add(key="w", value="w_new")
-    return load(proto.SerializeToString())
+    return load(message.SerializeToString())
 
 
 def document(text: str = CHAIN, *, trained: bool = False) -> Document:

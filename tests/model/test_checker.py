@@ -259,7 +259,6 @@ WRONG = [
         { [n] y = Add (x, w) [n] z = Relu (x) [late] t = Neg (u) [m] u = Neg (t) [n] y = Relu (ghost) }
     """,
     """
-        <ir_version: 10, opset_import: ["" : 21]>
         g (float[2] x, bool c) => (float[2] y)
         {
             [late] t = Neg (u) [m] u = Neg (x)

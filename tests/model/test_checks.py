@@ -140,12 +140,11 @@ def test_a_function_should_import_what_its_model_imports(version, wanted):
     """
     assert [p.rule for p in check_model(builders.model(text)) if p.severity != "info"] == wanted
     with pytest.raises(onnx.checker.ValidationError) if wanted else nullcontext():
-        onnx.checker.check_model(onnx.parser.parse_model(text))
+        onnx.checker.check_model(builders.proto(text))
 
 
 def test_types_that_disagree_are_found():
     model = builders.model("""
-        <ir_version: 10, opset_import: ["" : 21]>
         g (float[2] x, int64[2] i) => (float[2] y) { y = Add (x, i) }
     """)
     (problem,) = errors(model)
@@ -216,7 +215,7 @@ def test_every_fix_of_a_broken_model_fixes_what_it_says():
         assert snapshot(document.model) == before
         document.redo()
     assert check_model(document.model) == []
-    onnx.checker.check_model(onnx.parser.parse_model(builders.CHAIN))
+    onnx.checker.check_model(builders.proto(builders.CHAIN))
 
 
 FIRST = "g (float[2] x) => (float[2] y) { [first] y = Relu (x) }"
@@ -354,7 +353,7 @@ def only(*changes):
     ],
 )
 def test_what_is_wrong_is_found_at_once_and_fixed_where_that_is_safe(text, changes, rule, mended):
-    document = builders.document(text if "<ir" in text else f'<ir_version: 10, opset_import: ["" : 21]> {text}')
+    document = builders.document(text)
     checker = Checker(document)
     checker.run()
     for change in changes:
@@ -423,7 +422,7 @@ def test_fixes_of_one_check_do_not_undo_each_other():
 
 
 def test_value_info_that_lists_a_value_twice_is_reported_and_fixed():
-    text = '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { m = Relu (x) y = Neg (m) }'
+    text = "g (float[2] x) => (float[2] y) { m = Relu (x) y = Neg (m) }"
     document = builders.document(text)
     graph = document.model.graph
     middle = graph.nodes.first.outputs[0]
@@ -442,7 +441,7 @@ def test_value_info_that_lists_a_value_twice_is_reported_and_fixed():
 
 
 def test_names_that_are_no_identifiers_are_reported_in_one_note():
-    document = builders.document('<ir_version: 10, opset_import: ["" : 21]> ' + FIRST)
+    document = builders.document(FIRST)
     checker = Checker(document)
     assert checker.run() == []
     node = first(document)
@@ -524,7 +523,6 @@ def test_a_lone_function_must_import_what_its_nodes_need(tmp_path):
 
 def test_an_unused_constant_says_what_it_takes_where_that_is_known():
     document = builders.document("""
-    <ir_version: 10, opset_import: ["" : 21]>
     g (float[2] x) => (float[2] y)
     <float[2] numbers = {1, 2}, string[2] texts = {"a", "b"}>
     { y = Relu (x) }
@@ -535,7 +533,7 @@ def test_an_unused_constant_says_what_it_takes_where_that_is_known():
 
 def test_of_two_versions_of_an_operator_set_the_highest_counts():
     """As the specification binds nodes; 18 stood after 21 and was taken."""
-    proto = onnx.parser.parse_model(builders.CHAIN)
+    proto = builders.proto(builders.CHAIN)
     highest = proto.opset_import[0].version
     proto.opset_import.add(domain="", version=highest - 3)
     model = load(proto.SerializeToString())
@@ -564,7 +562,7 @@ def test_batch_normalization_gives_all_of_its_statistics_or_none(opset, count):
 
 def test_a_dead_node_goes_with_the_dead_ones_that_use_it():
     """Alone it left them without their inputs: a remark was mended and an error was there."""
-    document = builders.document("""<ir_version: 10, opset_import: ["" : 21]> g (float[2] x, bool c) => (float[2] y) {
+    document = builders.document("""g (float[2] x, bool c) => (float[2] y) {
         a = Abs (x)
         b = If (c) <then_branch = t () => (o) { o = Neg (a) }, else_branch = e () => (p) { p = Exp (x) }>
         d = Neg (b)

@@ -22,7 +22,7 @@ def errors(model):
 
 
 def test_an_attribute_is_found_twice_until_the_node_is_edited():
-    proto = onnx.parser.parse_model(builders.CHAIN)
+    proto = builders.proto(builders.CHAIN)
     node = next(n for n in proto.graph.node if n.name == "fourth")
     node.attribute.add().CopyFrom(node.attribute[0])
     document = Document(load(proto.SerializeToString()))
@@ -52,7 +52,7 @@ def fix(document):
 
 def with_fourth(change):
     """The chain with something done to its fourth node, as a document."""
-    proto = onnx.parser.parse_model(builders.CHAIN)
+    proto = builders.proto(builders.CHAIN)
     change(next(node for node in proto.graph.node if node.name == "fourth"))
     return Document(load(proto.SerializeToString()))
 
@@ -82,7 +82,7 @@ def test_a_duplicate_attribute_stays_reported_after_an_edit():
 
 
 def test_a_body_that_a_file_has_twice_is_kept_once():
-    proto = onnx.parser.parse_model(builders.BRANCHES)
+    proto = builders.proto(builders.BRANCHES)
     (node,) = [node for node in proto.graph.node if node.op_type == "If"]
     node.attribute.add().CopyFrom(node.attribute[0])
     document = Document(load(proto.SerializeToString()))
@@ -105,8 +105,7 @@ def test_an_attribute_has_one_value():
 
 
 def test_the_tensor_of_an_attribute_is_checked():
-    proto = onnx.parser.parse_model("""
-        <ir_version: 10, opset_import: ["" : 21]>
+    proto = builders.proto("""
         g () => (float[2] y) { y = Constant <value: tensor = float[2] {1, 2}> () }
     """)
     proto.graph.node[0].attribute[0].t.float_data.append(3)
@@ -131,7 +130,7 @@ PLACES = {
 @pytest.mark.parametrize("name", PLACES)
 def test_a_key_of_metadata_is_found_twice_until_it_is_edited(name):
     holder, place = PLACES[name]
-    proto = onnx.parser.parse_model(builders.BRANCHES)
+    proto = builders.proto(builders.BRANCHES)
     for text in ("first", "second"):
         holder(proto).metadata_props.add(key="note", value=text)
     document = Document(load(proto.SerializeToString()))
@@ -146,7 +145,7 @@ def test_a_key_of_metadata_is_found_twice_until_it_is_edited(name):
 
 
 def test_a_key_of_a_tensors_metadata_is_found_twice():
-    proto = onnx.parser.parse_model(builders.BRANCHES)
+    proto = builders.proto(builders.BRANCHES)
     for text in ("first", "second"):
         proto.graph.initializer[0].metadata_props.add(key="note", value=text)
     document = Document(load(proto.SerializeToString()))
@@ -157,7 +156,7 @@ def test_a_key_of_a_tensors_metadata_is_found_twice():
 
 
 def test_the_values_of_a_tensor_stand_in_one_field():
-    proto = onnx.parser.parse_model(builders.CHAIN)
+    proto = builders.proto(builders.CHAIN)
     proto.graph.initializer[0].raw_data = np.float32([1, 2, 3, 4]).tobytes()
     (problem,) = errors(load(proto.SerializeToString()))
     assert problem.rule == "tensor-fields"
@@ -179,9 +178,7 @@ def test_the_values_of_a_tensor_stand_in_one_field():
 def test_indices_of_sparse_values_ascend_within_the_shape(indices, reason):
     values = onnx.numpy_helper.from_array(np.float32([1, 2]), "s")
     listed = onnx.numpy_helper.from_array(np.int64(indices), "at")
-    proto = onnx.parser.parse_model(
-        '<ir_version: 10, opset_import: ["" : 21]> g (float[2, 2] x) => (float[2, 2] y) { y = Add (x, s) }'
-    )
+    proto = builders.proto("g (float[2, 2] x) => (float[2, 2] y) { y = Add (x, s) }")
     proto.graph.sparse_initializer.append(onnx.helper.make_sparse_tensor(values, listed, [2, 2]))
     found = [(p.rule, p.detail) for p in errors(load(proto.SerializeToString()))]
     assert found == ([("sparse-tensor", reason)] if reason else [])

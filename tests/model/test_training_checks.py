@@ -16,7 +16,6 @@ def errors(model):
 
 
 TRAINED = """
-<ir_version: 10, opset_import: ["" : 21]>
 g (float[2] x) => (float[2] y, float[2] kept) <float[2] w = {1, 2}> { y = Add (x, w) kept = Neg (y) }
 """
 

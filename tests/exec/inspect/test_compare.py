@@ -163,7 +163,7 @@ def test_arrays_are_matched_by_name_then_by_shape() -> None:
 def test_against_onnx_runtime_every_intermediate(tmp_path: Path) -> None:
     if not available():
         pytest.skip("ONNX Runtime is not installed")
-    path = builders.model_file(tmp_path / "model.onnx", f'<ir_version: 10, opset_import: ["" : 21]> {CHAIN}')
+    path = builders.model_file(tmp_path / "model.onnx", CHAIN)
     theirs = run_onnxruntime(path, {"x": X})
     assert set(theirs) == {"a", "b", "c", "d", "y"}
     result = Session(parse(CHAIN)).run({"x": X})
@@ -189,7 +189,7 @@ def test_onnx_runtime_has_a_memory_limit(tmp_path: Path, monkeypatch: pytest.Mon
     if sys.platform != "linux":
         pytest.skip("address space is limited on Linux only")
     text = "large (uint8[1] x, int64[1] n) => (uint8[m] y) { a = Expand (x, n) y = ReduceMax (a) }"
-    path = builders.model_file(tmp_path / "model.onnx", f'<ir_version: 10, opset_import: ["" : 21]> {text}')
+    path = builders.model_file(tmp_path / "model.onnx", text)
     feeds = {"x": np.ones(1, np.uint8), "n": np.array([1 << 20])}
     assert run_onnxruntime(path, feeds)["y"].item() == 1
     monkeypatch.setattr(reference, "value_limit", lambda: 0)  # which leaves the address space of its libraries
@@ -207,7 +207,7 @@ def test_onnx_runtime_gives_types_that_numpy_lacks(tmp_path: Path) -> None:
         i = Cast <to = 22> (x)
         y = Cast <to = 1> (e)
     }"""
-    path = builders.model_file(tmp_path / "few.onnx", f'<ir_version: 10, opset_import: ["" : 21]> {text}')
+    path = builders.model_file(tmp_path / "few.onnx", text)
     x = np.float32([1.26, -2.0, 3.3])
     theirs = run_onnxruntime(path, {"x": x})
     result = Session(parse(text)).run({"x": x})

@@ -25,7 +25,6 @@ NESTED = builders.BRANCHES.replace("{ no_out = Neg (x) }", "{ [deep] no_out = Le
 
 def long_chain(count: int) -> str:
     return f"""
-    <ir_version: 10, opset_import: ["" : 21]>
     chain (float[4] v0) => (float[4] v{count})
     {{ {" ".join(f"[n{i}] v{i + 1} = LeakyRelu <alpha: float = 0.5> (v{i})" for i in range(count))} }}
     """

@@ -197,7 +197,7 @@ def test_a_cycle_of_nodes_is_no_obstacle():
 
 def test_names_of_the_graphs_of_bodies_are_convex_too():
     body = "b () => (float[1] o) { a1 = Relu (x) b1 = Relu (a1) a2 = Relu (b1) b2 = Relu (a2) o = Relu (b2) }"
-    graph = model(f"""<ir_version: 10, opset_import: ["" : 21]>
+    graph = model(f"""
         g (float[1] x, bool c) => (float[1] y) {{ y = If (c) <then_branch = {body}, else_branch = {body}> }}""").graph
     inner = next(iter(graph.nodes)).bodies[0]
     for node, name in zip(inner.nodes, ("/a/1", "/b/1", "/a/2", "/b/2", "/c"), strict=True):
@@ -227,7 +227,7 @@ def test_blocks_are_convex():
     lines = "\n".join(
         f"a{n} = Exp (s{n}) b{n} = Relu (a{n}) c{n} = Tanh (b{n}) s{n + 1} = Add (c{n}, s{n})" for n in range(6)
     )
-    graph = model(f'<ir_version: 10, opset_import: ["" : 21]> g (float[1] s0) => (float[1] s6) {{ {lines} }}').graph
+    graph = model(f"g (float[1] s0) => (float[1] s6) {{ {lines} }}").graph
     tree, are_blocks = groups_of(graph)
     assert are_blocks
     assert_convex(graph, tree)

@@ -31,9 +31,7 @@ def residual(blocks: int, operators: tuple[str, ...] = ("Exp", "Relu", "Tanh")) 
         lines.append(f"[b{block}_add] s{block} = Add ({value}, {last})")
         last = f"s{block}"
     lines.append(f"[end] y = Softmax ({last})")
-    return model(
-        '<ir_version: 10, opset_import: ["" : 21]> g (float[4] x) => (float[4] y) {' + "\n".join(lines) + "}"
-    ).graph
+    return model("g (float[4] x) => (float[4] y) {" + "\n".join(lines) + "}").graph
 
 
 def test_blocks_are_numbered_and_named_after_their_operators():
@@ -63,7 +61,7 @@ def convolutions(blocks: int) -> Graph:
             f"r{block} = Relu (c{block})",
             f"x{block + 1} = Add (r{block}, c{block})",
         ]
-    head = '<ir_version: 10, opset_import: ["" : 21]> g (float[1, 2, 64, 64] x0, '
+    head = "g (float[1, 2, 64, 64] x0, "
     return model(f"{head}{', '.join(weights)}) => (float[1, M, N, O] x{blocks}) {{ {chr(10).join(lines)} }}").graph
 
 
@@ -82,7 +80,7 @@ def test_of_equal_blocks_those_with_fewest_boxes_are_chosen():
                 f"c{half}{number} = Concat <axis: int = {axis}> (e{half}{number}, {last})",
             ]
             last = f"c{half}{number}"
-    head = '<ir_version: 10, opset_import: ["" : 21]> g (float[2, 2] x) => (float[M, N] '
+    head = "g (float[2, 2] x) => (float[M, N] "
     graph = model(f"{head}{last}) {{ {chr(10).join(lines)} }}").graph
     assert [scope.count for scope in block_tree(graph, find_blocks(graph)).root.children] == [12, 12]
 
@@ -140,7 +138,7 @@ def test_nodes_that_compute_sizes_belong_to_their_users_block():
             f"[t{block}] t{block} = Tanh (e{block})",
             f"[x{block}] x{block + 1} = Neg (t{block})",
         ]
-    head = '<ir_version: 10, opset_import: ["" : 21]> g (float[4, 4] x) => (float[4, 4] x4) '
+    head = "g (float[4, 4] x) => (float[4, 4] x4) "
     graph = model(head + "<int64[1] zero = {0}, int64[1] rest = {-1}> {" + "\n".join(lines) + "}").graph
     blocks = find_blocks(graph)
     tree = block_tree(graph, blocks)
@@ -150,7 +148,7 @@ def test_nodes_that_compute_sizes_belong_to_their_users_block():
 
 
 def test_a_graph_of_one_node_has_no_blocks():
-    graph = model('<ir_version: 10, opset_import: ["" : 21]> g (float[4] x) => (float[4] y) { y = Relu (x) }').graph
+    graph = model("g (float[4] x) => (float[4] y) { y = Relu (x) }").graph
     assert find_blocks(graph).outermost == 1
 
 
@@ -165,7 +163,7 @@ def crowded(layers: int) -> Graph:
             lines.append(f"{value} = {operator} ({last})")
             names.append(f"/net/{scope}{layer}/n{number}" if scope else f"/net/n{layer}_{number}")
             last = value
-    head = '<ir_version: 10, opset_import: ["" : 21]> g (float[4] x) => (float[4] '
+    head = "g (float[4] x) => (float[4] "
     graph = model(f"{head}{last}) {{ {chr(10).join(lines)} }}").graph
     for node, name in zip(graph.nodes, names, strict=True):
         SetField(node, "name", name).apply()
@@ -197,7 +195,7 @@ def test_scopes_of_a_kind_may_have_different_numbers_of_inputs():
         before = f"v{node - 1}" if node else "x"
         other = f", v{node - 7}" if node > 7 else ", x"
         lines.append(f"v{node} = {operators[node % 3]} ({before}{other if node % 3 else ''})")
-    head = '<ir_version: 10, opset_import: ["" : 21]> g (float[4] x) => (float[4] '
+    head = "g (float[4] x) => (float[4] "
     graph = model(f"{head}v699) {{ {chr(10).join(lines)} }}").graph
     for index, node in enumerate(graph.nodes):
         SetField(node, "name", f"/layer{index // 10}/node_{index}").apply()
@@ -240,7 +238,7 @@ def test_size_arithmetic_into_a_block_does_not_cut_it():
             f"r{block} = Reshape (b{block}, c{block})",
             f"x{block + 1} = Neg (r{block})",
         ]
-    head = '<ir_version: 10, opset_import: ["" : 21]> g (float[4, 4] x0) => (float[4, 4] x2) '
+    head = "g (float[4, 4] x0) => (float[4, 4] x2) "
     graph = model(head + "<int64[1] zero = {0}, int64[1] rest = {-1}> {" + "\n".join(lines) + "}").graph
     tree = block_tree(graph, find_blocks(graph))
     assert [scope.count for scope in tree.root.children] == [7, 7]
@@ -254,7 +252,7 @@ def test_what_one_scope_uses_joins_it_where_boxes_are_many():
         lines += [f"a{part} = {('Relu', 'Exp', 'Tan')[part % 3]} (q{part})", f"b{part} = Tanh (a{part})"]
         names += [f"/p{part}", f"/q{part}", f"/net_{chr(97 + part)}/a", f"/net_{chr(97 + part)}/b"]
         sums.append(f"b{part}")
-    head = '<ir_version: 10, opset_import: ["" : 21]> g (float[4] x) => (float[4] y) '
+    head = "g (float[4] x) => (float[4] y) "
     graph = model(f"{head}{{ {chr(10).join(lines)} y = Sum ({', '.join(sums)}) }}").graph
     for node, name in zip(graph.nodes, [*names, "/sum"], strict=True):
         SetField(node, "name", name).apply()
@@ -269,7 +267,7 @@ def test_sizes_that_two_blocks_use_are_in_none_of_them():
     lines = ["s = Shape (x0)", "g = Gather (s, zero)", "c = Concat <axis: int = 0> (g, rest)"]
     for block in range(3):
         lines += [f"e{block} = Exp (x{block})", f"r{block} = Reshape (e{block}, c)", f"x{block + 1} = Neg (r{block})"]
-    head = '<ir_version: 10, opset_import: ["" : 21]> g (float[4, 4] x0) => (float[4, 4] x3) '
+    head = "g (float[4, 4] x0) => (float[4, 4] x3) "
     graph = model(head + "<int64[1] zero = {0}, int64[1] rest = {-1}> {" + "\n".join(lines) + "}").graph
     tree = block_tree(graph, find_blocks(graph))
     assert [scope.count for scope in tree.root.children] == [3, 3, 3]
@@ -286,7 +284,7 @@ def test_scopes_reading_different_inputs_are_not_equivalent(seed):
             f"v{number + 1} = Add (a{number}, {rng.choice([other, f'a{number}'])})",
         ]
         names += [f"/s{number}/a", f"/s{number}/b"]
-    head = '<ir_version: 10, opset_import: ["" : 21]> g (float[4] v0) => (float[4] v70) '
+    head = "g (float[4] v0) => (float[4] v70) "
     graph = model(f"{head}{{ {chr(10).join(lines)} }}").graph
     for node, name in zip(graph.nodes, names, strict=True):
         SetField(node, "name", name).apply()

@@ -56,7 +56,6 @@ def chain(*names):
     """The graph of Relu after Relu with these names."""
     lines = "".join(f"[{name}] v{i + 1} = Relu (v{i})\n" for i, name in enumerate(names))
     return model(f"""
-        <ir_version: 10, opset_import: ["" : 21]>
         g (float[1] v0) => (float[1] v{len(names)}) {{ {lines} }}
     """).graph
 

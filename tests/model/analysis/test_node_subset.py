@@ -339,7 +339,7 @@ def test_a_chosen_node_gets_no_name_that_another_has():
 
 
 def described():
-    proto = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> {CHAIN}')
+    proto = builders.proto(f'<ir_version: 8, opset_import: ["": 17]> {CHAIN}')
     proto.doc_string = proto.graph.doc_string = "whole"
     for node in proto.graph.node:
         node.doc_string = "text"

@@ -20,7 +20,6 @@ def titles(block: Repeat) -> list[list[str]]:
 
 def test_a_block_is_found_in_any_order_and_by_any_name():
     graph = model("""
-        <ir_version: 10, opset_import: ["" : 21]>
         g (float[4, 4] x) => (float[4, 4] y)
         <float[4, 4] w0, float[4, 4] w1, float[4, 4] w2>
         {
@@ -43,13 +42,12 @@ def test_a_block_is_found_in_any_order_and_by_any_name():
 
 @pytest.mark.parametrize("body", ["y = Relu (x)", "a = Relu (x) y = Relu (a)", "y = Add (x, nowhere)"])
 def test_there_are_none_in_the_smallest_graphs(body):
-    text = f'<ir_version: 10, opset_import: ["" : 21]> g (float[4] x) => (float[4] y) {{ {body} }}'
+    text = f"g (float[4] x) => (float[4] y) {{ {body} }}"
     assert not list(repeated_blocks(model(text).graph))
 
 
 def test_other_attributes_or_wires_are_another_block():
     graph = model("""
-        <ir_version: 10, opset_import: ["" : 21]>
         g (float[4, 4] x) => (float[4, 4] y)
         {
             [t0] a = Transpose <perm = [1, 0]> (x)
@@ -64,7 +62,6 @@ def test_other_attributes_or_wires_are_another_block():
     """).graph
     assert [titles(b) for b in repeated_blocks(graph)] == [[["p", "n0"], ["q", "n1"]]]
     graph = model("""
-        <ir_version: 10, opset_import: ["" : 21]>
         g (float[4] x) => (float[4] y)
         { [n0] a = Neg (x) [p] b = Sub (a, x) [n1] c = Neg (b) [q] y = Sub (x, c) }
     """).graph
@@ -72,7 +69,6 @@ def test_other_attributes_or_wires_are_another_block():
 
 
 BRANCHES = """
-    <ir_version: 10, opset_import: ["" : 21]>
     g (float[4] x, bool f) => (float[4] y)
     {{
         [e0] a = Exp (x)
@@ -126,9 +122,7 @@ def test_a_part_that_depends_on_itself_through_others_is_cut_off(count):
         lines.append(f"[o{i}] o{i} = Flatten {different} (c{i})")
         lines.append(f"[d{i}] d{i} = Sub (c{i}, o{i})")
         value = f"d{i}"
-    graph = model(
-        '<ir_version: 10, opset_import: ["" : 21]> g (float x) => (float ' + value + ") {" + "\n".join(lines) + "}"
-    ).graph
+    graph = model("g (float x) => (float " + value + ") {" + "\n".join(lines) + "}").graph
     (block,) = repeated_blocks(graph)
     assert titles(block) == [[f"a{i}", f"b{i}", f"c{i}"] for i in range(count)]
 

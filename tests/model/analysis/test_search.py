@@ -120,7 +120,7 @@ def test_a_large_model_lets_the_window_breathe():
     ],
 )
 def test_numbers_however_spelled_and_names_with_an_x(query, names):
-    model = builders.model("""<ir_version: 10, opset_import: ["" : 21]> g (float[1] a) => (float[max, 2] leaked)
+    model = builders.model("""g (float[1] a) => (float[max, 2] leaked)
         { [leaky] leaked = LeakyRelu <alpha: float = 0.00001> (a) }""")
     assert found(model, query) == names
 

@@ -17,7 +17,7 @@ from tests.model import builders
 
 
 def of(text, **bindings):
-    model = builders.model(f'<ir_version: 10, opset_import: ["": 21]> {text}')
+    model = builders.model(text)
     return statistics(model, infer(model).type_of, bindings)
 
 
@@ -64,14 +64,14 @@ def test_dimensions_stay_in_formulas_until_they_are_bound():
 
 def test_what_is_not_known_is_not_nothing():
     text = "g (float[2,?] x, float[4,4] w) => (y) { y = MatMul(x, w) }"
-    model = builders.model(f'<ir_version: 10, opset_import: ["": 21]> {text}')
+    model = builders.model(text)
     total = statistics(model, lambda value: value.type).total()
     assert total.macs == 0
     assert total.unknown == 1
 
 
 def test_parameters_are_counted_once_and_unused_ones_too():
-    model = builders.model("""<ir_version: 10, opset_import: ["": 21]> g (float[4] x) => (float[4] y)
+    model = builders.model("""g (float[4] x) => (float[4] y)
         <float[4] w = {1.0, 2.0, 3.0, 4.0}, double[2] spare = {1.0, 2.0}>
         { a = Mul(x, w) b = Add(a, w) y = Relu(b) }""")
     for node, name in zip(model.graph.nodes, ("block/one/mul", "block/two/add", "last"), strict=True):
@@ -224,7 +224,7 @@ def test_a_function_that_calls_itself_ends():
 @pytest.mark.timeout(300)
 def test_a_size_that_nobody_would_read_is_not_known():
     formula = " + ".join("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUV")
-    model = builders.model('<ir_version: 10, opset_import: ["": 21]> g (float[n] x) => (float[n] y) { y = Relu(x) }')
+    model = builders.model("g (float[n] x) => (float[n] y) { y = Relu(x) }")
     wide = TensorType(ElementType.FLOAT, Shape((formula,) * 6))
     total = statistics(model, lambda _: wide).total()
     assert (total.unknown, total.activations) == (1, 0)

@@ -151,9 +151,7 @@ def test_traces_of_python_go_and_scopes_stay():
 
 def test_sizes_that_are_both_called_a_question_mark_are_two():
     """Some exporters write it for every size they do not know; the parser of texts takes it for one left open."""
-    proto = onnx.parser.parse_model(
-        '<ir_version: 10, opset_import: ["" : 21]> g (float[a,b] x, float[a] z) => (float[a,b] y) { y = Relu(x) }'
-    )
+    proto = builders.proto("g (float[a,b] x, float[a] z) => (float[a,b] y) { y = Relu(x) }")
     for value in (*proto.graph.input, *proto.graph.output):
         for dim in value.type.tensor_type.shape.dim:
             dim.dim_param = "?"

@@ -26,7 +26,6 @@ from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 
 LAYERS = """
-<ir_version: 10, opset_import: ["" : 21]>
 layers (float[2, 3] x, float[2, 3] mask) => (float[2, 3] y, float[2, 3] s1)
 <float[3, 3] w0 = {1, 2, 3, 4, 5, 6, 7, 8, 9}, float[3, 3] w1 = {0, 1, 0, 1, 0, 1, 0, 1, 0},
  float[3, 3] w2 = {2, 0, 0, 0, 2, 0, 0, 0, 2}>
@@ -93,7 +92,6 @@ def test_it_is_one_undo_and_inlining_gives_the_nodes_back():
 
 def test_inputs_that_coincide_in_one_place_alone_stay_apart():
     document, _ = extracted("""
-        <ir_version: 10, opset_import: ["" : 21]>
         g (float[2] x, float[2] z) => (float[2] y)
         {
             [a0] a = Sin (x) [b0] b = Exp (a) [c0] c = Sub (b, x)
@@ -108,7 +106,6 @@ def test_inputs_that_coincide_in_one_place_alone_stay_apart():
 
 def test_types_that_differ_between_occurrences_are_not_reported():
     document, _ = extracted("""
-        <ir_version: 10, opset_import: ["" : 21]>
         g (float[2, 3] x, float[4] z) => (float[2, 3] u, float[4] v)
         <float[2, 3] a, float[2, 3] b, float[4] c, float[4] d>
         { a = Sin (x) b = Exp (a) u = Neg (b) c = Sin (z) d = Exp (c) v = Neg (d) }
@@ -118,7 +115,6 @@ def test_types_that_differ_between_occurrences_are_not_reported():
 
 
 BRANCHES = """
-    <ir_version: 10, opset_import: ["" : 21]>
     g (float[2] x, float[2] z, bool f) => (float[2] y)
     {
         [a0] a = Sin (x)
@@ -238,10 +234,7 @@ def chains(draw):
                 used = [names[-min(p, len(names))] for p in places][: 1 if op_type in ("Neg", "Sin") else 2]
                 lines.append(f"v{len(names)} = {op_type} ({', '.join(used)})")
                 names.append(f"v{len(names)}")
-    return (
-        '<ir_version: 10, opset_import: ["" : 21]> g (float[3] x, float[3] z) => (float[3] '
-        f"{names[-1]}, float[3] {names[-2]}) {{ " + "\n".join(lines) + " }"
-    )
+    return f"g (float[3] x, float[3] z) => (float[3] {names[-1]}, float[3] {names[-2]}) {{ " + "\n".join(lines) + " }"
 
 
 @settings(max_examples=examples(40), deadline=None)

@@ -42,7 +42,7 @@ def test_functions_and_what_came_to_them_later(version, expected):
 
 
 def test_each_kind_of_thing_is_reported_once_with_a_place():
-    proto = onnx.parser.parse_model(PLAIN)
+    proto = builders.proto(PLAIN)
     for name in "ab":
         proto.graph.initializer.append(onnx.helper.make_tensor(name, onnx.TensorProto.INT4, [2], [1, 2]))
     proto.graph.node[0].metadata_props.add(key="scope", value="layer")

@@ -208,7 +208,7 @@ def test_what_a_call_reports_stays_and_is_cast():
 
 def test_sequences_cannot_be_cast():
     text = "g (seq(float[2]) x) => (seq(float[2]) y) { y = Identity(x) }"
-    document = Document(builders.model(f'<ir_version: 10, opset_import: ["": 21]> {text}'))
+    document = Document(builders.model(text))
     state = snapshot(document.model)
     with pytest.raises(ModelError, match="x cannot be cast"):
         to_precision(document, HALF)
@@ -490,9 +490,7 @@ def test_sparse_constants_are_converted():
         onnx.numpy_helper.from_array(np.array([0, 3]), "i"), [2, 2],
     )  # fmt: skip
     for as_node in (False, True):
-        model = onnx.parser.parse_model(
-            '<ir_version: 10, opset_import: ["" : 21]> g (float[2,2] x) => (float[2,2] y) { y = MatMul(x, w) }'
-        )
+        model = builders.proto("g (float[2,2] x) => (float[2,2] y) { y = MatMul(x, w) }")
         if as_node:
             model.graph.node.insert(0, onnx.helper.make_node("Constant", [], ["w"], sparse_value=sparse))
         else:

@@ -133,7 +133,7 @@ def test_another_operator():
 
 def test_another_operator_without_names():
     first, second = (
-        builders.model(f'<ir_version: 10, opset_import: ["": 21]> g (float[N] x) => (float[N] y) {{ {body} }}')
+        builders.model(f"g (float[N] x) => (float[N] y) {{ {body} }}")
         for body in ("a = Exp(x) b = Relu(a) y = Neg(b)", "k = Exp(x) m = Tanh(k) y = Neg(m)")
     )
     assert [f for f in facts(compare(first, second)) if f[0] != "renamed"] == [
@@ -219,7 +219,7 @@ def test_functions_that_differ_in_name_and_content_are_apart():
 
 
 def test_order_of_nodes_is_reported_for_the_fewest():
-    text = '<ir_version: 10, opset_import: ["": 21]> g (float[N] x) => (float[N] a, float[N] b, float[N] c) { %s }'
+    text = "g (float[N] x) => (float[N] a, float[N] b, float[N] c) { %s }"
     ordered = builders.model(text % "[n1] a = Exp(x) [n2] b = Relu(x) [n3] c = Neg(x)")
     other = builders.model(text % "[n3] c = Neg(x) [n1] a = Exp(x) [n2] b = Relu(x)")
     assert facts(compare(ordered, other)) == [("moved", "node", "n3", "place", "2", "0")]

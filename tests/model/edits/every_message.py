@@ -14,7 +14,7 @@ from tests.model.io.writer.test_export_graph import with_unknown_fields
 
 def proto() -> onnx.ModelProto:
     """Branches, a function with a default, training, devices with sharding, annotations, odd attributes."""
-    made = onnx.parser.parse_model(builders.BRANCHES)
+    made = builders.proto(builders.BRANCHES)
     made.ir_version = 11
     made.configuration.add(name="mesh", num_devices=4)
     made.configuration.add(name="pair", num_devices=2, device=["cuda:0", "cuda:1"])

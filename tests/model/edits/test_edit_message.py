@@ -151,7 +151,7 @@ def test_bodies_stay_the_objects_they_are_and_may_change_places():
 
 
 def test_large_values_are_kept_when_something_beside_them_changes(tmp_path):
-    made = onnx.parser.parse_model(builders.CHAIN)
+    made = builders.proto(builders.CHAIN)
     values = np.arange(10_000, dtype=np.float32)
     made.graph.initializer.append(onnx.numpy_helper.from_array(values, "large"))
     path = tmp_path / "large.onnx"

@@ -93,7 +93,7 @@ def test_cuts_with_nothing_on_one_side_are_refused(name, reason):
 
 
 def test_what_the_file_says_beside_what_is_computed_comes_back_too():
-    proto = onnx.parser.parse_model(SKIPS)
+    proto = builders.proto(SKIPS)
     proto.domain, proto.model_version, proto.graph.doc_string = "org.example", 7, "skips nodes"
     onnx.helper.set_model_props(proto, {"author": "somebody"})
     proto.graph.value_info.extend(onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [2]) for n in "wa")
@@ -188,7 +188,6 @@ def test_unused_values_and_initializer_inputs_come_back():
 
 def test_outputs_that_nobody_uses_stay_inside():
     model = builders.model("""
-        <ir_version: 10, opset_import: ["" : 21]>
         g (float[1,1,4,4] x) => (float[1,1,2,2] y)
         { m, where = MaxPool <kernel_shape = [3, 3]> (x) y = Neg (m) }
     """)
@@ -220,7 +219,6 @@ def test_real_models_cut_and_merged_are_the_same(real_models):
 
 def test_constant_nodes_come_along_like_initializers():
     model = builders.model("""
-        <ir_version: 10, opset_import: ["" : 21]>
         g (float[2] x) => (float[2] y)
         { [k] k = Constant <value_float = 2.0> () [a] a = Mul (x, k) [b] b = Add (a, k) [c] y = Mul (b, k) }
     """)
@@ -275,7 +273,6 @@ def test_what_is_not_computed_cannot_come_out(outputs, said):
 
 
 SHARED = """
-<ir_version: 10, opset_import: ["" : 21]>
 g (float[2] x) => (float[2] y)
 {
     [k] k = Constant <value = float[2] {3, 4}> ()

@@ -36,7 +36,7 @@ def test_a_node_is_prepared_by_its_signature(document):
 def test_constants_of_a_deleted_node_go_in_its_order():
     names = [f"w{number}" for number in range(40)]
     constants = ", ".join(f"float[1] {name} = {{1.0}}" for name in names)
-    other = builders.document(f"""<ir_version: 10, opset_import: ["" : 21]> g () => (float[40] y) <{constants}>
+    other = builders.document(f"""g () => (float[40] y) <{constants}>
         {{ [join] y = Concat <axis = 0> ({", ".join(reversed(names))}) }}""")
     with other.edit("Delete") as edit:
         nodes.delete(edit, [builders.node(other, "join")])
@@ -90,7 +90,6 @@ def test_bridging_the_last_node_keeps_the_name_of_the_output(document):
 
 
 CONSTANTS = """
-<ir_version: 10, opset_import: ["" : 21]>
 g (float[2] x) => (float[2] y, float[2] z)
 {
     [two] t = Constant <value_floats: floats = [2.0, 2.0]> ()
@@ -131,7 +130,6 @@ def test_a_node_without_data_input_cannot_be_bridged(document):
 def test_a_node_whose_second_output_is_used_cannot_be_bridged():
     document = builders.document(
         """
-        <ir_version: 10, opset_import: ["" : 21]>
         g (float[4, 2] x) => (float[4, 2] y, float[4, 2] z) {
             [split] a, b = Split <axis = 0, num_outputs = 2> (x)
             [left] y = Relu (a)
@@ -158,7 +156,6 @@ def test_outputs_are_limited_by_operator_function_or_bodies():
 
 
 BODIES = """
-<ir_version: 10, opset_import: ["" : 21]>
 g (float[2] x, bool flag, int64 n) => (float[2] y, float[2] z)
 {
     more = Constant <value = bool {1}> ()

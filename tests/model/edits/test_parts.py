@@ -153,7 +153,6 @@ def test_a_selection_becomes_a_function_and_back(chain):
 
 def test_constants_come_along_into_a_function_and_stay_for_others():
     document = builders.document("""
-        <ir_version: 10, opset_import: ["" : 21]>
         g (float[2] x) => (float[2] y) {
             [k] k = Constant <value = float[2] {1, 2}> ()
             [own] own = Constant <value = float[2] {3, 4}> ()
@@ -346,7 +345,6 @@ def test_merging_resolves_clashes_by_prefix(chain):
 
 
 PREPARE = """
-    <ir_version: 10, opset_import: ["" : 21]>
     prepare (float[N, 4] raw) => (float[N, 4] ready, float[N, 4] spare) { ready = Neg (raw)  spare = Abs (raw) }
 """
 
@@ -451,7 +449,7 @@ def test_bindings_name_what_is_there():
 
 
 def _training_model():
-    proto = onnx.parser.parse_model(builders.CHAIN)
+    proto = builders.proto(builders.CHAIN)
     step = proto.training_info.add()
     step.algorithm.CopyFrom(
         onnx.parser.parse_graph("step (float[4] g) => (float[4] w_new) { w_new = Sub (w, g) }"),

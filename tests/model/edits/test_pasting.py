@@ -60,7 +60,6 @@ def test_constants_come_along_under_free_names(chain):
 
 
 CONSTANTS = """
-<ir_version: 10, opset_import: ["" : 21]>
 g (float[2] x) => (float[2] y)
 {
     [w] w = Constant <value: tensor = float[2] {1, 2}> ()
@@ -98,7 +97,6 @@ def test_constant_nodes_are_shared_where_they_were_copied():
 
 
 LATER = """
-<ir_version: 10, opset_import: ["" : 21]>
 later (float[4] x, bool flag) => (float[4] y)
 {
     [choose] z = If (flag) <

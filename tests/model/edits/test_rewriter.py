@@ -88,7 +88,7 @@ def test_a_cast_stands_behind_the_producer_or_first():
 
 def test_declarations_of_removed_values_go():
     document = builders.document(
-        """<ir_version: 10, opset_import: ["" : 21]>
+        """
         g (float[4] x) => (float[4] y) <float[4] a, float[4] b> { a = Relu(x) b = Neg(a) y = Abs(b) }"""
     )
     graph = document.model.graph

@@ -15,21 +15,21 @@ from onnx_workbench.model.text.types import parse_type
 from tests.model import builders
 from tests.model.snapshots import assert_linked, snapshot
 
-IF = """<ir_version: 10, opset_import: ["" : 21]> g (bool go, float[2] x) => (float[2] y)
+IF = """g (bool go, float[2] x) => (float[2] y)
 {
     [choose] y, z = If (go) <
         then_branch: graph = then () => (float[2] a, float[2] b) { a = Neg (x) b = Abs (x) },
         else_branch: graph = other () => (float[2] c, float[2] d) { c = Abs (x) d = Neg (x) }>
 }"""
 
-LOOP = """<ir_version: 10, opset_import: ["" : 21]> g (int64 n, bool go, float[2] x, float[2] w) => (float[2] y)
+LOOP = """g (int64 n, bool go, float[2] x, float[2] w) => (float[2] y)
 {
     [loop] y, z, s, t = Loop (n, go, x, w) <body: graph = body (int64 i, bool on, float[2] a, float[2] b)
         => (bool more, float[2] c, float[2] d, float[2] e, float[2] f)
         { more = Identity (on) c = Neg (a) d = Identity (x) e = Abs (a) f = Exp (a) }>
 }"""
 
-SCAN = """<ir_version: 10, opset_import: ["" : 21]> g (float[2] x, float[3,2] v, float[2,3] w) => (float[2] y)
+SCAN = """g (float[2] x, float[3,2] v, float[2,3] w) => (float[2] y)
 {
     [scan] y, z, s, t = Scan (x, x, v, w) <num_scan_inputs = 2, scan_input_axes = [0, 1], scan_output_axes = [0, 1],
         body: graph = body (float[2] a, float[2] b, float[2] p, float[2] q)
@@ -257,7 +257,7 @@ def test_constants_of_a_loop_that_become_inputs_come_to_its_node():
     assert (len(node.inputs), len(node.outputs), len(body.outputs)) == (5, 5, 6)
 
 
-PLAIN = """<ir_version: 10, opset_import: ["" : 21]> g (int64 n, bool go, float[2] x, float[2] w) => (float[2] y)
+PLAIN = """g (int64 n, bool go, float[2] x, float[2] w) => (float[2] y)
 {
     [loop] y = Loop (n, go, x) <body: graph = body (int64 i, bool on, float[2] a) => (bool more, float[2] c)
         { more = Identity (on) c = Neg (a) }>

@@ -13,7 +13,6 @@ from tests.model import builders
 from tests.model.snapshots import assert_known, assert_linked, snapshot
 
 SHARED = """
-<ir_version: 10, opset_import: ["" : 21]>
 shared (float[4] x, bool flag) => (float[4] s, float[4] y)
 {
     [maker] s = Relu (x)

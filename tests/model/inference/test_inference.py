@@ -221,7 +221,7 @@ def test_large_weights_play_no_part(tmp_path):
     big = onnx.helper.make_tensor(
         "w", onnx.TensorProto.FLOAT, (4, 1 << 20), np.zeros(4 << 20, np.float32).tobytes(), raw=True
     )
-    proto = onnx.parser.parse_model("""
+    proto = builders.proto("""
         <ir_version: 10, opset_import: ["" : 18]> g (float[N, 4] x) => (float[N, M] y) { y = MatMul(x, w) }
     """)
     proto.graph.initializer.append(big)

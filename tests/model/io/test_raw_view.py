@@ -25,7 +25,7 @@ from tests.model import builders
 
 
 def test_every_field_has_its_place():
-    data = onnx.parser.parse_model(builders.CHAIN).SerializeToString()
+    data = builders.proto(builders.CHAIN).SerializeToString()
     contents = JoinedPieces([data])
     for field in fields(contents, root(contents)):
         assert data[field.start : field.end]
@@ -62,7 +62,7 @@ def test_unknown_fields_are_shown_with_their_readings():
 
 
 def test_damage_is_shown_where_it_is():
-    data = onnx.parser.parse_model(builders.CHAIN).SerializeToString()
+    data = builders.proto(builders.CHAIN).SerializeToString()
     contents = JoinedPieces([data[:-3]])
     (damaged,) = [f for f in fields(contents, root(contents)) if f.problem]
     assert "remain" in damaged.problem

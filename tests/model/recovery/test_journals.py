@@ -11,7 +11,6 @@ import tracemalloc
 from pathlib import Path
 from unittest import mock
 
-import onnx.parser
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -251,7 +250,7 @@ def test_typing_survives_as_one_entry(tmp_path, dead):
 
 
 def test_a_model_that_was_piped_in_begins_with_its_bytes(tmp_path, dead):
-    data = onnx.parser.parse_model(builders.CHAIN).SerializeToString()
+    data = builders.proto(builders.CHAIN).SerializeToString()
     document = Document(load(data))
     kept = Journal(document, tmp_path)
     work(document)

@@ -114,7 +114,6 @@ def test_an_undefined_value_takes_the_defined_one_of_its_name(tmp_path, dead):
 
 
 DECLARED = """
-<ir_version: 10, opset_import: ["" : 21]>
 declared (float[4] x) => (float[4] y) <float[4] unused>
 {
     [main] y = Relu (x)

@@ -27,7 +27,7 @@ LONG = 300
 
 def long_document():
     steps = "\n".join(f"v{number + 1} = Relu (v{number})" for number in range(LONG))
-    text = f'<ir_version: 10, opset_import: ["" : 21]> long (float[4] v0) => (float[4] v{LONG}) {{ {steps} }}'
+    text = f"long (float[4] v0) => (float[4] v{LONG}) {{ {steps} }}"
     return builders.document(text)
 
 
@@ -81,8 +81,7 @@ def test_ids_of_a_file_as_opened_are_a_few_runs():
 def test_inputs_beside_one_with_a_default_have_references():
     """One with a default has two places, so its id is written twice."""
     document = builders.document(
-        '<ir_version: 10, opset_import: ["" : 21]> g (float[1] a, float[1] b = {1.0}, float[1] c) => (float[1] y)'
-        " { s = Add (a, b) y = Add (s, c) }"
+        "g (float[1] a, float[1] b = {1.0}, float[1] c) => (float[1] y) { s = Add (a, b) y = Add (s, c) }"
     )
     ids = BaseIds(document.model)
     assert [value.id in ids for value in document.model.graph.inputs] == [True] * 3
@@ -146,7 +145,7 @@ def assert_an_undo_after_saving_comes_back(document, kept, path):
 
 def test_a_value_comes_back_that_a_save_left_out(tmp_path, dead):
     """Nothing makes or uses it when the model is saved, so that the file does not declare it any more."""
-    text = """<ir_version: 10, opset_import: ["" : 21]>
+    text = """
         net (float[4] x) => (float[4] y) <float[4] b> { a = Abs (x) b = Neg (x) c = Exp (b) y = Relu (a) }"""
     document = builders.document(text)
     path = tmp_path / "model.onnx"
@@ -160,9 +159,7 @@ def test_a_value_comes_back_that_a_save_left_out(tmp_path, dead):
 
 
 def test_an_input_that_was_a_constant_comes_back_with_its_type(tmp_path, dead):
-    document = builders.document(
-        '<ir_version: 10, opset_import: ["" : 21]> net (float[2] x, float[2] w) => (float[2] y) { y = Add (x, w) }'
-    )
+    document = builders.document("net (float[2] x, float[2] w) => (float[2] y) { y = Add (x, w) }")
     graph, weight = document.model.graph, builders.value(document, "w")
     with document.edit("Give it a default") as edit:
         edit.do(SetInitializer(graph, weight, ArrayTensor(np.float32([1, 2]))))

@@ -141,7 +141,6 @@ def test_lists_are_merged_by_what_the_edit_changed(was, to, now):
 
 
 JOINED = """
-<ir_version: 10, opset_import: ["" : 21]>
 g (float[2] x) => (float[n] y)
 {
     [a] a = Relu (x)
@@ -170,7 +169,6 @@ def test_what_a_newer_export_joins_besides_stays(taken, wanted):
 
 
 BODY = """
-<ir_version: 10, opset_import: ["" : 21]>
 g (bool f, float[2] x) => (float[2] y)
 <float[2] w = {1, 2}>
 {
@@ -233,7 +231,6 @@ def change_what_is_out_of_the_model(edit, document):
 
 
 USED_IN_A_BODY = """
-    <ir_version: 10, opset_import: ["" : 21]>
     g (bool f, float[2] x) => (float[2] y)
     {
         [before] c = Abs (x)
@@ -362,7 +359,6 @@ def test_bodies_and_functions_are_named_by_their_path():
 
 def test_a_value_used_in_a_body_follows_its_new_producer():
     text = """
-        <ir_version: 10, opset_import: ["" : 21]>
         g (float[4] x, bool flag) => (float[4] y)
         {
             [double] d = Add (x, x)

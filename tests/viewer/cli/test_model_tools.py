@@ -23,7 +23,7 @@ def chain(tmp_path):
 
 
 def broken(tmp_path):
-    proto = onnx.parser.parse_model(builders.CHAIN)
+    proto = builders.proto(builders.CHAIN)
     proto.graph.node[3].attribute[0].name = "axes"
     del proto.opset_import[:]
     path = tmp_path / "broken.onnx"
@@ -46,7 +46,7 @@ def test_check_names_every_error_with_its_place(tmp_path, capsys):
 
 
 def test_check_compares_declared_types_with_inferred_ones(tmp_path, capsys):
-    proto = onnx.parser.parse_model(builders.CHAIN)
+    proto = builders.proto(builders.CHAIN)
     proto.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 7
     path = tmp_path / "wrong.onnx"
     path.write_bytes(proto.SerializeToString())
@@ -135,7 +135,7 @@ def test_a_part_that_computes_something_else_is_not_written(chain, tmp_path, cap
 def test_extract_cuts_out_of_a_body_what_it_takes_from_around_it(tmp_path, given):
     """No value of the graphs around could be named, and without one nothing could be cut out."""
     path, out = tmp_path / "branches.onnx", tmp_path / "part.onnx"
-    text = """<ir_version: 10, opset_import: ["" : 21]>
+    text = """
     g (float[N,4] x, bool c) => (float[N,4] y) <float[4] w = {1,2,3,4}> {
         y = If (c) <then_branch = yes () => (float[N,4] a) { p = Mul (x, w) a = Neg (p) },
                     else_branch = no () => (float[N,4] b) { b = Relu (x) }>
@@ -228,9 +228,7 @@ def test_info_reports_what_a_model_costs(tmp_path, capsys):
 def test_info_prints_the_groups_as_they_are_drawn(tmp_path, capsys):
     names = ["/start/a", "/start/b", *(f"/layer.{n}/{k}" for n in range(5) for k in range(2)), "end"]
     lines = " ".join(f"[n{n}] v{n + 1} = Relu (v{n})" for n in range(len(names)))
-    model = onnx.parser.parse_model(
-        f'<ir_version: 10, opset_import: ["": 21]> g (float[1] v0) => (float[1] v{len(names)}) {{ {lines} }}'
-    )
+    model = builders.proto(f"g (float[1] v0) => (float[1] v{len(names)}) {{ {lines} }}")
     for node, name in zip(model.graph.node, names, strict=True):
         node.name = name
     path = tmp_path / "named.onnx"
@@ -251,9 +249,7 @@ def test_info_prints_the_groups_as_they_are_drawn(tmp_path, capsys):
 
 def test_info_names_the_groups_that_are_left_out(tmp_path, capsys):
     lines = " ".join(f"v{n + 1} = Relu (v{n})" for n in range(8))
-    graph = onnx.parser.parse_model(
-        f'<ir_version: 10, opset_import: ["" : 21]> g (float[1] v0) => (float[1] v8) {{ {lines} }}'
-    )
+    graph = builders.proto(f"g (float[1] v0) => (float[1] v8) {{ {lines} }}")
     for number, node in enumerate(graph.graph.node):
         node.name = f"/{'ab'[number % 2]}/relu{number}"
     path = tmp_path / "alternating.onnx"
@@ -267,7 +263,7 @@ def test_info_names_the_groups_that_are_left_out(tmp_path, capsys):
 def test_info_says_when_there_are_no_groups(tmp_path, capsys):
     path = tmp_path / "plain.onnx"
     onnx.save(
-        onnx.parser.parse_model('<ir_version: 10, opset_import: ["": 21]> g (float x) => (float y) { y = Relu (x) }'),
+        builders.proto("g (float x) => (float y) { y = Relu (x) }"),
         path,
     )
     assert main(["info", "--groups", str(path)]) == 0
@@ -441,7 +437,7 @@ def test_merge_connects_by_given_names_and_converts(chain, tmp_path, capsys):
 def test_merging_leaves_equal_names_of_different_types_apart(chain, tmp_path, capsys):
     """They were connected, as the window does not, and nothing could run the model."""
     other, out = tmp_path / "image.onnx", tmp_path / "out.onnx"
-    text = """<ir_version: 10, opset_import: ["" : 21]>
+    text = """
         o (float[1,3,4,4] x, float[N,4] y) => (float[1,3,2,2] p, float[N,4] q)
         { p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x) q = Neg(y) }"""
     save(builders.model(text), other)
@@ -475,7 +471,7 @@ def test_convert_inlines_extracts_and_renames(tmp_path, capsys):
 
 def test_convert_sorts_names_the_unnamed_and_drops_unused_inputs(tmp_path, capsys):
     path, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
-    head = '<ir_version: 10, opset_import: ["" : 21]> g (float[4] x, float[4] idle) => (float[4] y)'
+    head = "g (float[4] x, float[4] idle) => (float[4] y)"
     save(builders.model(f"{head} {{ [last] y = Neg (a) a = Abs (x) }}"), path)
     assert main(["convert", str(path), "-o", str(out), "--sort", "--rename", "unnamed", "--strip", "inputs"]) == 0
     said = capsys.readouterr().out
@@ -524,7 +520,7 @@ def test_info_lists_inputs_with_defaults(tmp_path, capsys, ir_version, listed):
 
 def test_infer_lists_what_onnx_says_otherwise(tmp_path, capsys):
     path = tmp_path / "up.onnx"
-    text = """<ir_version: 10, opset_import: ["" : 21]>
+    text = """
         g (float[1,2,3,3] x, float[2,1,3,3] w) => (float[a,b,c,d] y)
         { y = ConvTranspose <strides = [2,2], auto_pad = "SAME_UPPER", output_padding = [1,1]> (x, w) }"""
     save(builders.model(text), path)

@@ -20,7 +20,7 @@ from onnx_workbench.viewer.cli.run import size
 from tests.model import builders
 from tests.real_models import RealModels
 
-TEXT = '<ir_version: 10, opset_import: ["" : 21]> g (float[n,3] x) => (float[n,3] y) { a = Exp(x) y = Neg(a) }'
+TEXT = "g (float[n,3] x) => (float[n,3] y) { a = Exp(x) y = Neg(a) }"
 X = np.array([[1, 2, 3]], np.float32)
 
 
@@ -68,7 +68,7 @@ def test_one_input_comes_from_a_file_or_from_numbers(model: str, tmp_path: Path)
 
 @pytest.fixture
 def picture_model(tmp_path: Path) -> str:
-    text = '<ir_version: 10, opset_import: ["" : 21]> g (float[1,a,b,c] x) => (float[1,a,b,c] y) { y = Identity(x) }'
+    text = "g (float[1,a,b,c] x) => (float[1,a,b,c] y) { y = Identity(x) }"
     path = builders.model_file(tmp_path / "pictures.onnx", text)
     Image.fromarray(np.array([[[10, 20, 30], [40, 50, 60]]], np.uint8)).save(tmp_path / "p.png")
     return str(path)
@@ -126,7 +126,7 @@ def test_numbers_may_be_more_than_a_name_of_a_file_can_be_long(model: str, tmp_p
 
 
 def test_a_single_input_counts_more_than_the_file_of_all(tmp_path: Path) -> None:
-    text = """<ir_version: 10, opset_import: ["" : 21]> g (float[1] x, float[1] d) => (float[1] y)
+    text = """g (float[1] x, float[1] d) => (float[1] y)
         <float[1] d = {1}> { y = Add(x, d) }"""
     builders.model_file(tmp_path / "model.onnx", text)
     np.savez(tmp_path / "in.npz", x=np.float32([10]), d=np.float32([20]))
@@ -162,7 +162,7 @@ def test_what_is_reported_of_an_input_that_is_none(
 def test_a_picture_becomes_the_input_of_the_declared_size(tmp_path: Path) -> None:
     picture = tmp_path / "a.png"
     Image.fromarray(np.full((8, 8, 3), (255, 0, 51), np.uint8)).save(picture)
-    text = '<ir_version: 10, opset_import: ["" : 21]> g (float[1,3,4,6] x) => (float[1,3,4,6] y) { y = Identity(x) }'
+    text = "g (float[1,3,4,6] x) => (float[1,3,4,6] y) { y = Identity(x) }"
     builders.model_file(tmp_path / "model.onnx", text)
     out = tmp_path / "out.npz"
     assert main(["run", str(tmp_path / "model.onnx"), "--input", f"x={picture}", "-o", str(out)]) == 0
@@ -195,7 +195,7 @@ def test_statistics_and_profile_are_printed(model: str, capsys: pytest.CaptureFi
     assert "Exp" in out
 
 
-LOOP = """<ir_version: 10, opset_import: ["" : 21]> g (float[3] x) => (float[3] y) {
+LOOP = """g (float[3] x) => (float[3] y) {
   n = Constant <value_int = 4> ()  t = Constant <value = bool {1}> ()
   [turns] y = Loop (n, t, x) <body: graph = b (int64 i, bool c, float[3] a) => (bool k, float[3] r) {
     k = Identity (c)  [minus] r = Neg (a) } > }"""
@@ -285,7 +285,7 @@ def test_the_time_limit_holds_while_inputs_are_made(tmp_path: Path, capsys: pyte
 
 
 def test_the_node_that_reached_the_time_limit_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = """<ir_version: 10, opset_import: ["" : 21]> g (float x) => (float y) <bool t = {1}> {
+    text = """g (float x) => (float y) <bool t = {1}> {
       a = Neg(x)
       [turning] y = Loop ("", t, a) <body = b (int64 i, bool c, float v) => (bool k, float w) {
         k = Identity(c) w = Neg(v) }>
@@ -383,7 +383,7 @@ def test_elements_are_printed(model: str, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_elements_of_every_kind_of_value_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = """<ir_version: 10, opset_import: ["" : 21]> g (float[3] x) => (bfloat16[3] b, s, string[1] t)
+    text = """g (float[3] x) => (bfloat16[3] b, s, string[1] t)
       <string[1] w = {"\\n"}> { b = Cast <to = 16> (x)  s = SequenceConstruct (x, x)  t = Identity (w) }"""
     builders.model_file(tmp_path / "kinds.onnx", text)
     run = ["run", str(tmp_path / "kinds.onnx"), "--input", "x=[1, 2, 3]", "--print"]
@@ -417,7 +417,7 @@ def test_values_are_expected(model: str, tmp_path: Path, capsys: pytest.CaptureF
     assert main(run) == 1
 
 
-NON_FINITE = """<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) {
+NON_FINITE = """g (float[2] x) => (float[2] y) {
   a = Neg (x)  [root] b = Sqrt (a)  [next] y = Exp (b) }"""
 
 

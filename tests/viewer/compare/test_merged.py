@@ -13,7 +13,6 @@ from onnx_workbench.viewer.program.settings import COMPARE_MERGED
 from tests.model import builders
 
 TEXT = """
-<ir_version: 10, opset_import: ["" : 21]>
 long (float[N, 4] x, bool flag) => (float[N, 4] y)
 {
     [one] a = Relu (x)
@@ -292,7 +291,7 @@ def test_closing_one_of_the_two_leaves_the_other_whole(merged, window):
 
 
 def test_nodes_in_another_order_are_marked_as_moved(window, qtbot, tmp_path):
-    text = """<ir_version: 10, opset_import: ["" : 21]>
+    text = """
     two (float[4] x) => (float[4] y, float[4] z) { [one] y = Relu (x) [two] z = Exp (x) }"""
     document = builders.document(text)
     save(document.model, tmp_path / "old.onnx")

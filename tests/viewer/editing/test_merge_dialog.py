@@ -14,7 +14,6 @@ from onnx_workbench.viewer.property_tree.editors import LineField
 from tests.model import builders
 
 OTHER = """
-    <ir_version: 10, opset_import: ["" : 21]>
     other (float[N, 4] p, int64[2] q) => (float[N, 4] s, float[3] odd)
     <float[3] odd_w = {1.0, 2.0, 3.0}>
     { s0 = Neg (p)  k = Cast <to: int = 1> (q)  s = Abs (s0)  odd = Relu (odd_w) }
@@ -133,7 +132,7 @@ def test_other_dimensions_are_named(dialog):
 @pytest.mark.long
 def test_inputs_keep_their_public_names(desk):
     """An input here that is fed is gone; one of the other model may have its name."""
-    text = '<ir_version: 10, opset_import: ["" : 21]> g (uint8[N, 4] x) => (float[N, 4] z) { z = Cast <to = 1> (x) }'
+    text = "g (uint8[N, 4] x) => (float[N, 4] z) { z = Cast <to = 1> (x) }"
     dialog = MergeDialog(desk.window, desk.workspace, desk.workspace.graph, builders.model(text), "other.onnx")
     assert dialog.feeding() == {"x": "z"}
     dialog.try_merge()

@@ -163,7 +163,6 @@ def test_the_form_can_be_chosen(desk, tmp_path):
 def test_shapes_and_texts_do_not_count_towards_data_files(desk, tmp_path):
     """They stay in the model at any threshold."""
     desk.open("""
-    <ir_version: 10, opset_import: ["" : 21]>
     g (float[4] x) => (float[2,2] y)
     <int64[2] shape = {2, 2}, string[1] text = {"a"}, float[4] w = {1, 2, 3, 4}>
     {
@@ -187,7 +186,6 @@ def test_shapes_and_texts_do_not_count_towards_data_files(desk, tmp_path):
 def test_the_weights_of_constants_are_counted(desk, tmp_path):
     """A model that keeps its weights in Constants was said to have none, while they went to a data file."""
     desk.open("""
-    <ir_version: 10, opset_import: ["" : 21]>
     g (float[4] x) => (float[4] y)
     <float[2] unused = {1, 2}>
     {
@@ -291,7 +289,7 @@ def test_everything_between(desk):
 @pytest.mark.long
 def test_what_else_lies_between_takes_becomes_an_input(desk):
     """Inputs and outputs alone are refused there: z comes from nowhere."""
-    desk.open("""<ir_version: 10, opset_import: ["" : 21]> g (float[2] x, float[2] z) => (float[2] y, float[2] s) {
+    desk.open("""g (float[2] x, float[2] z) => (float[2] y, float[2] s) {
         [one] a = Relu (x) [two] b = Add (a, z) [three] c = Neg (b) [four] s = Sin (b) [five] y = Exp (c) }""")
     desk.select(desk.value("a"), desk.value("c"))
     desk.run("model.extract_ends")

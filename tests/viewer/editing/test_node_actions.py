@@ -587,7 +587,6 @@ def test_disconnect_by_keyboard(desk):
 @pytest.mark.parametrize("times", [1, 2])
 def test_outputs_come_and_go(desk, times):
     desk.open("""
-        <ir_version: 10, opset_import: ["" : 21]>
         g (float[4] x) => (float[2] y) { [split] a, b = Split <axis = 0, num_outputs = 2> (x) [right] y = Relu (b) }
     """)
     desk.select(desk.node("split"))

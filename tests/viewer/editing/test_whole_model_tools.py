@@ -42,7 +42,6 @@ TOOLS = {
 
 
 WITH_BATCH = """
-<ir_version: 10, opset_import: ["" : 21]>
 batched (float[2, 4] x, float[3] unused) => (float[2, 4] y)
 <int64[2] s = {2, 4}, int64[2] t = {2, -1}>
 {

@@ -183,7 +183,6 @@ def test_dropping_a_newer_operator_adds_it_after_converting(desk):
 
 
 VARIADIC = """
-<ir_version: 10, opset_import: ["" : 21]>
 g (float[2] x, int64[2] i) => (float[4] y, float[2] z)
 {
     [relu] r = Relu (x)
@@ -250,7 +249,6 @@ def added(desk):
 
 
 TURNS = """
-<ir_version: 10, opset_import: ["" : 21]>
 turns (int64 n, bool go, float x) => (float y)
 {
     y = Loop (n, go, x) <body: graph = body (int64 i, bool on, float a) => (bool more, float b) {
@@ -297,7 +295,6 @@ def test_an_outer_value_dropped_in_a_body_feeds_a_node_there(desk):
 
 
 NESTED = """
-<ir_version: 10, opset_import: ["" : 21]>
 turns (int64 n, bool go, float x) => (float y)
 {
     y = Loop (n, go, x) <body: graph = body (int64 i, bool on, float a) => (bool more, float b) {

@@ -226,7 +226,6 @@ def test_titles_say_what_is_counted(panel):
 
 
 SCOPES = """
-<ir_version: 10, opset_import: ["" : 21]>
 scopes (float[2, 4] x) => (float[2, 4] y)
 {
     [one] a = Relu (x)

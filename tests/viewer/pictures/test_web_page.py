@@ -200,7 +200,6 @@ def test_many_groups_open_within_limits(monkeypatch):
 
 def test_nodes_that_only_compute_sizes_are_drawn():
     model = builders.model("""
-<ir_version: 10, opset_import: ["" : 21]>
 sizes (float[N, 4] x) => (float[N, 4] y)
 {
     [size] s = Shape (x)

@@ -488,11 +488,11 @@ def test_a_stopped_comparison_fetches_no_more_values(window, qtbot, net, tmp_pat
     assert not panel.rows
 
 
-FLOAT = """<ir_version: 10, opset_import: ["" : 21]> g (float[4,3] x) => (float[4,2] y)
+FLOAT = """g (float[4,3] x) => (float[4,2] y)
   <float[3,2] w = {1, -1, 0.5, 0.25, -0.5, 1}> { [mul] a = MatMul (x, w)  [relu] b = Relu (a)  [neg] y = Neg (b) }"""
 
 #: As static quantization writes it: the Relu is folded, and MatMul writes its result.
-QUANTIZED = """<ir_version: 10, opset_import: ["" : 21]> g (float[4,3] x) => (float[4,2] y)
+QUANTIZED = """g (float[4,3] x) => (float[4,2] y)
   <float[3,2] w = {1, -1, 0.5, 0.25, -0.5, 1}, float s = {0.01}, uint8 z = {0}, float sx = {0.008}, uint8 zx = {128}> {
   xq = QuantizeLinear (x, sx, zx)  xd = DequantizeLinear (xq, sx, zx)  b = MatMul (xd, w)
   bq = QuantizeLinear (b, s, z)  bd = DequantizeLinear (bq, s, z)  y = Neg (bd) }"""

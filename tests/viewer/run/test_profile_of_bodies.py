@@ -9,7 +9,6 @@ from tests.viewer.background_work import wait_for_readers
 from tests.viewer.run.run_actions import opened, run
 
 TEXT = """
-<ir_version: 10, opset_import: ["" : 21]>
 g (float[2] x, int64 n) => (float[2] y)
 {
     t = Constant <value = bool {1}> ()

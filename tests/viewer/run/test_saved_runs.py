@@ -167,7 +167,7 @@ def test_a_file_of_before_has_values_and_no_times(window, qtbot, nested, saved, 
 def test_a_value_may_have_the_name_of_what_nodes_took(window, qtbot, tmp_path):
     path = tmp_path / "times.onnx"
     head = '<ir_version: 9, opset_import: ["" : 17]>'
-    model = onnx.parser.parse_model(head + "a (float[2] x) => (float[2] y) { [relu] y = Relu (x) }")
+    model = builders.proto(head + "a (float[2] x) => (float[2] y) { [relu] y = Relu (x) }")
     model.graph.node[0].output[0] = model.graph.output[0].name = "__seconds__"
     onnx.save(model, path)
     workspace = opened(window, qtbot, path)
@@ -294,7 +294,7 @@ def test_what_was_compared_says_so_when_another_run_is_shown(window, qtbot, net)
 @pytest.mark.long
 def test_a_key_that_two_values_would_have_reports_them_apart(window, qtbot, tmp_path):
     path = tmp_path / "alike.onnx"
-    model = onnx.parser.parse_model(NESTED)
+    model = builders.proto(NESTED)
     model.graph.node[2].output[0] = model.graph.node[4].input[2] = "one > t"
     onnx.save(model, path)
     workspace = opened(window, qtbot, path)
@@ -398,7 +398,7 @@ def test_a_file_that_reports_of_no_run_changes_nothing(window, qtbot, net, tmp_p
 def test_integers_of_a_run_are_narrowed_where_they_fit(window, qtbot, tmp_path, saved, state):
     head = '<ir_version: 9, opset_import: ["" : 17]>'
     for kind in ("int64", "int8"):
-        model = onnx.parser.parse_model(f"{head} a ({kind}[2] x) => ({kind}[2] y) {{ y = Identity (x) }}")
+        model = builders.proto(f"{head} a ({kind}[2] x) => ({kind}[2] y) {{ y = Identity (x) }}")
         onnx.save(model, tmp_path / f"{kind}.onnx")
     workspace = opened(window, qtbot, tmp_path / "int64.onnx")
     workspace.runs.inputs.set_source("x", Constant(saved))

@@ -38,7 +38,6 @@ def test_another_result_of_a_body_makes_its_node_out_of_date(received):
 
 
 CONSTANTS = """
-<ir_version: 10, opset_import: ["" : 21]>
 g (float[2] x) => (float[2] y) <float[2] w = {3, 4}>
 {
     [k] k = Constant <value = float[2] {3, 4}> ()
@@ -92,7 +91,7 @@ def test_other_functions_and_opsets_make_their_users_stale(received):
 
 @pytest.mark.parametrize(("attributes", "is_stale"), [("", True), ("<seed: float = 1.0>", False)])
 def test_another_name_makes_random_numbers_out_of_date_that_go_by_it(attributes, is_stale):
-    document = builders.document(f"""<ir_version: 10, opset_import: ["" : 21]>
+    document = builders.document(f"""
     g (float[2] x) => (float[2] y) {{ [noise] r = RandomNormalLike {attributes} (x) [sum] y = Add (x, r) }}""")
     changes = []
     document.subscribe(changes.append)

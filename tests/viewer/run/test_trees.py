@@ -84,7 +84,7 @@ def test_an_optional_that_is_empty_was_computed_and_is_nothing(window, qtbot, wo
 
 @pytest.mark.long
 def test_packed_values_have_the_size_of_packed_constants(window, qtbot, tmp_path):
-    text = '<ir_version: 10, opset_import: ["" : 21]> g (float[3] x) => (int4[3] y) { y = Cast <to = 22> (x) }'
+    text = "g (float[3] x) => (int4[3] y) { y = Cast <to = 22> (x) }"
     workspace = opened(window, qtbot, builders.model_file(tmp_path / "packed.onnx", text))
     run(qtbot, workspace)
     panel = window.docks.open("tensor")

@@ -63,7 +63,7 @@ agraph (float[N, 4] x) => (float[N, 4] y)
 
 @pytest.fixture
 def proto():
-    return onnx.parser.parse_model(TEXT)
+    return builders.proto(TEXT)
 
 
 @pytest.fixture
@@ -215,7 +215,6 @@ def test_attributes_with_tensors_and_graphs_are_written(model):
 
 
 WITH_BODIES = """
-<ir_version: 10, opset_import: ["" : 21]>
 outer (bool c, float[N] x) => (float[N] y) {
     y = If (c) <
         then_branch = yes () => (float[N] p) { p = Relu (x) },
@@ -226,7 +225,7 @@ outer (bool c, float[N] x) => (float[N] y) {
 
 
 def test_a_replaced_graph_attribute_leaves_nothing_behind():
-    model = load(onnx.parser.parse_model(WITH_BODIES).SerializeToString())
+    model = load(builders.proto(WITH_BODIES).SerializeToString())
     node = model.graph.nodes[0]
     SetAttribute(node, "then_branch", make_attribute("then_branch", Graph("new"))).apply()
     out = written(model).graph.node[0]
@@ -234,7 +233,7 @@ def test_a_replaced_graph_attribute_leaves_nothing_behind():
 
 
 def test_an_edit_inside_a_body_is_written():
-    before = onnx.parser.parse_model(WITH_BODIES)
+    before = builders.proto(WITH_BODIES)
     model = load(before.SerializeToString())
     body = model.graph.nodes[0].bodies[0]
     SetField(body.nodes.first, "name", "inner").apply()
@@ -251,7 +250,7 @@ def test_an_attribute_becomes_a_reference_and_back(model):
     out = written(model).graph.node[1].attribute[0]
     assert (out.ref_attr_name, out.HasField("i"), out.type) == ("outer", False, onnx.AttributeProto.INT)
     SetAttribute(node, "axis", old).apply()
-    assert written(model) == onnx.parser.parse_model(TEXT)
+    assert written(model) == builders.proto(TEXT)
 
 
 def test_attributes_given_twice_are_kept_until_they_are_edited(proto):
@@ -293,8 +292,8 @@ def test_types_found_out_later_are_declared(model):
 
 
 def test_the_declared_type_of_an_initializer_is_written():
-    text = '<ir_version: 10, opset_import: ["" : 21]> net (float[2] x) => (y) <float[2] w = {1, 2}> { y = Add (x, w) }'
-    model = load(onnx.parser.parse_model(text).SerializeToString())
+    text = "net (float[2] x) => (y) <float[2] w = {1, 2}> { y = Add (x, w) }"
+    model = load(builders.proto(text).SerializeToString())
     (weight,) = model.graph.initializers
     assert not written(model).graph.value_info
     SetField(weight, "type", TensorType(ElementType.FLOAT, Shape(("N",)))).apply()
@@ -306,7 +305,7 @@ def test_texts_of_values_without_a_type_are_written():
     text = """<ir_version: 10, opset_import: ["" : 21, "own": 1]>
         net (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { a = own.Two (x, w)  y = Neg (a) }
         <domain: "own", opset_import: ["" : 21]> Two (p, q) => (r) { s = Add (p, q)  r = Relu (s) }"""
-    proto = onnx.parser.parse_model(text)
+    proto = builders.proto(text)
     model = load(proto.SerializeToString())
     function = model.functions[0]
     named = {v.name: v for graph in (model.graph, function.body) for v in graph.values()}
@@ -374,9 +373,7 @@ def test_inputs_outputs_and_initializers_change(model):
 
 
 def test_a_value_may_be_declared_differently_as_in_and_output():
-    proto = onnx.parser.parse_model(
-        '<ir_version: 10, opset_import: ["" : 21]> g (float[N] x) => (float[4] x) <float[M] x> {}'
-    )
+    proto = builders.proto("g (float[N] x) => (float[4] x) <float[M] x> {}")
     model = load(proto.SerializeToString())
     look_at_everything(model)
     assert to_bytes(model) == proto.SerializeToString()
@@ -460,7 +457,7 @@ def test_the_spelling_of_the_standard_domain_is_kept(proto):
 
 
 def test_functions_are_written(onnx_models):
-    proto = onnx.parser.parse_model("""
+    proto = builders.proto("""
         <ir_version: 10, opset_import: ["" : 21, "d" : 1]> g (float[N] x) => (float[N] y) { y = d.f (x) }
         <domain: "d", opset_import: ["" : 21]> f <alpha: float = 1.0, beta> (a, b) => (c) { t = Add (a, b) c = Neg (t) }
     """)
@@ -517,7 +514,7 @@ def test_nodes_of_another_model_bring_their_weights(tmp_path, monkeypatch):
     path = tmp_path / "other.onnx"
     path.write_bytes(helper.make_model(helper.make_graph([node], "g", [], []), ir_version=10).SerializeToString())
     other = load(path)
-    model = load(onnx.parser.parse_model(TEXT).SerializeToString())
+    model = load(builders.proto(TEXT).SerializeToString())
     pasted = other.graph.nodes.first
     RemoveNode(pasted).apply()
     InsertNode(model.graph, pasted).apply()
@@ -527,7 +524,7 @@ def test_nodes_of_another_model_bring_their_weights(tmp_path, monkeypatch):
 @pytest.mark.parametrize("looked_at", [False, True])
 def test_values_of_another_model_keep_their_own_types(looked_at):
     here, other = (
-        load(onnx.parser.parse_model(f"""
+        load(builders.proto(f"""
             <ir_version: 10, opset_import: ["" : 21]> g ({x} x, {x} z) => ({x} y) {{ a = Add (x, z) y = Neg (a) }}
         """).SerializeToString())
         for x in ("float[2]", "int64[3]")
