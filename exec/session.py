@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
 from onnx_workbench.exec.engine.breakpoints import Breakpoint, compile_breakpoint
 from onnx_workbench.exec.engine.engine import Engine
 from onnx_workbench.exec.engine.executor import Observer
-from onnx_workbench.exec.engine.planned_run import PlannedRun, Request, RunOptions
+from onnx_workbench.exec.engine.request import Request, RunOptions
 from onnx_workbench.exec.engine.snapshot import ModelSnapshot, SnapshotCache
 from onnx_workbench.exec.engine.stepper import Stepper
 from onnx_workbench.exec.inputs.feeds import Feeds, normalise
@@ -90,8 +90,7 @@ class SessionBase:
             max_tensor=arguments.get("max_tensor"),
             memory_limit=arguments.get("memory_limit") or self.memory_limit,
             time_limit=arguments.get("time_limit"),
-            fresh=arguments.get("fresh", False) or bool(breakpoints),
-            watched=bool(breakpoints),
+            fresh=arguments.get("fresh", False),
         )
         conditions = tuple([compile_breakpoint(b, self.model) for b in breakpoints]) if breakpoints else ()
         return Request(snapshot, feeds_by_id(self.graph, feeds or {}), options, conditions)
@@ -100,11 +99,6 @@ class SessionBase:
     def _version(self) -> int:
         """A number that differs after each change: of the document, or without one of any model."""
         return last_change() if self._document is None else self._document.revision
-
-    @property
-    def is_prepared(self) -> bool:
-        """Whether the model is unchanged since the last snapshot, so that `request` need not read it."""
-        return self._taken is not None and self._taken[0] == self._version
 
     def prepare(self, progress: Progress = SILENT) -> ModelSnapshot:
         """Take a snapshot of the model for later requests, checking `progress` every few nodes."""
@@ -170,8 +164,7 @@ class Session(SessionBase):
 
     def perform(self, request: Request, *, progress: Progress = SILENT, observer: Observer | None = None) -> RunResult:
         """Perform a request, to the first breakpoint or the end."""
-        kind = Stepper if request.breakpoints else PlannedRun
-        run = self.engine.start(request, kind, progress=progress, observer=observer)
+        run = self.engine.start(request, progress=progress, observer=observer)
         run.resume()
         return run.result()
 
@@ -186,7 +179,7 @@ class Session(SessionBase):
         """Return a run for stepping, from a request or the arguments of `request`. Computes the constants."""
         if not isinstance(request, Request):
             request = self.request(request, **arguments)
-        stepper = self.engine.start(request, Stepper, progress=progress, observer=observer)
+        stepper = self.engine.start(request, progress=progress, observer=observer)
         stepper.node_of = self.snapshots.nodes.get
         return stepper
 

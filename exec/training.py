@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from onnx_workbench.exec.engine.engine import Engine
-from onnx_workbench.exec.engine.planned_run import PlannedRun, Request, RunOptions
+from onnx_workbench.exec.engine.request import Request, RunOptions
 from onnx_workbench.exec.engine.snapshot import ABSENT, GraphSnapshot, ModelSnapshot, NodeSnapshot, SnapshotCache
 from onnx_workbench.exec.inputs.feeds import normalise
 from onnx_workbench.exec.results.run_result import RunResult
@@ -144,7 +144,7 @@ class Trainer:
         given = {v.id: value for v, value in self._normalised_feeds(feeds)}
         bound = {self._initializers[n].id: v for n, v in self.parameters.items()}
         options = RunOptions(seed=seed)
-        run = self._engine.start(Request(snapshot, bound | given, options), PlannedRun, progress=progress)
+        run = self._engine.start(Request(snapshot, bound | given, options), progress=progress)
         run.resume()
         result = run.result()
         if result.ok and graph is not None:

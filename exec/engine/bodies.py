@@ -25,7 +25,7 @@ from onnx_workbench.model.progress import Cancelled
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.engine.engine import Engine
-    from onnx_workbench.exec.engine.planned_run import Request
+    from onnx_workbench.exec.engine.request import Request
     from onnx_workbench.exec.results.run_result import RunResult
     from onnx_workbench.model.progress import Progress
 
@@ -323,12 +323,10 @@ def _recorded(
     progress: Progress,
 ) -> _Recorder:
     """Run a step again on the same inputs; return the recorded values."""
-    from onnx_workbench.exec.engine.planned_run import PlannedRun  # a circular import otherwise
-
     reads = set(step.reads)
     known = {key: result.value(key, progress=progress) for key, slot in plan.slots.items() if slot in reads}
-    options = replace(request.options, values=(), outputs=False, until=None, fresh=False, watched=False)
-    run = engine.start(replace(request, options=options, breakpoints=()), PlannedRun, progress=progress).run
+    options = replace(request.options, values=(), outputs=False, until=None, fresh=False)
+    run = engine.start(replace(request, options=options, breakpoints=()), progress=progress).run
     again = run.plan.step_of(step.node.node, step.path)
     if again is None:
         msg = f"{step.node.title!r} was not planned: {run.stopped or 'it is no longer in the graph'}"

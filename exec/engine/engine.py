@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -21,8 +21,9 @@ from onnx_workbench.exec.engine.lowering import Compiler, compile_model
 from onnx_workbench.exec.engine.operations import AROUND, Library
 from onnx_workbench.exec.engine.plan import Plan, PlanStep
 from onnx_workbench.exec.engine.plan_state import Kinds, PlanState, Program, fill
-from onnx_workbench.exec.engine.planned_run import PlannedRun, Request, RunOptions
+from onnx_workbench.exec.engine.request import Request, RunOptions
 from onnx_workbench.exec.engine.snapshot import ModelSnapshot
+from onnx_workbench.exec.engine.stepper import Stepper
 from onnx_workbench.exec.errors import LimitError
 from onnx_workbench.exec.inputs.feeds import Feeds, HeldInput
 from onnx_workbench.exec.kernels.shared.scratch import working_bytes
@@ -37,8 +38,6 @@ from onnx_workbench.model.budget import process_budget, value_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.garbage import no_collection
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
-
-R = TypeVar("R", bound=PlannedRun)
 
 #: Limit for the bytes of copies of weights in another layout, which kernels of matrix products keep.
 _LAID_OUT = 1 << 30
@@ -106,10 +105,8 @@ class Engine:
         self.cache.retain(tokens)
         self.library.retain(tokens, {s.operation.number for s in steps}, tensors, known)
 
-    def start(
-        self, request: Request, kind: type[R], *, progress: Progress = SILENT, observer: Observer | None = None
-    ) -> R:
-        """Plan a run, to the end or for stepping, and compute its constants.
+    def start(self, request: Request, *, progress: Progress = SILENT, observer: Observer | None = None) -> Stepper:
+        """Plan a run and compute its constants. With breakpoints everything is recomputed.
 
         ModelError if a required input is not given, or the inputs exceed the memory limit.
 
@@ -128,10 +125,11 @@ class Engine:
         fed = frozenset([value for value, _ in snapshot.graph.initializers if value in feeds])
         state = self._plan_within(limits, snapshot, options.seed, fed)
         if isinstance(state, str):
-            return self._unplanned(request, kind, state, begun)
+            return self._unplanned(request, state, begun)
         is_whole = options.values is None and options.until is None
         targets = None if is_whole else _targets(state.plan, options)
-        slots, kinds, changed, absent = self._assign_feeds(state, feeds, fresh=options.fresh)
+        is_fresh = options.fresh or bool(request.breakpoints)  # a run cannot stop at cached values
+        slots, kinds, changed, absent = self._assign_feeds(state, feeds, fresh=is_fresh)
         program = state.program if state.program is not None and state.program.targets == targets else None
         if self.cache.entries and (targets is not None or self.cache.has_summaries):
             program = None  # values that are not kept need not be computed for those that are
@@ -143,14 +141,14 @@ class Engine:
         if absent:
             needed = needed if program is None else [one.step for one in run.code]
             _refuse_missing(state.plan, needed, slots, snapshot)
-        planned = kind(self, request, run, kept, kinds, begun, input_bytes)
+        planned = Stepper(self, request, run, kept, kinds, begun, input_bytes)
         self._count_memory(run, input_bytes)
         if program is None:
             with no_collection():
                 planned.prepare(needed, targets)
             self._count_memory(run, input_bytes)
         run.main.checks_types = kinds != state.accepted
-        if options.watched:
+        if request.breakpoints:
             planned.reopen_constants()
         self._last = run
         return planned
@@ -193,14 +191,14 @@ class Engine:
         finally:
             set_limits(None)
 
-    def _unplanned(self, request: Request, kind: type[R], stopped: str, begun: float) -> R:
+    def _unplanned(self, request: Request, stopped: str, begun: float) -> Stepper:
         """Return a stopped run without nodes, for a run that was stopped during planning."""
         snapshot = request.snapshot
         bare = replace(snapshot, graph=replace(snapshot.graph, initializers=(), nodes=()))
         state = PlanState(compile_model(bare, self.library, seed=request.options.seed)[0], self.library)
         run = Executor(state, state.template.copy(), limits=Limits(), ceiling=max(self.budget, 1))
         run.stopped = stopped
-        return kind(self, request, run, {}, (), begun)
+        return Stepper(self, request, run, {}, (), begun)
 
     def _assign_feeds(
         self, state: PlanState, feeds: Mapping[int, RuntimeValue], *, fresh: bool

@@ -1,39 +1,227 @@
-"""Runs that stop: after each node, at breakpoints, and inside bodies."""
+"""A planned run: its constants and code, the computation step by step or to the end, and the results at any time.
+
+It stops after each node, at breakpoints, and inside bodies.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property, partial, reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any
 
-from onnx_workbench.exec.engine.bodies import SubgraphPosition
+import numpy as np
+
+from onnx_workbench.exec.engine.bodies import SubgraphPosition, SubgraphRecord, in_iterations
 from onnx_workbench.exec.engine.breakpoints import Breakpoints
-from onnx_workbench.exec.engine.executor import Executor
+from onnx_workbench.exec.engine.cache import CacheEntry
+from onnx_workbench.exec.engine.executor import FOLD_LIMIT, Executor
 from onnx_workbench.exec.engine.plan import PlanStep
-from onnx_workbench.exec.engine.planned_run import PlannedRun, Request
-from onnx_workbench.exec.results.slot_map import Path
+from onnx_workbench.exec.engine.plan_state import Code, Kinds, Program, fill
+from onnx_workbench.exec.engine.request import Request
+from onnx_workbench.exec.engine.stored_weights import StoredWeight, held_constants, just_in_time
+from onnx_workbench.exec.errors import LimitError
+from onnx_workbench.exec.results.node_table import CODES, Failure, NodeTable, State
+from onnx_workbench.exec.results.run_result import RunMemory, RunResult
+from onnx_workbench.exec.results.slot_map import Path, ValueKey
 from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.exec.values.arrays import RuntimeValue
+from onnx_workbench.exec.values.limits import set_limits
+from onnx_workbench.exec.values.statistics import nbytes
 from onnx_workbench.model.ir.graph import Node
+from onnx_workbench.model.progress import Cancelled, Progress
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.engine.engine import Engine
 
 
-class Stepper(PlannedRun):
-    """A run for stepping: `step` computes one node, `resume` runs to the next breakpoint or the end.
+class Stepper:
+    """A run that has been planned: `step` computes one node, `resume` runs to the next breakpoint or the end.
 
     Iteration steps node by node. `position` and `next_node` are where it is, `reason` why it stopped. After a stop at a
     breakpoint inside a body, steps continue inside it, node by node and iteration by iteration, to its end; each step
     there computes the iteration again from its beginning.
     """
 
-    def __init__(self, engine: Engine, request: Request, run: Executor, *planned: Any) -> None:
-        super().__init__(engine, request, run, *planned)
-        self._stops = Breakpoints(request.breakpoints, run.state.library.constant)
+    def __init__(
+        self,
+        engine: Engine,
+        request: Request,
+        run: Executor,
+        kept: dict[int, CacheEntry | None],
+        kinds: Kinds,
+        begun: float,
+        input_bytes: int = 0,
+    ) -> None:
+        self._engine = engine
+        self._request = request
+        self._options = request.options
+        self._cache = engine.cache
+        self.state = run.state
+        self.plan = run.plan
+        self.run = run
+        self._kept = kept  # by index of the step; None: a folded constant
+        self._kinds = kinds  # of the feeds
+        self._begun = begun  # clock
+        self._input_bytes = input_bytes
+        self._left: float | None = None  # clock at the end of `_advance`
         self._is_begun = False
         self._last: PlanStep | None = None  # the step computed last
         self._inside: SubgraphPosition | None = None  # position in a body of the next step, if it stopped there
+        self.reason = ""  # why it stopped before the end
         self.node_of: Callable[[int], Any] = lambda number: number  # returns the node with an id, for `next_node`
+
+    # -- planning --------------------------------------------------------------------------------------------
+
+    def prepare(self, needed: list[PlanStep], targets: frozenset[int] | None) -> None:
+        """Compute constants, prepare weights, determine the order of steps."""
+        run, plan, state = self.run, self.plan, self.state
+        slots, template = run.slots, state.template
+        problems: dict[int, str] = {}
+        with self._within_limits():
+            returned, problems = state.read_returned_constants()
+            for slot in (*state.read_constants(needed), *returned):
+                slots[slot] = template[slot]
+        names = {slot: key[1] for key, slot in plan.slots.items()} if problems else {}
+        for slot, reason in problems.items():
+            value = names[slot]
+            run.dead[slot] = Failure(0, (), plan.name(value), "value", 0, (), reason, "KernelError")
+        for slot, value in plan.undefined.items():
+            if slots[slot] is MISSING:
+                run.dead[slot] = Failure(
+                    0, (), plan.name(value), "value", 0, (), f"nothing defines {plan.name(value)!r}", "KernelError"
+                )
+        if state.library.reads_on_demand:
+            constants = held_constants(needed, state.tokens, slots)
+            known = {s.index for s in constants}
+            rest = just_in_time([s for s in needed if s.index not in known], state.tokens)
+        else:
+            constants = [s for s in needed if state.tokens[s.index]]
+            rest = [s for s in needed if not state.tokens[s.index]] if constants else needed
+        if constants:
+            run.code = [state.code_of(s) for s in constants]
+            run.keep = {slot for s in constants for slot in s.outs}  # later steps read them
+            run.total = len(needed)
+            run.execute()
+            self._fold(constants)
+            run.keep = None
+        if targets is not None:
+            run.keep = {slot for index in targets for slot in plan.steps[index].outs} | set(plan.outputs)
+        with self._within_limits():
+            state.prepare_weights(rest)
+        code = self._code(rest)
+        folded = [*self._kept, *(step.index for step in constants)]
+        is_complete = not (run.dead or run.stopped or any(self._kept.values()))
+        if is_complete and self._options.outputs and all(state.folded[index] for index in folded):
+            common = reduce(and_, (one.step.inputs for one in code), -1)
+            state.program = Program(targets, code, folded, run.keep, common)
+        run.code = [*run.code, *code] if constants else code
+
+    @contextmanager
+    def _within_limits(self) -> Iterator[None]:
+        """Stop the run if the block is cancelled or exceeds the time limit."""
+        set_limits(self.run.limits)
+        try:
+            yield
+        except Cancelled:
+            self.run.stopped = "cancelled"
+        except LimitError:
+            self.run.stopped = "time limit"
+        finally:
+            set_limits(None)
+
+    def reopen_constants(self) -> None:
+        """Restart before the first step; folded constants become steps again, so that breakpoints can stop at them."""
+        run, steps = self.run, self.plan.steps
+        if run.stopped:
+            return
+        folded = [steps[index] for index, kept in self._kept.items() if kept is None]
+        self._kept = {index: kept for index, kept in self._kept.items() if kept is not None}
+        order = sorted([*folded, *(code.step for code in run.code)], key=lambda step: step.index)
+        run.rewind(self._code(order))
+        run.main.checks_types = True
+
+    def _code(self, steps: list[PlanStep]) -> list[Code]:
+        keep = self.run.keep
+        if keep is None:
+            return [self.state.code_of(s) for s in steps]
+        last: dict[int, int] = {}
+        for position, step in enumerate(steps):
+            for slot in (*step.outs, *step.reads):
+                last[slot] = position
+        made = {s for step in steps for s in step.outs}
+        free: dict[int, list[int]] = {}
+        for slot, position in last.items():
+            if slot and slot in made and slot not in keep:
+                free.setdefault(position, []).append(slot)
+        return [self.state.code_of(s, tuple(free.get(i, ()))) for i, s in enumerate(steps)]
+
+    def _fold(self, constants: list[PlanStep]) -> None:
+        """Store the constants just computed for all later runs."""
+        state, run, folded = self.state, self.run, self.state.library.folded
+        for step in constants:
+            values = tuple([run.slots[s] if s else None for s in step.outs])
+            if any(v is MISSING for v in values) or sum(map(nbytes, values)) > FOLD_LIMIT:
+                continue
+            token = state.tokens[step.index]
+            folded[token] = values
+            self.state.library.folded_bytes += sum(map(nbytes, values))
+            state.folded[step.index] = 1
+            if step.bodies:
+                self._cache.insides[token] = run.inside([step])
+            fill(step, state.template, values)
+
+    # -- running ---------------------------------------------------------------------------------------------
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to compute."""
+        return self.run.is_over
+
+    @property
+    def position(self) -> int:
+        """Number of nodes processed."""
+        return len(self.run.stamps)
+
+    @property
+    def total(self) -> int:
+        """Number of nodes of the run."""
+        return len(self.run.code)
+
+    @property
+    def constants(self) -> Collection[int]:
+        """Slots that hold constants of the model."""
+        return self.plan.constants.keys()
+
+    def notify(self) -> None:
+        """Report finished nodes to the observer now, while the current node is computed. Any thread."""
+        self.run.notify()
+
+    def _advance(self, count: int | None = None) -> None:
+        """Compute the next `count` steps, or all remaining ones. Time between two calls does not count as run time."""
+        if self._left is not None:
+            self._postpone_deadline(time.perf_counter() - self._left)
+        run, options = self.run, self._options
+        run.execute(count)
+        is_whole = run.is_over and options.values is None and options.until is None
+        if is_whole and not (run.stopped or run.failures or run.dead):
+            self.state.accept(self._kinds)
+        self._left = time.perf_counter()
+
+    def _postpone_deadline(self, seconds: float) -> None:
+        self._begun += seconds
+        limits = self.run.limits
+        if limits.deadline is not None:
+            limits.deadline += seconds
+
+    # -- stepping ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _stops(self) -> Breakpoints:
+        return Breakpoints(self._request.breakpoints, self.state.library.constant)
 
     @property
     def next_step(self) -> PlanStep | None:
@@ -96,8 +284,9 @@ class Stepper(PlannedRun):
     def resume(self) -> str:
         """Run to the next breakpoint or the end. Return the reason of the stop, empty at the end."""
         self.reason = ""
-        if not self._stops.conditions:
-            return super().resume()
+        if not self._request.breakpoints:
+            self._advance()
+            return ""
         resumes = self._is_begun  # do not stop again before the step at which it has stopped
         if not resumes:
             self._is_begun = True
@@ -145,3 +334,110 @@ class Stepper(PlannedRun):
     def __iter__(self) -> Iterator[Node]:
         while (following := self.next_node) is not None and self.step():
             yield following[1]
+
+    # -- results ---------------------------------------------------------------------------------------------
+
+    def result(self) -> RunResult:
+        """Return everything computed so far; may be called repeatedly."""
+        run, plan = self.run, self.plan
+        limits, inputs = run.limits, self._input_bytes
+        slots, inside = run.slots.copy(), self._record()
+        summaries = dict(run.summaries)
+        if self.state.library.reads_on_demand:
+            for slot in plan.constants:
+                value = slots[slot]
+                if type(value) is StoredWeight:
+                    slots[slot], summaries[slot] = MISSING, value.summary
+        for index, kept in self._kept.items():
+            if kept is not None and kept.values is None:
+                outs = plan.steps[index].outs
+                summaries.update({s: k for s, k in zip(outs, kept.summaries, strict=True) if s and k is not None})
+        stopped = run.stopped
+        is_over = run.is_over
+        if not is_over:
+            stopped = f"stopped {self.reason}".rstrip()
+        found = RunResult(
+            self.state.layout,
+            slots,
+            self.nodes,
+            summaries,
+            self._recompute,
+            state=self._request.snapshot.state,
+            seed=self._options.seed,
+            seconds=(time.perf_counter() if self._left is None else self._left) - self._begun,
+            peak_bytes=max(run.main.peak, run.main.held),
+            memory=RunMemory(limits.memory, limits.most_fixed - inputs, inputs, limits.most_working),
+            stopped=stopped,
+            notes=plan.notes,
+            bodies=inside.values,
+            build_inner=inside.nodes,
+            iterations=inside.iterations,
+        )
+        if is_over:  # while it is paused, its bodies are in use
+            found.iterate = partial(in_iterations, self._engine, self._request, self.plan)
+        else:
+            _ = found.inner  # made now, as they change
+        return found
+
+    def _record(self) -> SubgraphRecord:
+        """Return the values computed in bodies, including those of nodes whose results were reused."""
+        if not self.plan.bodied:
+            return SubgraphRecord()
+        steps = [self.plan.steps[index] for index in self.plan.bodied]
+        if self._kept.keys().isdisjoint(self.plan.bodied):
+            return self.run.inside(steps)
+        found = SubgraphRecord()
+        for step in steps:
+            if step.index not in self._kept:
+                found.add(self.run.inside([step]))
+                continue
+            kept = self._kept[step.index]
+            known = self._cache.insides.get(self.state.tokens[step.index]) if kept is None else kept.inside
+            if known is not None:
+                found.add(known.kept())
+        return found
+
+    def _recompute(self, key: ValueKey, progress: Progress) -> RuntimeValue:
+        """Compute a value that was not kept; LookupError if that fails."""
+        options = replace(self._options, values=(key,), outputs=False, until=None, fresh=False)
+        request = replace(self._request, options=options, breakpoints=())
+        again = self._engine.start(request, progress=progress)
+        again.resume()
+        progress.check()
+        run, plan = again.run, again.plan
+        slot = plan.slots[key]
+        found = run.slots[slot]
+        if type(found) is StoredWeight:
+            return found.read()
+        if found is not MISSING:
+            return found
+        if slot in plan.constants:
+            number = plan.constants[slot]
+            weight = self.state.library.stored(number)
+            return self.state.library.constant(number) if weight is None else weight.read()
+        failure: Failure | None = run.dead.get(slot)
+        msg = f"value {plan.name(key[1])!r} was not computed: {failure or run.stopped or 'unknown'}"
+        raise LookupError(msg)
+
+    def nodes(self) -> NodeTable:
+        """Return the outcome of each node."""
+        run, steps = self.run, self.plan.steps
+        table = NodeTable.blank(self.state.layout.steps.keys, State.UNNEEDED, lambda row: steps[row].label)
+        if self._kept:
+            self._mark_kept(table)
+        done = len(run.stamps)
+        order = np.array([code.step.index for code in run.code], np.int64)
+        table.states[order[done:]] = CODES[State.WAITING]
+        table.assign(order[:done], run.finished(0, done))
+        return table
+
+    def _mark_kept(self, table: NodeTable) -> None:
+        slots, steps = self.run.slots, self.plan.steps
+        constant = [index for index, entry in self._kept.items() if entry is None]
+        table.states[constant] = CODES[State.CONSTANT]
+        table.nbytes[constant] = [sum(nbytes(slots[s]) for s in steps[index].outs if s) for index in constant]
+        kept = {index: entry for index, entry in self._kept.items() if entry is not None}
+        places = list(kept)
+        table.states[places] = CODES[State.KEPT]
+        table.seconds[places] = [entry.seconds for entry in kept.values()]
+        table.nbytes[places] = [entry.nbytes for entry in kept.values()]

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.engine.engine import Engine
-from onnx_workbench.exec.engine.planned_run import PlannedRun, Request, RunOptions
+from onnx_workbench.exec.engine.request import Request, RunOptions
+from onnx_workbench.exec.engine.stepper import Stepper
 from onnx_workbench.exec.inputs.feeds import Feeds, in_precision_of, normalise
 from onnx_workbench.exec.inputs.recipe import interface_of
 from onnx_workbench.exec.inputs.sources import InputSource, Random, make_feeds, settle, symbols
@@ -181,7 +182,7 @@ class _Side:
 
     def start(
         self, engine: Engine, feeds: Mapping[str, RuntimeValue], options: RunOptions, progress: Progress
-    ) -> PlannedRun:
+    ) -> Stepper:
         """Start a run. ModelError if a value does not fit its input."""
         given: Feeds = {}
         for name, value in feeds.items():
@@ -189,7 +190,7 @@ class _Side:
                 raise ModelError("No such input", f"the graph has no input {name!r}")
             number, declared = self.inputs[name]
             given[number] = normalise(in_precision_of(declared, value), declared, name)
-        return engine.start(Request(self.snapshot, given, options), PlannedRun, progress=progress)
+        return engine.start(Request(self.snapshot, given, options), progress=progress)
 
 
 @dataclass(frozen=True, slots=True)

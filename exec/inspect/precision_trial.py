@@ -11,7 +11,7 @@ from dataclasses import replace
 from operator import is_
 from typing import Final, Literal
 
-from onnx_workbench.exec.engine.planned_run import Request
+from onnx_workbench.exec.engine.request import Request
 from onnx_workbench.exec.engine.snapshot import (
     ABSENT,
     AttributeSnapshot,

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Unpack
 
-from onnx_workbench.exec.engine.planned_run import Request
+from onnx_workbench.exec.engine.request import Request
 from onnx_workbench.exec.engine.snapshot import GraphSnapshot, ModelSnapshot, NodeSnapshot
 from onnx_workbench.exec.errors import WorkerUnavailable
 from onnx_workbench.exec.inputs.feeds import HeldInput

@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from onnx_workbench.exec.engine.engine import Engine
-from onnx_workbench.exec.engine.planned_run import Request
+from onnx_workbench.exec.engine.request import Request
 from onnx_workbench.exec.engine.stepper import Stepper
 from onnx_workbench.exec.inputs.recipe import MOST_SENT, Recipe, make_held
 from onnx_workbench.exec.kernels.threads import set_threads, usable_cores
@@ -264,7 +264,7 @@ class Worker:
         whole = replace(request, snapshot=snapshot, feeds=given)
         job = self._jobs[number]
         set_threads(usable_cores(self._cores))
-        stepper = job.stepper = self._engine.start(whole, Stepper, progress=job.progress, observer=self._observer(job))
+        stepper = job.stepper = self._engine.start(whole, progress=job.progress, observer=self._observer(job))
         if not stepping:
             with self._reporting_position(number, job, stepper):
                 stepper.resume()

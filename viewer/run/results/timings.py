@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onnx_workbench.exec.engine.planned_run import Request
+from onnx_workbench.exec.engine.request import Request
 from onnx_workbench.exec.results.node_table import State
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.model.errors import ModelError

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from PySide6.QtCore import QObject, QTimer
 
 from onnx_workbench.exec.engine.breakpoints import AFTER
-from onnx_workbench.exec.engine.planned_run import Request
+from onnx_workbench.exec.engine.request import Request
 from onnx_workbench.exec.errors import WorkerUnavailable
 from onnx_workbench.exec.inputs.recipe import Recipe
 from onnx_workbench.exec.results.node_table import State

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from onnx_workbench.exec.engine.breakpoints import Breakpoint
-from onnx_workbench.exec.engine.planned_run import Request
+from onnx_workbench.exec.engine.request import Request
 from onnx_workbench.exec.results.slot_map import Path as CallPath
 from onnx_workbench.model.analysis.call_graph import callers_of
 from onnx_workbench.model.analysis.topology import upstream

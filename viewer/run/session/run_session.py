@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Literal
 
 from onnx_workbench.exec.engine.executor import Observer
-from onnx_workbench.exec.engine.planned_run import Request
+from onnx_workbench.exec.engine.request import Request
 from onnx_workbench.exec.engine.stepper import Stepper
 from onnx_workbench.exec.errors import WorkerUnavailable
 from onnx_workbench.exec.results.run_result import RunResult
