@@ -7,6 +7,7 @@ import numpy as np
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.context import Context
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, onnx
+from onnx_workbench.exec.kernels.onnx.math.activations import gelu_20
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import one_element, scalar_float
 from onnx_workbench.exec.values.arrays import Array
@@ -22,10 +23,7 @@ def gelu(x: Array, *, tanh: bool = False) -> Array:
     return np.asarray(onnx("Gelu", 20, x, approximate="tanh" if tanh else "none"))
 
 
-@kernel("Gelu", since=1, domain=MICROSOFT)
-def gelu_1(x: Array) -> Array:
-    """Return the exact Gelu."""
-    return gelu(x)
+kernel("Gelu", since=1, domain=MICROSOFT, without=("approximate",))(gelu_20)
 
 
 @kernel("FastGelu", since=1, domain=MICROSOFT)

@@ -66,12 +66,6 @@ def scaled_tanh_1(x: Array, *, alpha: float, beta: float) -> Array:
     return np.asarray(x.dtype.type(alpha) * np.tanh(x.dtype.type(beta) * x))
 
 
-@kernel("ThresholdedRelu", since=1)
-def thresholded_relu_1(x: Array, *, alpha: float = 1.0) -> Array:
-    """x above alpha, else 0."""
-    return np.where(x > alpha, x, x.dtype.type(0))
-
-
 @kernel("DynamicSlice", since=1)
 def dynamic_slice_1(data: Array, starts: Array, ends: Array, axes: Array | None = None) -> Array:
     """Slice as it came to be in opset 10."""

@@ -15,16 +15,6 @@ from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
 from onnx_workbench.exec.values.arrays import Array, check_size
 
 
-@kernel("LayerNormalization", since=1)
-def layer_normalization_1(
-    x: Array, scale: Array, b: Array | None = None, *, axis: int = -1, epsilon: float = 9.999999747378752e-06,
-    stash_type: int = 1,
-) -> tuple[Array, Array, Array]:  # fmt: skip
-    """Below opset 17, where ONNX Runtime's optimizer writes it too."""
-    y, mean, inverse = onnx("LayerNormalization", 17, x, scale, b, axis=axis, epsilon=epsilon, stash_type=stash_type)
-    return y, mean, inverse
-
-
 @kernel("SimplifiedLayerNormalization", since=1)
 def simplified_layer_normalization_1(
     x: Array, scale: Array, *, axis: int = -1, epsilon: float = 9.999999747378752e-06, stash_type: int = 1

@@ -8,9 +8,11 @@ import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, onnx
-from onnx_workbench.exec.kernels.onnx.tensor.indexing import gather_nd
+from onnx_workbench.exec.kernels.onnx.nn.sampling import grid_sample_16
+from onnx_workbench.exec.kernels.onnx.tensor.indexing import gather_nd_12
 from onnx_workbench.exec.kernels.onnx.tensor.padding import pad
 from onnx_workbench.exec.kernels.onnx.tensor.shapes import unsqueeze
+from onnx_workbench.exec.kernels.onnx.tensor.slicing import trilu_14
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import integers, one_element, scalar_int
 from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
@@ -18,6 +20,11 @@ from onnx_workbench.exec.kernels.shared.fourier import half_transform, inverse_o
 from onnx_workbench.exec.values.arrays import Array, SparseArray, check_size, empty, full
 from onnx_workbench.exec.values.limits import checkpoint
 from onnx_workbench.exec.values.statistics import describe
+
+# As in the default domain.
+kernel("Trilu", since=1, domain=MICROSOFT)(trilu_14)
+kernel("GatherND", since=1, domain=MICROSOFT, without=("batch_dims",))(gather_nd_12)
+kernel("GridSample", since=1, domain=MICROSOFT)(grid_sample_16)
 
 
 @kernel("Pad", since=1, domain=MICROSOFT)
@@ -32,18 +39,6 @@ def unique_1(x: Array) -> tuple[Array, Array, Array]:
     """Distinct values in order of appearance, the index of each element among them, and their counts."""
     values, _, inverse, counts = onnx("Unique", 11, x.reshape(-1), sorted=0)
     return values, inverse, counts
-
-
-@kernel("Trilu", since=1, domain=MICROSOFT)
-def trilu_1(x: Array, k: Array | None = None, *, upper: int = 1) -> Array:
-    """As in the default domain."""
-    return np.asarray(onnx("Trilu", 14, x, k, upper=upper))
-
-
-@kernel("GatherND", since=1, domain=MICROSOFT)
-def gather_nd_1(data: Array, indices: Array) -> Array:
-    """As in the default domain, without batch axes."""
-    return gather_nd(data, indices, 0)
 
 
 @kernel("MemcpyFromHost", since=1)
@@ -64,16 +59,6 @@ def range_1(start: Array, limit: Array, delta: Array | None = None) -> Array:
     """As in the default domain, with steps of 1 if delta is omitted."""
     step = np.ones((), start.dtype) if delta is None else one_element(delta, "delta")
     return np.asarray(onnx("Range", 11, one_element(start, "start"), one_element(limit, "limit"), step))
-
-
-@kernel("GridSample", since=1, domain=MICROSOFT)
-def grid_sample_1(
-    x: Array, grid: Array, *, align_corners: int = 0, mode: str = "bilinear", padding_mode: str = "zeros"
-) -> Array:
-    """As in the default domain."""
-    return np.asarray(
-        onnx("GridSample", 16, x, grid, align_corners=align_corners, mode=mode, padding_mode=padding_mode)
-    )
 
 
 @kernel("SampleOp", since=1, domain=MICROSOFT)

@@ -22,18 +22,16 @@ from onnx_workbench.model.ir.types import ElementType
 _FLOAT = int(ElementType.FLOAT)
 
 
+_PLAIN = ("value_float", "value_floats", "value_int", "value_ints", "value_string", "value_strings")
+
+
 @kernel("Constant", since=1)
 def constant_1(*, value: Array) -> Array:
     """Return the tensor of the attribute."""
     return value
 
 
-@kernel("Constant", since=11)
-def constant_11(*, sparse_value: SparseArray | None = None, value: Array | None = None) -> Array:
-    """Return the tensor of whichever attribute is given; a sparse one is made dense."""
-    return _constant(sparse_value, value)
-
-
+@kernel("Constant", since=11, without=_PLAIN)
 @kernel("Constant", since=12)
 def constant_12(
     *,
@@ -55,10 +53,7 @@ def constant_12(
         (value_string, object),
         (value_strings, object),
     )
-    return _constant(sparse_value, value, *(np.array(v, dtype) for v, dtype in plain if v is not None))
-
-
-def _constant(*values: Array | SparseArray | None) -> Array:
+    values = (sparse_value, value, *(np.array(v, dtype) for v, dtype in plain if v is not None))
     given = [v for v in values if v is not None]
     if len(given) != 1:
         msg = f"{len(given)} attributes give a value; expected exactly one"
@@ -104,20 +99,12 @@ def eye_like_9(x: Array, *, dtype: int | None = None, k: int = 0) -> Array:
 # --- Range -----------------------------------------------------------------------------------------------------
 
 
-@kernel("Range", since=11)
-def range_11(start: Array, limit: Array, delta: Array) -> Array:
-    """start, start + delta, … up to but without limit."""
-    return _range(start, limit, delta, start.dtype)
-
-
+@kernel("Range", since=11, without=("stash_type",))
 @kernel("Range", since=27)
 def range_27(start: Array, limit: Array, delta: Array, *, stash_type: int = _FLOAT) -> Array:
-    """Also in float16 and bfloat16, computed in `stash_type`."""
+    """start, start + delta, … up to but without limit; of float16 and bfloat16 computed in `stash_type`."""
     is_short = is_float(start.dtype) and start.dtype.itemsize == 2
-    return _range(start, limit, delta, dtype_of(stash_type) if is_short else start.dtype)
-
-
-def _range(start: Array, limit: Array, delta: Array, working: np.dtype[Any]) -> Array:
+    working = dtype_of(stash_type) if is_short else start.dtype
     for name, value in (("start", start), ("limit", limit), ("delta", delta)):
         if value.size != 1:
             msg = f"{name} has shape {list(value.shape)}; expected a scalar"

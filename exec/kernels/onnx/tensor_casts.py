@@ -17,7 +17,7 @@ from onnx_workbench.model.ir.types import ElementType
 def cast_1(x: Array, *, to: str | int) -> Array:
     """The type is given by its name in TensorProto.DataType; some files have its number, as of opset 6."""
     if isinstance(to, int):
-        return cast_6(x, to=to)
+        return cast_24(x, to=to)
     element_type = ElementType.__members__.get(to.upper())
     if element_type is None:
         msg = f"attribute 'to' is {to!r}; expected the name of an element type such as FLOAT"
@@ -25,39 +25,19 @@ def cast_1(x: Array, *, to: str | int) -> Array:
     return cast(x, dtype_of(element_type))
 
 
-@kernel("Cast", since=6)
-def cast_6(x: Array, *, to: int) -> Array:
-    """Convert every element; strings from opset 9."""
-    return cast(x, dtype_of(to))
-
-
-@kernel("Cast", since=19)
-def cast_19(x: Array, *, saturate: int = 1, to: int) -> Array:
-    """With `saturate` for the float8 types."""
-    return cast(x, dtype_of(to), saturate=bool(saturate))
-
-
+@kernel("Cast", since=6, without=("round_mode", "saturate"))
+@kernel("Cast", since=19, without=("round_mode",))
 @kernel("Cast", since=24)
 def cast_24(x: Array, *, round_mode: str = "up", saturate: int = 1, to: int) -> Array:
-    """With `round_mode` for float8e8m0."""
+    """Convert every element; `saturate` is for the float8 types, `round_mode` for float8e8m0."""
     return cast(x, dtype_of(to), saturate=bool(saturate), round_mode=round_mode)
 
 
-@kernel("CastLike", since=15)
-def cast_like_15(x: Array, target_type: Array) -> Array:
-    """Convert to the type of another tensor."""
-    return cast(x, target_type.dtype)
-
-
-@kernel("CastLike", since=19)
-def cast_like_19(x: Array, target_type: Array, *, saturate: int = 1) -> Array:
-    """With `saturate` for the float8 types."""
-    return cast(x, target_type.dtype, saturate=bool(saturate))
-
-
+@kernel("CastLike", since=15, without=("round_mode", "saturate"))
+@kernel("CastLike", since=19, without=("round_mode",))
 @kernel("CastLike", since=24)
 def cast_like_24(x: Array, target_type: Array, *, round_mode: str = "up", saturate: int = 1) -> Array:
-    """With `round_mode` for float8e8m0."""
+    """Convert to the type of another tensor, with the options of Cast."""
     return cast(x, target_type.dtype, saturate=bool(saturate), round_mode=round_mode)
 
 

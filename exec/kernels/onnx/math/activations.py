@@ -53,6 +53,7 @@ def leaky_relu_1(x: Array, *, alpha: float = 0.009999999776482582) -> Array:
     return elementwise(fill, x)
 
 
+@kernel("ThresholdedRelu", since=1)  # dropped before ONNX's first release; ONNX Runtime has it
 @kernel("ThresholdedRelu", since=10)
 def thresholded_relu_10(x: Array, *, alpha: float = 1.0) -> Array:
     """`x` where it is above alpha, else 0."""

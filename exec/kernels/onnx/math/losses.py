@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.onnx.math.softmax import log_softmax_13
+from onnx_workbench.exec.kernels.onnx.math.softmax import log_softmax
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
 from onnx_workbench.exec.values.arrays import Array, check_size
@@ -66,5 +66,5 @@ def softmax_cross_entropy_loss_12(
     reduction: str = "mean",
 ) -> tuple[Array, Array]:
     """Return the same of log-softmax of `scores`, which is the second output."""
-    log_prob = log_softmax_13(scores, axis=1)
+    log_prob = log_softmax(scores, 1)
     return _loss(log_prob, labels, weights, ignore_index, reduction), log_prob

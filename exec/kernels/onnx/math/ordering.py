@@ -23,15 +23,10 @@ _FEW_ROWS = 128
 @kernel("TopK", since=1)
 def top_k_1(x: Array, *, axis: int = -1, k: int) -> tuple[Array, Array]:
     """Return the k largest elements along an axis and their positions."""
-    return _top_k(x, k, axis, largest=True)
+    return top_k_11(x, np.array(k), axis=axis)
 
 
-@kernel("TopK", since=10)
-def top_k_10(x: Array, k: Array, *, axis: int = -1) -> tuple[Array, Array]:
-    """`k` is an input."""
-    return _top_k(x, scalar_int(k, "K"), axis, largest=True)
-
-
+@kernel("TopK", since=10, without=("largest", "_sorted"))
 @kernel("TopK", since=11)
 def top_k_11(
     x: Array,
@@ -42,25 +37,21 @@ def top_k_11(
     _sorted: int = 1,  # sorted is one of the orders sorted=0 allows
 ) -> tuple[Array, Array]:
     """Return the k largest or smallest elements in order, ties by position; NaN is largest."""
-    return _top_k(x, scalar_int(k, "K"), axis, largest=bool(largest))
-
-
-def _top_k(x: Array, k: int, axis: int, *, largest: bool) -> tuple[Array, Array]:
-    axis = normal_axis(axis, x.ndim)
+    axis, count = normal_axis(axis, x.ndim), scalar_int(k, "K")
     length = x.shape[axis]
-    if not 0 <= k <= length:
-        msg = f"K is {k}; expected within [0, {length}] for an axis of that length"
+    if not 0 <= count <= length:
+        msg = f"K is {count}; expected within [0, {length}] for an axis of that length"
         raise KernelError(msg)
-    shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
+    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
     check_size(shape, np.int64)
     rows = np.moveaxis(x, axis, -1)
-    if x.size == 0 or k == 0:
+    if x.size == 0 or count == 0:
         return np.empty(shape, x.dtype), np.empty(shape, np.int64)
-    indices = _few_largest(rows, k) if largest and k <= _FEW else None
+    indices = _few_largest(rows, count) if largest and count <= _FEW else None
     if indices is None:
-        keys = _order_keys(rows, largest)
+        keys = _order_keys(rows, bool(largest))
         paired = keys.dtype == np.uint32 and length < 1 << 32
-        indices = _by_rows(keys, k, _smallest_of_pairs if paired else _smallest)
+        indices = _by_rows(keys, count, _smallest_of_pairs if paired else _smallest)
     values = np.take_along_axis(rows, indices, axis=-1)
     return np.ascontiguousarray(np.moveaxis(values, -1, axis)), np.ascontiguousarray(np.moveaxis(indices, -1, axis))
 

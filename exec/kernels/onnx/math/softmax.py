@@ -113,37 +113,24 @@ def _by_rows(x: Array, axis: int, flatten: bool, fill: Callable[[Array, Array], 
     return result
 
 
-@kernel("Softmax", since=1)
-def softmax_1(x: Array, *, axis: int = 1) -> Array:
-    """Softmax over all axes from `axis` on, flattened."""
-    return _by_rows(x, axis, True, softmax_rows)
+def _register(op_type: str, fill: Callable[[Array, Array], None]) -> None:
+    """The version over all axes from `axis` on, flattened, and the one along one axis."""
+
+    def flattened(x: Array, *, axis: int = 1) -> Array:
+        return _by_rows(x, axis, True, fill)
+
+    def along(x: Array, *, axis: int = -1) -> Array:
+        return _by_rows(x, axis, False, fill)
+
+    kernel(op_type, since=1)(flattened)
+    kernel(op_type, since=13)(along)
 
 
-@kernel("Softmax", since=13)
-def softmax_13(x: Array, *, axis: int = -1) -> Array:
-    """Softmax along one axis."""
-    return _by_rows(x, axis, False, softmax_rows)
+_register("Softmax", softmax_rows)
+_register("LogSoftmax", log_softmax_rows)
+_register("Hardmax", _hardmax_rows)
 
 
-@kernel("LogSoftmax", since=1)
-def log_softmax_1(x: Array, *, axis: int = 1) -> Array:
-    """Logarithm of the softmax over all axes from `axis` on, flattened."""
-    return _by_rows(x, axis, True, log_softmax_rows)
-
-
-@kernel("LogSoftmax", since=13)
-def log_softmax_13(x: Array, *, axis: int = -1) -> Array:
-    """Logarithm of the softmax along one axis."""
+def log_softmax(x: Array, axis: int) -> Array:
+    """Return the logarithm of the softmax along one axis."""
     return _by_rows(x, axis, False, log_softmax_rows)
-
-
-@kernel("Hardmax", since=1)
-def hardmax_1(x: Array, *, axis: int = 1) -> Array:
-    """1 at the first maximum over all axes from `axis` on, flattened; else 0."""
-    return _by_rows(x, axis, True, _hardmax_rows)
-
-
-@kernel("Hardmax", since=13)
-def hardmax_13(x: Array, *, axis: int = -1) -> Array:
-    """1 at the first maximum along one axis, else 0."""
-    return _by_rows(x, axis, False, _hardmax_rows)

@@ -24,15 +24,11 @@ def dropout_1(ctx: Context, data: Array, *, is_test: int = 0, ratio: float = 0.5
 
 
 @kernel("Dropout", since=7)
-def dropout_7(ctx: Context, data: Array, *, _ratio: float = 0.5) -> tuple[Array, Array | None]:
-    """Inference only: the data unchanged, and a mask that keeps everything."""
-    return data, np.ones(data.shape, data.dtype) if ctx.outputs > 1 else None
-
-
 @kernel("Dropout", since=10)
-def dropout_10(ctx: Context, data: Array, *, _ratio: float = 0.5) -> tuple[Array, Array | None]:
-    """As before with a boolean mask."""
-    return data, np.ones(data.shape, np.bool_) if ctx.outputs > 1 else None
+def dropout_7(ctx: Context, data: Array, *, _ratio: float = 0.5) -> tuple[Array, Array | None]:
+    """Inference only: the data unchanged, and a mask that keeps everything, which is boolean from 10 on."""
+    kind = np.dtype(np.bool_) if ctx.opset >= 10 else data.dtype
+    return data, np.ones(data.shape, kind) if ctx.outputs > 1 else None
 
 
 @kernel("Dropout", since=12)

@@ -31,6 +31,8 @@ _BLOCK_BYTES = 1 << 20
 
 
 @kernel("BatchNormalization", since=1)
+@kernel("BatchNormalization", since=7, without=("is_test",))
+@kernel("BatchNormalization", since=9, without=("is_test", "spatial"))
 def batch_normalization_1(
     ctx: Context,
     x: Array,
@@ -44,43 +46,25 @@ def batch_normalization_1(
     momentum: float = 0.9,
     spatial: int = 1,
 ) -> tuple[Array | None, ...]:
-    """Normalize by the batch statistics (training), or by the given ones (is_test, or only Y is requested)."""
+    """Normalize by the batch statistics (training), or by the given ones (is_test, or only Y is requested).
+
+    Five outputs, and with spatial=0 statistics per feature of a sample.
+    """
     training = not is_test and any(ctx.wanted[1:])
-    return _old_batch(x, scale, b, mean, var, epsilon, momentum, spatial=spatial, training=training)
-
-
-@kernel("BatchNormalization", since=7)
-def batch_normalization_7(
-    ctx: Context,
-    x: Array,
-    scale: Array,
-    b: Array,
-    mean: Array,
-    var: Array,
-    *,
-    epsilon: float = 1e-5,
-    momentum: float = 0.9,
-    spatial: int = 1,
-) -> tuple[Array | None, ...]:
-    """As before; training exactly when more outputs than Y are requested."""
-    training = any(ctx.wanted[1:])
-    return _old_batch(x, scale, b, mean, var, epsilon, momentum, spatial=spatial, training=training)
-
-
-@kernel("BatchNormalization", since=9)
-def batch_normalization_9(
-    ctx: Context,
-    x: Array,
-    scale: Array,
-    b: Array,
-    mean: Array,
-    var: Array,
-    *,
-    epsilon: float = 1e-5,
-    momentum: float = 0.9,
-) -> tuple[Array | None, ...]:
-    """As before without `spatial`: statistics are per channel."""
-    return _old_batch(x, scale, b, mean, var, epsilon, momentum, spatial=1, training=any(ctx.wanted[1:]))
+    shape = x.shape
+    if not spatial and x.ndim > 2:
+        x = x.reshape(shape[0], prod(shape[1:]))
+    kept = mean.shape
+    scale, b, mean, var = (v.reshape(-1) for v in (scale, b, mean, var))
+    _per_channel(x, scale, b, mean, var)
+    if not training:
+        y = normalize_batch(x, *scale_and_shift(scale, b, mean, var, epsilon))
+        return y.reshape(shape), None, None, None, None
+    now_mean, now_var = _batch_statistics(x)
+    y = normalize_batch(x, *scale_and_shift(scale, b, now_mean, now_var, epsilon))
+    running = _running(mean, now_mean, momentum), _running(var, now_var, momentum)
+    saved = now_mean.astype(mean.dtype), now_var.astype(var.dtype)
+    return y.reshape(shape), *(v.reshape(kept) for v in (*running, *saved))
 
 
 @kernel("BatchNormalization", since=14)
@@ -104,7 +88,7 @@ def batch_normalization_14(
     return y, _running(input_mean, mean, momentum), _running(input_var, var, momentum)
 
 
-@prepares(batch_normalization_1, batch_normalization_7, batch_normalization_9, batch_normalization_14)
+@prepares(batch_normalization_1, batch_normalization_14)
 def prepare_batch_normalization(constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Any] | None:
     """Fold constant statistics into one factor and one summand per channel (inference only)."""
     scale, b, mean, var = constants[1:5]
@@ -172,35 +156,6 @@ def _scaled(x: Array, f: Array, s: Array) -> Array:
 
     parallel_for(one, images * blocks, x.size * PASSES)
     return out
-
-
-def _old_batch(
-    x: Array,
-    scale: Array,
-    b: Array,
-    mean: Array,
-    var: Array,
-    epsilon: float,
-    momentum: float,
-    *,
-    spatial: int,
-    training: bool,
-) -> tuple[Array | None, ...]:
-    """Opsets 1 to 13: five outputs, and with spatial=0 statistics per feature of a sample."""
-    shape = x.shape
-    if not spatial and x.ndim > 2:
-        x = x.reshape(shape[0], prod(shape[1:]))
-    kept = mean.shape
-    scale, b, mean, var = (v.reshape(-1) for v in (scale, b, mean, var))
-    _per_channel(x, scale, b, mean, var)
-    if not training:
-        y = normalize_batch(x, *scale_and_shift(scale, b, mean, var, epsilon))
-        return y.reshape(shape), None, None, None, None
-    now_mean, now_var = _batch_statistics(x)
-    y = normalize_batch(x, *scale_and_shift(scale, b, now_mean, now_var, epsilon))
-    running = _running(mean, now_mean, momentum), _running(var, now_var, momentum)
-    saved = now_mean.astype(mean.dtype), now_var.astype(var.dtype)
-    return y.reshape(shape), *(v.reshape(kept) for v in (*running, *saved))
 
 
 def _per_channel(x: Array, *values: Array) -> None:
@@ -325,6 +280,7 @@ def _grouped(x: Array, scale: Array, bias: Array, groups: int, epsilon: float, s
     return narrow(normalize_batch(result, scale.astype(np.float64), bias.astype(np.float64)), x.dtype)
 
 
+@kernel("LayerNormalization", since=1)  # ONNX Runtime's optimizer writes it below opset 17 too
 @kernel("LayerNormalization", since=17)
 def layer_normalization_17(
     x: Array,

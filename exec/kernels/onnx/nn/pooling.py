@@ -29,19 +29,7 @@ _BUFFER = 1024
 _FEW_OUTPUTS = 1 << 14
 
 
-@kernel("MaxPool", since=1)
-def max_pool_1(
-    x: Array,
-    *,
-    auto_pad: str = "NOTSET",
-    kernel_shape: tuple[int, ...],
-    pads: tuple[int, ...] | None = None,
-    strides: tuple[int, ...] | None = None,
-) -> Array:
-    """Return the largest value of each window over (N, C, spatial…)."""
-    return _max_pool(x, _window(x, kernel_shape, strides, None, pads, auto_pad, 0))
-
-
+@kernel("MaxPool", since=1, without=("ceil_mode", "dilations", "storage_order"))
 @kernel("MaxPool", since=8, without=("ceil_mode", "dilations"))
 @kernel("MaxPool", since=10)
 def max_pool_10(
@@ -56,7 +44,7 @@ def max_pool_10(
     storage_order: int = 0,
     strides: tuple[int, ...] | None = None,
 ) -> tuple[Array, Array | None]:
-    """As before, with the positions of the maxima; from opset 10 on with dilations and ceil_mode."""
+    """The largest value of each window over (N, C, spatial…), and its position from opset 8 on."""
     view = _window(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
     return _max_pool_with_indices(ctx, x, view, storage_order)
 
@@ -138,16 +126,11 @@ def global_max_pool_1(x: Array) -> Array:
 
 
 @kernel("GlobalLpPool", since=1)
+@kernel("GlobalLpPool", since=2, defaults={"p": 2})
 def global_lp_pool_1(x: Array, *, p: float = 2.0) -> Array:
     """Return the p-norm over all spatial axes, which stay with size 1."""
     rows, shape = _rows_per_channel(x)
     return narrow(_root(_power(widen(rows), p).sum(axis=1), p).reshape(shape), x.dtype)
-
-
-@kernel("GlobalLpPool", since=2)
-def global_lp_pool_2(x: Array, *, p: int = 2) -> Array:
-    """As before with a whole number p."""
-    return global_lp_pool_1(x, p=float(p))
 
 
 def _rows_per_channel(x: Array) -> tuple[Array, tuple[int, ...]]:

@@ -93,20 +93,10 @@ def _element_offsets(shape: Sequence[int], indices: Array, axis: int) -> Array:
     return np.asarray((places if stride == 1 else places * stride) + rest)
 
 
-@kernel("GatherND", since=11)
-def gather_nd_11(data: Array, indices: Array) -> Array:
-    """Slices of `data`, one per row of the last axis of `indices`."""
-    return gather_nd(data, indices, 0)
-
-
+@kernel("GatherND", since=11, without=("batch_dims",))
 @kernel("GatherND", since=12)
 def gather_nd_12(data: Array, indices: Array, *, batch_dims: int = 0) -> Array:
-    """With leading axes that `data` and `indices` share."""
-    return gather_nd(data, indices, batch_dims)
-
-
-def gather_nd(data: Array, indices: Array, batch_dims: int) -> Array:
-    """Gather slices of `data` by coordinate rows; the first `batch_dims` axes are shared."""
+    """Slices of `data`, one per row of the last axis of `indices`; the first `batch_dims` axes are shared."""
     depth = indices.shape[-1] if indices.ndim else -1
     if not 0 <= batch_dims < indices.ndim or not 0 <= depth <= data.ndim - batch_dims:
         given = f"indices of shape {indices.shape} with batch_dims {batch_dims} do not fit data of shape {data.shape}"
@@ -168,28 +158,13 @@ def _write(data: Array, offsets: Array, updates: Array, reduction: str) -> Array
     return narrow(result, data.dtype)
 
 
-@kernel("Scatter", since=9)
-def scatter_9(data: Array, indices: Array, updates: Array, *, axis: int = 0) -> Array:
-    """Return the older name of ScatterElements."""
-    return scatter_elements(data, indices, updates, axis, "none")
-
-
-@kernel("ScatterElements", since=11)
-def scatter_elements_11(data: Array, indices: Array, updates: Array, *, axis: int = 0) -> Array:
-    """Write one element per index; the index replaces the coordinate of `axis`."""
-    return scatter_elements(data, indices, updates, axis, "none")
-
-
+@kernel("Scatter", since=9, without=("reduction",))
+@kernel("ScatterElements", since=11, without=("reduction",))
 @kernel("ScatterElements", since=16)
 def scatter_elements_16(
     data: Array, indices: Array, updates: Array, *, axis: int = 0, reduction: str = "none"
 ) -> Array:
-    """With a reduction of old and new values."""
-    return scatter_elements(data, indices, updates, axis, reduction)
-
-
-def scatter_elements(data: Array, indices: Array, updates: Array, axis: int, reduction: str) -> Array:
-    """Return a copy of `data` with the updates written at the elements that `indices` address."""
+    """Write or reduce one element per index, which replaces the coordinate of `axis`."""
     if indices.shape != updates.shape:
         msg = f"indices of shape {indices.shape} and updates of shape {updates.shape}; expected the same"
         raise KernelError(msg)
@@ -229,20 +204,10 @@ def _reduce_rows(data: Array, rows: Array, updates: Array, reduction: str) -> Ar
     return narrow(result, data.dtype)
 
 
-@kernel("ScatterND", since=11)
-def scatter_nd_11(data: Array, indices: Array, updates: Array) -> Array:
-    """Write slices, one per row of the last axis of `indices`."""
-    return scatter_nd(data, indices, updates, "none")
-
-
+@kernel("ScatterND", since=11, without=("reduction",))
 @kernel("ScatterND", since=16)
 def scatter_nd_16(data: Array, indices: Array, updates: Array, *, reduction: str = "none") -> Array:
-    """With a reduction of old and new values."""
-    return scatter_nd(data, indices, updates, reduction)
-
-
-def scatter_nd(data: Array, indices: Array, updates: Array, reduction: str) -> Array:
-    """Return a copy of `data` with the updates written at the slices that the rows of `indices` address."""
+    """Write or reduce slices, one per row of the last axis of `indices`."""
     depth = indices.shape[-1] if indices.ndim else -1
     if not 0 <= depth <= data.ndim:
         msg = f"indices of shape {indices.shape} for data of shape {data.shape}; expected rows of at most {data.ndim}"

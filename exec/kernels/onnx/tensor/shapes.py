@@ -27,15 +27,10 @@ def reshape_1(data: Array, *, shape: Sequence[int] | None = None) -> Array:
     return _reshape(data, list(shape or ()))
 
 
-@kernel("Reshape", since=5)
-def reshape_5(data: Array, shape: Array) -> Array:
-    """To the shape of the second input; 0 keeps a dimension, -1 is inferred."""
-    return _reshape(data, integers(shape, "shape"))
-
-
+@kernel("Reshape", since=5, without=("allowzero",))
 @kernel("Reshape", since=14)
 def reshape_14(data: Array, shape: Array, *, allowzero: int = 0) -> Array:
-    """With `allowzero`, 0 is a dimension of length 0."""
+    """To the shape of the second input; -1 is inferred, and 0 keeps a dimension, without `allowzero`."""
     dims = integers(shape, "shape")
     return _reshape(data, dims, keep_zero=bool(allowzero))
 
@@ -64,7 +59,7 @@ def _reshape(data: Array, dims: list[int], *, keep_zero: bool = False) -> Array:
         raise KernelError(msg) from None
 
 
-@prepares(reshape_5, reshape_14)
+@prepares(reshape_14)
 def prepare_reshape(constants: Sequence[Array | None], **attributes: int) -> Callable[..., Array] | None:
     """Pass a constant shape that copies no dimension directly to numpy."""
     shape = constants[1]
@@ -205,12 +200,7 @@ def expand_8(x: Array, shape: Array) -> Array:
     return np.broadcast_to(x, result)
 
 
-@kernel("Shape", since=1)
-def shape_1(data: Array) -> Array:
-    """Return the dimensions as int64."""
-    return np.array(data.shape, np.int64)
-
-
+@kernel("Shape", since=1, without=("end", "start"))
 @kernel("Shape", since=15)
 def shape_15(data: Array, *, end: int | None = None, start: int = 0) -> Array:
     """Return the dimensions from `start` to `end`, both clamped to the rank."""
