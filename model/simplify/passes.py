@@ -37,6 +37,24 @@ class Match:
         return frozenset(self.nodes or self.values)
 
 
+def setting(node: Node, *inputs: Value | NDArray[Any] | None) -> Callable[[GraphRewriter], None]:
+    """Return what a match does that sets the inputs of a node; trailing empty ones are left out."""
+    return lambda rewriter: rewriter.set_inputs(node, inputs)
+
+
+def replacement(
+    node: Node,
+    op_type: str,
+    inputs: Sequence[Value | NDArray[Any] | None],
+    attributes: Mapping[str, Any] | None = None,
+    *,
+    like: Node | None = None,
+) -> Callable[[GraphRewriter], None]:
+    """Return what a match does that replaces a node by another operator, as `GraphRewriter.replace_node`."""
+    kept = inputs if inputs[-1] is not None else inputs[:-1]
+    return lambda rewriter: rewriter.replace_node(node, op_type, kept, attributes, like=like)
+
+
 @dataclass(frozen=True, slots=True)
 class Pass:
     """One kind of simplification.

@@ -41,11 +41,9 @@ def _extract(context: MatchContext) -> Iterator[Match]:
             continue
         if output.is_output or context.is_protected(output) or context.model.ir_version < 4:
             continue
-        yield Match(f"{output.name} becomes an initializer", (node,), partial(_extract_one, node, tensor))
-
-
-def _extract_one(node: Node, tensor: Tensor, rewriter: GraphRewriter) -> None:
-    rewriter.fold(node, [tensor])
+        yield Match(
+            f"{output.name} becomes an initializer", (node,), partial(GraphRewriter.fold, node=node, tensors=[tensor])
+        )
 
 
 def _duplicates(context: MatchContext) -> Iterator[Match]:

@@ -108,13 +108,9 @@ def _equal_sizes(context: MatchContext) -> Iterator[Match]:
                 yield Match(
                     f"{describe(node)} has the same value as {other.name}",
                     (node,),
-                    partial(_replace, value, other),
+                    partial(GraphRewriter.replace_value, old=value, new=other),
                     (value, other),
                 )
-
-
-def _replace(value: Value, other: Value, rewriter: GraphRewriter) -> None:
-    rewriter.replace_value(value, other)
 
 
 COMMON = Pass(

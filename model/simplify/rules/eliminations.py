@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.schemas import traits
 from onnx_workbench.model.simplify.context import MatchContext
-from onnx_workbench.model.simplify.passes import Match, Pass, describe
+from onnx_workbench.model.simplify.passes import Match, Pass, describe, replacement, setting
 
 #: Strictly increasing functions, which ArgMax commutes with.
 _RISING = traits.names(lambda t: t.is_increasing)
@@ -38,11 +38,7 @@ def _deadend(context: MatchContext) -> Iterator[Match]:
         if node.graph is None or node.device_configurations or not context.is_chosen(node) or not node.outputs:
             continue
         if not any(v is not None and (v.uses or context.is_protected(v)) for v in node.outputs):
-            yield Match(f"{describe(node)}: its outputs are unused", (node,), partial(_remove, node))
-
-
-def _remove(node: Node, rewriter: GraphRewriter) -> None:
-    rewriter.remove(node)
+            yield Match(f"{describe(node)}: its outputs are unused", (node,), partial(GraphRewriter.remove, node=node))
 
 
 def _unused_initializer(context: MatchContext) -> Iterator[Match]:
@@ -54,11 +50,7 @@ def _unused_initializer(context: MatchContext) -> Iterator[Match]:
         inputs = set(graph.inputs)
         for value in list(graph.initializers):
             if not value.uses and value not in inputs and not context.is_protected(value):
-                yield Match(f"{value.name}: unused", (), partial(_drop, value), (value,))
-
-
-def _drop(value: Value, rewriter: GraphRewriter) -> None:
-    rewriter.drop_constant(value)
+                yield Match(f"{value.name}: unused", (), partial(GraphRewriter.drop_constant, value=value), (value,))
 
 
 def _identity(context: MatchContext) -> Iterator[Match]:
@@ -98,7 +90,7 @@ def _monotone_argmax(context: MatchContext) -> Iterator[Match]:
         yield Match(
             f"{describe(node)}: {inner.op_type} does not change which element is the largest",
             (inner, node),
-            partial(set_first_input, node, source),
+            setting(node, source, *node.inputs[1:]),
         )
 
 
@@ -110,11 +102,6 @@ def _softmax_axis_is(context: MatchContext, node: Node, axis: int) -> bool:
     if context.opset(node) < 13 and own % rank != rank - 1:
         return False  # it normalises over several axes
     return own % rank == axis % rank
-
-
-def set_first_input(node: Node, source: Value, rewriter: GraphRewriter) -> None:
-    """Set the first input of a node; its other inputs stay."""
-    rewriter.set_inputs(node, (source, *node.inputs[1:]))
 
 
 def pads_of(context: MatchContext, node: Node) -> tuple[int, ...] | None:
@@ -327,7 +314,7 @@ def _shape_gather(context: MatchContext) -> Iterator[Match]:
         yield Match(
             f"{describe(node)}: Shape can return entries {start} to {end - 1} itself",
             (shape, node),
-            partial(_shape_part, node, shape, start, end),
+            replacement(node, "Shape", [shape.inputs[0]], {"start": start, "end": end}),
         )
 
 
@@ -351,10 +338,6 @@ def _span(context: MatchContext, node: Node, length: int) -> tuple[int, int] | N
     return (first, stop) if stop > first else None
 
 
-def _shape_part(node: Node, shape: Node, start: int, end: int, rewriter: GraphRewriter) -> None:
-    rewriter.replace_node(node, "Shape", [shape.inputs[0]], {"start": start, "end": end})
-
-
 def _where(context: MatchContext) -> Iterator[Match]:
     """Where(Not(c), a, b) is Where(c, b, a)."""
     for node in context.nodes("Where"):
@@ -363,12 +346,8 @@ def _where(context: MatchContext) -> Iterator[Match]:
             yield Match(
                 f"{describe(node)}: has a negated condition",
                 (negation, node),
-                partial(_swap, node, negation),
+                setting(node, negation.inputs[0], node.inputs[2], node.inputs[1]),
             )
-
-
-def _swap(node: Node, negation: Node, rewriter: GraphRewriter) -> None:
-    rewriter.set_inputs(node, (negation.inputs[0], node.inputs[2], node.inputs[1]))
 
 
 def _nop_squeeze_unsqueeze(context: MatchContext) -> Iterator[Match]:
@@ -396,9 +375,7 @@ def _zero_state(context: MatchContext) -> Iterator[Match]:
         needless = [index for index in _STATES if index < len(node.inputs) and _is_zero(context, node.inputs[index])]
         if needless:
             kept = [None if index in needless else value for index, value in enumerate(node.inputs)]
-            while kept and kept[-1] is None:
-                kept.pop()
-            yield Match(f"{describe(node)} has zero initial states", (node,), partial(_set_inputs, node, kept))
+            yield Match(f"{describe(node)} has zero initial states", (node,), setting(node, *kept))
 
 
 _STATES = (5, 6)  # initial_h, initial_c
@@ -416,10 +393,6 @@ def _is_zero(context: MatchContext, value: Value | None) -> bool:
         return True
     array = context.read(tensor) if tensor is not None and tensor.size <= _LARGEST_STATE else None
     return array is not None and not array.any()
-
-
-def _set_inputs(node: Node, inputs: Sequence[Value | None], rewriter: GraphRewriter) -> None:
-    rewriter.set_inputs(node, inputs)
 
 
 DEADEND = Pass("eliminate_deadend", "Nodes without effect", "Removes nodes whose outputs are unused.", _deadend)

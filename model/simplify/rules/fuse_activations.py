@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from onnx_workbench.model.analysis.node_constants import real
-from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.simplify.context import MatchContext
-from onnx_workbench.model.simplify.passes import Match, Pass, describe
+from onnx_workbench.model.simplify.passes import Match, Pass, describe, replacement
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +21,6 @@ class Product:
     factor: float
     values: tuple[Value, ...]
     nodes: tuple[Node, ...]
-
-    def without(self, value: Value) -> Value | None:
-        """Return the other one of two values."""
-        left = [v for v in self.values if v is not value]
-        return left[0] if len(left) == 1 and len(self.values) == 2 else None
 
 
 def scalar(context: MatchContext, value: Value | None) -> float | None:
@@ -87,18 +80,16 @@ def added_number(context: MatchContext, node: Node | None, number: float) -> Val
     return None
 
 
-def fuse(
-    node: Node, op_type: str, inputs: tuple[Any, ...], attributes: Mapping[str, Any], rewriter: GraphRewriter
-) -> None:
-    """Replace a node by one operator, and remove dead producers."""
-    rewriter.replace_node(node, op_type, inputs, attributes)
-
-
-def _match(
-    node: Node, op_type: str, x: Value, parts: tuple[Node, ...], attributes: Mapping[str, Any] | None = None
+def fused(
+    parts: tuple[Node, ...],
+    node: Node,
+    op_type: str,
+    inputs: Sequence[Value | None],
+    attributes: Mapping[str, Any] | None = None,
 ) -> Match:
+    """Return the match that replaces several nodes, of which one makes the result, by one operator."""
     text = f"{len(parts)} nodes up to {describe(node)} are {op_type}"
-    return Match(text, parts, partial(fuse, node, op_type, (x,), attributes or {}))
+    return Match(text, parts, replacement(node, op_type, inputs, attributes))
 
 
 def _gelu(context: MatchContext) -> Iterator[Match]:
@@ -118,7 +109,7 @@ def _gelu(context: MatchContext) -> Iterator[Match]:
             if inside is not None:
                 kind = "none" if inner.op_type == "Erf" else "tanh"
                 parts = (*inside, inner, plus, *found.nodes[::-1])
-                yield _match(node, "Gelu", x, parts, {"approximate": kind})
+                yield fused(parts, node, "Gelu", [x], {"approximate": kind})
                 break
 
 
@@ -176,7 +167,7 @@ def _gated(context: MatchContext, op_type: str, since: int, *gates: str) -> Iter
                 and _is_plain(parts[0])
                 and is_alike(context, node.outputs[0], x)
             ):
-                yield _match(node, op_type, x, (*parts[::-1], *found.nodes))
+                yield fused((*parts[::-1], *found.nodes), node, op_type, [x])
                 break
 
 
@@ -202,7 +193,7 @@ def _hard_swish(context: MatchContext) -> Iterator[Match]:
             if not lonely or not is_alike(context, node.outputs[0], x):
                 continue
             if added_number(context, plus, 3.0) is x and is_near(context, x, found.factor, 1 / 6):
-                yield _match(node, "HardSwish", x, (plus, clip, *found.nodes[::-1]))
+                yield fused((plus, clip, *found.nodes[::-1]), node, "HardSwish", [x])
                 break
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onnx_workbench.model.edits.rewriter import GraphRewriter
-from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.simplify.context import MatchContext
-from onnx_workbench.model.simplify.passes import Match, Pass, describe
+from onnx_workbench.model.simplify.passes import Match, Pass, describe, setting
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,7 +30,7 @@ def _consecutive_mul(context: MatchContext) -> Iterator[Match]:
                 yield Match(
                     f"{describe(node)} multiplies by both constants",
                     (before, node),
-                    partial(_multiply, node, x, whole),
+                    setting(node, x, whole),
                 )
                 break
 
@@ -64,10 +61,6 @@ def _is_safe(a: NDArray[Any], b: NDArray[Any], product: NDArray[Any]) -> bool:
     is_exact = np.isfinite(product) & ((np.abs(product) >= kind.tiny) | (a == 0) | (b == 0))
     goes_too_far = ((first > far) & (second < 1)) | ((first != 0) & (first < 1 / far) & (second > 1))
     return bool((is_exact & ~goes_too_far).all())
-
-
-def _multiply(node: Node, x: Value | None, factor: NDArray[Any], rewriter: GraphRewriter) -> None:
-    rewriter.set_inputs(node, (x, factor))
 
 
 PASSES = (

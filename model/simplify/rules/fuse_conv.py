@@ -190,11 +190,9 @@ def _mul_before(context: MatchContext) -> Iterator[Match]:
         if before is None or weights is None or context.sole_user(node.inputs[0]) is not node:
             continue
         for index in (0, 1):
-            if len(before.inputs) != 2 or (before.op_type == "Div" and index == 1):
-                continue
-            factor = _one_number(context, before, before.inputs[index], before.inputs[1 - index])
-            source = before.inputs[index]
-            if factor is None or source is None or not np.isfinite(factor) or not _is_own(node.inputs[1], node):
+            affine = affine_of(context, before, index, 1)
+            factor, source = None if affine is None else affine.scale, before.inputs[index]
+            if factor is None or source is None or not np.isfinite(factor).all() or not _is_own(node.inputs[1], node):
                 continue
             if context.is_float(source, node.inputs[1]) and context.is_readable(node.inputs[1]):
                 if context.refuses_large(_MUL_BEFORE, node, node.inputs[1]):
@@ -204,26 +202,12 @@ def _mul_before(context: MatchContext) -> Iterator[Match]:
                 break
 
 
-def _one_number(context: MatchContext, node: Node, data: Value | None, constant: Value | None) -> float | None:
-    """Return the scalar factor of a value; None where there is none or it changes the shape."""
-    tensor, rank = context.constant(constant), context.facts.rank(data)
-    if tensor is None or rank is None or tensor.size != 1 or len(tensor.shape) > rank or context.opset(node) < 7:
-        return None
-    array = context.array(constant)
-    if array is None or array.dtype.kind not in "fV":
-        return None
-    number_ = float(array.reshape(-1)[0])
-    if node.op_type == "Div":
-        return 1 / number_ if number_ else None
-    return number_
-
-
-def _scale_weights(context: MatchContext, node: Node, source: Value, factor: float, rewriter: GraphRewriter) -> None:
+def _scale_weights(
+    context: MatchContext, node: Node, source: Value, factor: NDArray[Any], rewriter: GraphRewriter
+) -> None:
     weights = context.array(node.inputs[1])
     assert weights is not None
-    with np.errstate(over="ignore"):
-        scaled = (weights.astype(np.float64) * factor).astype(weights.dtype)
-    rewriter.set_inputs(node, (source, scaled, *node.inputs[2:]))
+    rewriter.set_inputs(node, (source, _scaled(node, weights, factor), *node.inputs[2:]))
 
 
 # -- pads ---------------------------------------------------------------------------------------------------------

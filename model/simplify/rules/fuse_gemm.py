@@ -12,7 +12,7 @@ from onnx_workbench.model.analysis.node_constants import ints, number
 from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.simplify.context import MatchContext
-from onnx_workbench.model.simplify.passes import Match, Pass, describe
+from onnx_workbench.model.simplify.passes import Match, Pass, describe, replacement
 
 _PROJECTIONS = "fuse_qkv"
 
@@ -28,7 +28,7 @@ def _matmul_add(context: MatchContext) -> Iterator[Match]:
                 yield Match(
                     f"{describe(product)} and {describe(node)} become one Gemm",
                     (product, node),
-                    partial(_make_gemm, product, node, other),
+                    replacement(node, "Gemm", [*product.inputs, other], like=product),
                 )
                 break
 
@@ -44,10 +44,6 @@ def _is_gemm(context: MatchContext, product: Node, value: Value, bias: Value) ->
     if dims is None or own is None or len(own) > 2:
         return False
     return all(b in (1, d) for b, d in zip(reversed(own), reversed(dims), strict=False))
-
-
-def _make_gemm(product: Node, add: Node, bias: Value, rewriter: GraphRewriter) -> None:
-    rewriter.replace_node(add, "Gemm", [*product.inputs, bias], like=product)
 
 
 def _transpose_into_gemm(context: MatchContext) -> Iterator[Match]:

@@ -15,8 +15,8 @@ from onnx_workbench.model.inference.operators.reshaping import axes_of
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.schemas import traits
 from onnx_workbench.model.simplify.context import MatchContext
-from onnx_workbench.model.simplify.passes import Match, Pass, describe
-from onnx_workbench.model.simplify.rules.eliminations import reduced_axes, set_first_input
+from onnx_workbench.model.simplify.passes import Match, Pass, describe, replacement, setting
+from onnx_workbench.model.simplify.rules.eliminations import reduced_axes
 from onnx_workbench.model.simplify.rules.shape_computations import is_reshape_like
 
 #: Operators that change the shape of their first input and keep the element order.
@@ -38,7 +38,7 @@ def _consecutive_transposes(context: MatchContext) -> Iterator[Match]:
             yield Match(
                 f"{describe(before)} and {describe(node)} cancel",
                 (before, node),
-                partial(_replace, target, source),
+                partial(GraphRewriter.replace_value, old=target, new=source),
             )
         else:
             yield Match(f"{describe(before)} and {describe(node)} become one", (before, node),
@@ -50,10 +50,6 @@ def _order(node: Node, rank: int | None) -> tuple[int, ...] | None:
     if order is not None or rank is None:
         return order
     return tuple(reversed(range(rank)))
-
-
-def _replace(target: Value, source: Value, rewriter: GraphRewriter) -> None:
-    rewriter.replace_value(target, source)
 
 
 def _set_order(node: Node, before: Node, order: list[int], rewriter: GraphRewriter) -> None:
@@ -68,8 +64,9 @@ def _consecutive_concats(context: MatchContext) -> Iterator[Match]:
             if inner is None or context.sole_user(value) is not node or not _same_axis(context, inner, node):
                 continue
             index = node.inputs.index(value)
+            spliced = (*node.inputs[:index], *inner.inputs, *node.inputs[index + 1 :])
             yield Match(f"{describe(inner)} is folded into {describe(node)}", (inner, node),
-                        partial(_splice, node, inner, index))  # fmt: skip
+                        setting(node, *spliced))  # fmt: skip
             break
 
 
@@ -79,20 +76,15 @@ def _same_axis(context: MatchContext, a: Node, b: Node) -> bool:
     return first % rank == second % rank if rank else first == second
 
 
-def _splice(node: Node, inner: Node, index: int, rewriter: GraphRewriter) -> None:
-    rewriter.set_inputs(node, (*node.inputs[:index], *inner.inputs, *node.inputs[index + 1 :]))
-
-
 def _log_softmax(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Log"):
         inner = context.producer(node.inputs[0], "Softmax")
         if inner is not None and context.sole_user(node.inputs[0]) is node:
-            yield Match(f"{describe(inner)} and {describe(node)} become LogSoftmax", (inner, node),
-                        partial(_make_log_softmax, inner, node))  # fmt: skip
-
-
-def _make_log_softmax(inner: Node, node: Node, rewriter: GraphRewriter) -> None:
-    rewriter.replace_node(node, "LogSoftmax", [inner.inputs[0]], dict(inner.attributes))
+            yield Match(
+                f"{describe(inner)} and {describe(node)} become LogSoftmax",
+                (inner, node),
+                replacement(node, "LogSoftmax", [inner.inputs[0]], inner.attributes),
+            )
 
 
 _REDUCTIONS = traits.names(lambda t: t.is_reduction)
@@ -110,13 +102,12 @@ def _reduce_unsqueeze(context: MatchContext) -> Iterator[Match]:
         if not rank or axes is None or new is None:
             continue
         if sorted(a % rank for a in axes) == sorted(a % rank for a in new):
-            yield Match(f"{describe(inner)} keeps the axes {describe(node)} puts back", (inner, node),
-                        partial(_keep_dims, inner, node))  # fmt: skip
-
-
-def _keep_dims(inner: Node, node: Node, rewriter: GraphRewriter) -> None:
-    attributes = {k: v for k, v in inner.attributes.items() if k != "keepdims"}
-    rewriter.replace_node(node, inner.op_type, inner.inputs, {**attributes, "keepdims": 1}, like=inner)
+            attributes = {**{k: v for k, v in inner.attributes.items() if k != "keepdims"}, "keepdims": 1}
+            yield Match(
+                f"{describe(inner)} keeps the axes {describe(node)} puts back",
+                (inner, node),
+                replacement(node, inner.op_type, inner.inputs, attributes, like=inner),
+            )
 
 
 def _consecutive_squeezes(context: MatchContext) -> Iterator[Match]:
@@ -226,31 +217,23 @@ def _consecutive_reshapes(context: MatchContext) -> Iterator[Match]:
         absolute = wanted is not None and 0 not in wanted and context.opset(node) >= 5
         if absolute:
             yield Match(f"{describe(before)} is undone by {describe(node)}", (before, node),
-                        partial(set_first_input, node, before.inputs[0]))  # fmt: skip
+                        setting(node, before.inputs[0], *node.inputs[1:]))  # fmt: skip
             continue
         entries = is_reshape_like(context, node, before.inputs[0], node.outputs[0])
         if entries is None:
             continue
         if node.op_type == "Reshape" and context.constant(node.inputs[1]) is not None:
             yield Match(f"{describe(before)} is undone by {describe(node)}", (before, node),
-                        partial(_set_view, node, before.inputs[0], entries))  # fmt: skip
+                        setting(node, before.inputs[0], np.array(entries, np.int64)))  # fmt: skip
         elif node.op_type != "Reshape" and _is_only_viewed(context, node.inputs[0]):
             yield Match(f"{describe(before)} and {describe(node)} become one Reshape", (before, node),
-                        partial(_make_reshape, node, before.inputs[0], entries))  # fmt: skip
+                        replacement(node, "Reshape", [before.inputs[0], np.array(entries, np.int64)]))  # fmt: skip
 
 
 def _is_only_viewed(context: MatchContext, value: Value | None) -> bool:
     """Return whether all users of a value reshape it, so that none needs its own shape."""
     users = context.users(value)
     return bool(users) and all(user.op_type in _VIEWS and user.inputs[0] is value for user in users)
-
-
-def _set_view(node: Node, source: Value, entries: tuple[int, ...], rewriter: GraphRewriter) -> None:
-    rewriter.set_inputs(node, (source, np.array(entries, np.int64)))
-
-
-def _make_reshape(node: Node, source: Value, entries: tuple[int, ...], rewriter: GraphRewriter) -> None:
-    rewriter.replace_node(node, "Reshape", [source, np.array(entries, np.int64)])
 
 
 def _transpose_as_reshape(context: MatchContext) -> Iterator[Match]:
@@ -271,7 +254,7 @@ def _transpose_as_reshape(context: MatchContext) -> Iterator[Match]:
             yield Match(
                 f"{describe(node)} moves no data",
                 (node,),
-                partial(_make_reshape, node, node.inputs[0], entries),
+                replacement(node, "Reshape", [node.inputs[0], np.array(entries, np.int64)]),
             )
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
-from typing import Any
 
 from onnx_workbench.model.analysis.node_constants import ints, number
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.simplify.context import MatchContext
-from onnx_workbench.model.simplify.passes import Match, Pass, describe
-from onnx_workbench.model.simplify.rules.fuse_activations import fuse, is_alike, product, scalar
+from onnx_workbench.model.simplify.passes import Match, Pass
+from onnx_workbench.model.simplify.rules.fuse_activations import fused, is_alike, product, scalar
 
 
 def _layer_norm(context: MatchContext) -> Iterator[Match]:
@@ -35,10 +33,8 @@ def _layer_norm(context: MatchContext) -> Iterator[Match]:
                 continue
             last, bias = _biased(context, node, x, axis)
             parts = (mean, minus, *parts, node, *([last] if last is not node else []))
-            inputs = (x, scale, *([bias] if bias is not None else []))
             attributes = {"axis": axis, "epsilon": epsilon}
-            text = f"{len(parts)} nodes up to {describe(last)} are LayerNormalization"
-            yield Match(text, parts, partial(fuse, last, "LayerNormalization", inputs, attributes))
+            yield fused(parts, last, "LayerNormalization", [x, scale, bias], attributes)
             break
 
 
@@ -53,10 +49,8 @@ def _rms_norm(context: MatchContext) -> Iterator[Match]:
                 continue
             x, axis, epsilon, parts = found
             if _is_scale(context, scale, x, axis):
-                text = f"{len(parts) + 1} nodes up to {describe(node)} are RMSNormalization"
                 attributes = {"axis": axis, "epsilon": epsilon}
-                act = partial(fuse, node, "RMSNormalization", (x, scale), attributes)
-                yield Match(text, (*parts, node), act)
+                yield fused((*parts, node), node, "RMSNormalization", [x, scale], attributes)
                 break
 
 
@@ -147,9 +141,7 @@ def _attention(context: MatchContext) -> Iterator[Match]:
         v = node.inputs[1]
         if not _are_heads(context, q, k, v):
             continue
-        inputs: tuple[Any, ...] = (q, k, v, *([mask] if mask is not None else []))
-        text = f"{len(parts) + 2} nodes up to {describe(node)} are Attention"
-        yield Match(text, (*parts, softmax, node), partial(fuse, node, "Attention", inputs, {"scale": scale}))
+        yield fused((*parts, softmax, node), node, "Attention", [q, k, v, mask], {"scale": scale})
 
 
 def _are_heads(context: MatchContext, q: Value, k: Value, v: Value | None) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.simplify.context import MatchContext
-from onnx_workbench.model.simplify.passes import Match, Pass, describe
+from onnx_workbench.model.simplify.passes import Match, Pass, describe, setting
 
 _END = (1 << 63) - 1
 
@@ -45,15 +45,11 @@ def _known_values(context: MatchContext) -> Iterator[Match]:
         tensor = ArrayTensor(array)
         if context.can_hold(node, [tensor]):
             title = f"{describe(node)} is always {_shown(flat)}"
-            yield Match(title, (node,), partial(_fold, node, tensor), (value,))
+            yield Match(title, (node,), partial(GraphRewriter.fold, node=node, tensors=[tensor]), (value,))
 
 
 def _shown(values: list[Any]) -> str:
     return str(values) if len(values) <= 8 else f"the same {len(values)} numbers"
-
-
-def _fold(node: Node, tensor: ArrayTensor, rewriter: GraphRewriter) -> None:
-    rewriter.fold(node, [tensor])
 
 
 def _symbolic_shapes(context: MatchContext) -> Iterator[Match]:
@@ -75,7 +71,7 @@ def _symbolic_shapes(context: MatchContext) -> Iterator[Match]:
             yield Match(
                 f"{describe(node)}: its shape is always {list(wanted)}",
                 (node,),
-                partial(_set_shape, node, wanted),
+                setting(node, node.inputs[0], np.array(wanted, np.int64)),
                 (node.inputs[1],),
             )
 
@@ -142,10 +138,6 @@ def _expand_entries(dims: Dims | None, wanted: list[AnySize]) -> tuple[int, ...]
     return tuple(entries)
 
 
-def _set_shape(node: Node, wanted: Sequence[int], rewriter: GraphRewriter) -> None:
-    rewriter.set_inputs(node, (node.inputs[0], np.array(wanted, np.int64)))
-
-
 def _slice_ends(context: MatchContext) -> Iterator[Match]:
     """Replace computed ends of Slices that extend to the end of an axis."""
     for node in context.nodes("Slice"):
@@ -173,11 +165,8 @@ def _slice_ends(context: MatchContext) -> Iterator[Match]:
         ]
         known = [e for e in wanted if e is not None]
         if len(known) == len(wanted) and context.element_type(ends) is ElementType.INT64:
-            yield Match(f"{describe(node)}: slices to the end", (node,), partial(_set_ends, node, known))
-
-
-def _set_ends(node: Node, wanted: list[int], rewriter: GraphRewriter) -> None:
-    rewriter.set_inputs(node, (*node.inputs[:2], np.array(wanted, np.int64), *node.inputs[3:]))
+            inputs = (*node.inputs[:2], np.array(known, np.int64), *node.inputs[3:])
+            yield Match(f"{describe(node)}: slices to the end", (node,), setting(node, *inputs))
 
 
 def is_reshape_like(
