@@ -186,23 +186,26 @@ def _starts(owners: Index, count: int) -> Index:
     return np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=count))]).astype(np.int64)
 
 
-def contracted_cycles(unit: Index, edges: Index) -> list[Index]:
-    """Return the strongly connected components of several units that edges between nodes make.
+def contracted_cycles(unit: Index, edges: Index) -> Index:
+    """[N] the number of the cycle that each node is on, -1 for none: a strongly connected component of several units.
 
     `unit` [N] is the number of each node's unit, at most its own number; edges [E, 2] lead from lower to higher nodes.
     """
+    number = np.full(len(unit), -1)
     ends = unit[edges]
     ends = ends[ends[:, 0] != ends[:, 1]]
     spanned = _spanned_backwards(ends, len(unit))
     ends = ends[spanned[ends].all(1)]
     if not len(ends):
-        return []
+        return number
     import networkx as nx  # late: hardly any graph gets here
 
     keys = np.unique(ends[:, 0] * len(unit) + ends[:, 1])
     graph = nx.DiGraph(zip((keys // len(unit)).tolist(), (keys % len(unit)).tolist(), strict=True))
-    knots = (np.sort(list(knot)) for knot in nx.strongly_connected_components(graph) if len(knot) > 1)
-    return sorted(knots, key=lambda knot: int(knot[0]))
+    knots = (list(knot) for knot in nx.strongly_connected_components(graph) if len(knot) > 1)
+    for index, units in enumerate(sorted(knots, key=min)):
+        number[units] = index
+    return number[unit]
 
 
 def _spanned_backwards(pairs: Index, count: int) -> NDArray[np.bool_]:

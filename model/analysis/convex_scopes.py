@@ -66,15 +66,15 @@ class _Convexity:
             inner, is_deeper = self._scopes(depth, outer)
             if not is_deeper.any():
                 break
-            level = _Level(depth, inner, self._edges[outer[self._edges[:, 0]] == outer[self._edges[:, 1]]])
-            cycles = level.cycles()
-            if not cycles:
+            edges = self._edges[outer[self._edges[:, 0]] == outer[self._edges[:, 1]]]
+            cycle = contracted_cycles(inner, edges)
+            if (cycle < 0).all():
                 depth, outer = depth + 1, inner
                 continue
             if work < 0:
                 self._left_out |= {path[: depth + 1]: None for path in self._paths if len(path) > depth}
                 break
-            work -= self._untangle(level, cycles)
+            work -= self._untangle(depth, inner, edges, cycle)
         return [self._paths[number][:depth] for number in self._path.tolist()], list(self._left_out)
 
     def _scopes(self, depth: int, outer: Index) -> tuple[Index, NDArray[np.bool_]]:
@@ -94,24 +94,19 @@ class _Convexity:
         inner[deeper] = deeper[first][number]
         return inner, is_deeper
 
-    def _untangle(self, level: _Level, cycles: list[Index]) -> int:
-        """Change the paths of nodes so that the cycles of a level become fewer; return the number of these nodes."""
-        depth = level.depth
-        member = _cycle_of(cycles, level.unit)
-        inside = np.flatnonzero(member >= 0)
-        edges = level.edges[(member[level.edges[:, 0]] >= 0)]
-        edges = edges[member[edges[:, 0]] == member[edges[:, 1]]]
-        by_cycle = zip(
-            _by_group(inside, member[inside], len(cycles)),
-            _by_group(edges, member[edges[:, 0]], len(cycles)),
-            strict=True,
-        )
-        for nodes, wires in by_cycle:
+    def _untangle(self, depth: int, unit: Index, edges: Index, cycle: Index) -> int:
+        """Change the paths of nodes so that the cycles of a level become fewer; return the number of these nodes.
+
+        `unit` [N] is the first node of each node's scope, `cycle` [N] the one it is on.
+        """
+        inside = np.flatnonzero(cycle >= 0)
+        edges = edges[(cycle[edges[:, 0]] >= 0) & (cycle[edges[:, 0]] == cycle[edges[:, 1]])]
+        for nodes, wires in zip(_by_group(inside, cycle[inside]), _by_group(edges, cycle[edges[:, 0]]), strict=True):
             self._progress.check()
             knot = _Knot(
                 depth, {node: self._paths[self._path[node]] for node in nodes.tolist()}, wires, self._free_name
             )
-            for node, path in knot.paths(level.unit).items():
+            for node, path in knot.paths(unit).items():
                 self._path[node] = self._number(path)
             self._left_out |= dict.fromkeys(knot.left_out)
         return len(inside)
@@ -127,31 +122,10 @@ class _Convexity:
         return name
 
 
-def _cycle_of(cycles: list[Index], unit: Index) -> Index:
-    """[N] the number of the cycle each node is on, -1 for none."""
-    number = np.full(len(unit), -1)
-    for index, units in enumerate(cycles):
-        number[units] = index
-    return number[unit]
-
-
-def _by_group(rows: Index, group: Index, groups: int) -> list[Index]:
-    """Return the rows of each group, in order."""
+def _by_group(rows: Index, group: Index) -> list[Index]:
+    """Return the rows of each group, in order; `group` is that of each row, numbered from 0."""
     order = np.argsort(group, kind="stable")
-    return np.split(rows[order], np.cumsum(np.bincount(group, minlength=groups))[:-1])
-
-
-@dataclass(slots=True, eq=False)
-class _Level:
-    """All scopes of one depth: `unit` [N] the first node of each node's scope; `edges` within an outer scope."""
-
-    depth: int
-    unit: Index
-    edges: Index
-
-    def cycles(self) -> list[Index]:
-        """Return the scopes and nodes of each cycle, by their first nodes."""
-        return contracted_cycles(self.unit, self.edges)
+    return np.split(rows[order], np.cumsum(np.bincount(group))[:-1]) if len(rows) else []
 
 
 class _Knot:
@@ -218,12 +192,9 @@ class _Knot:
                 first.setdefault(scope[node], index)
         unit = np.array([first[scope[node]] if scope[node] >= 0 else index for index, node in enumerate(nodes)])
         edges = [(number[a], number[b]) for a in nodes for b in self._after[a] if b in number]
-        cycles = contracted_cycles(unit, np.array(edges, np.int64).reshape(-1, 2))
-        if not cycles:
-            return []
-        member = _cycle_of(cycles, unit)
-        inside = np.flatnonzero(member >= 0)
-        return [[nodes[index] for index in part] for part in _by_group(inside, member[inside], len(cycles))]
+        cycle = contracted_cycles(unit, np.array(edges, np.int64).reshape(-1, 2))
+        parts = _by_group(np.flatnonzero(cycle >= 0), cycle[cycle >= 0])
+        return [[nodes[index] for index in part] for part in parts]
 
     # -- calls of one layer --------------------------------------------------------------------------------------
 

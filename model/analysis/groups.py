@@ -26,7 +26,7 @@ from onnx_workbench.model.analysis.name_scopes import (
     tree_of,
 )
 from onnx_workbench.model.analysis.node_labels import exact_label, operator_label
-from onnx_workbench.model.analysis.repeated_blocks import LabelOf, blocks_of
+from onnx_workbench.model.analysis.repeated_blocks import LabelOf, repeated_blocks
 from onnx_workbench.model.analysis.scoping import users_in
 from onnx_workbench.model.analysis.stacks import kind_of_scope, stack_repeats
 from onnx_workbench.model.ir.graph import Graph, Node
@@ -62,21 +62,25 @@ class Blocks:
         """Return whether the graph is much shorter as blocks than node by node, or as blocks seen at a glance."""
         return self.outermost * 2 <= self.drawn or self.outermost <= AT_A_GLANCE < self.drawn
 
+    def are_shown(self, *, asked: bool) -> bool:
+        """Return whether they are shown: any if groups were `asked` for, else worthwhile ones and those in scopes."""
+        return bool(self.inside) and (asked or self.are_in_scopes or self.are_worthwhile)
 
-def find_blocks(graph: Graph, progress: Progress = SILENT, tree: ScopeTree | None = None) -> Blocks:
+
+def find_blocks(graph: Graph, tree: ScopeTree, progress: Progress = SILENT) -> Blocks:
     """Find the blocks of a graph (subgraphs have their own), numbered in graph order; deterministic.
 
-    With the `tree` of its scopes, only in scopes of too many boxes, each of which is one of a block's nodes there.
+    In a graph that has scopes, the `tree`, only in those of too many boxes, each of which is one of a block's nodes.
     Where too many are left, nodes that only one scope or block uses join it.
 
     Those of equal operators, such as layers of several sizes and strides, or those of equal attributes too, which may
     be larger: whichever leave fewer boxes. About 50 µs a node. Reads the model: on the thread that owns it, or while
     it does not change.
     """
-    if tree is None or not tree.root.children:
+    if not tree.root.children:
         whole = _Whole(graph, progress)
         blocks = _Level(whole, (), {node: node for node in whole.drawn}).blocks(progress)
-        return _with_guests(graph, blocks, None, whole, progress) if blocks.are_worthwhile else blocks
+        return _with_guests(graph, blocks, tree, whole, progress) if blocks.are_worthwhile else blocks
     inside: dict[Node, tuple[Path, Path]] = {}
     outermost = drawn = 0
     if not any(_is_crowded(scope) for scope in progress.paced(tree.root.walk())):
@@ -92,11 +96,11 @@ def find_blocks(graph: Graph, progress: Progress = SILENT, tree: ScopeTree | Non
     return _with_guests(graph, Blocks(inside, outermost, drawn, are_in_scopes=True), tree, whole, progress)
 
 
-def _with_guests(graph: Graph, blocks: Blocks, tree: ScopeTree | None, whole: _Whole, progress: Progress) -> Blocks:
+def _with_guests(graph: Graph, blocks: Blocks, tree: ScopeTree, whole: _Whole, progress: Progress) -> Blocks:
     """Return the blocks with, in levels that are still crowded, the nodes that only one scope or block uses in it."""
     if blocks.outermost <= AT_A_GLANCE:
         return blocks
-    if tree is None or blocks.inside:
+    if blocks.inside:
         tree = block_tree(graph, blocks, progress)
     inside, joined = dict(blocks.inside), 0
     for scope in _crowded(tree, whole):
@@ -187,7 +191,7 @@ class _Level:
     def _blocks(self, label_of: LabelOf, progress: Progress) -> Blocks:
         label_of = self._label_of(label_of)
         names: dict[Node, Path] = dict.fromkeys(self._wiring.nodes, ())
-        blocks = blocks_of(self._wiring, progress, least_nodes=_LEAST, label_of=label_of, edges=self._edges)
+        blocks = repeated_blocks(self._wiring, label_of, progress, least_nodes=_LEAST, edges=self._edges)
         kinds: list[_Kind] = [block.occurrences for block in blocks]
         drawn = len(names)
         outermost = drawn - sum((len(kind[0]) - 1) * len(kind) for kind in kinds)
@@ -212,8 +216,8 @@ class _Level:
         """Find repetitions inside a block: searched in its first occurrence, and applied to all others."""
         position = {node: index for index, node in enumerate(kind[0])}
         found = []
-        for block in blocks_of(
-            self._wiring, progress, among=position, least_nodes=_LEAST, label_of=label_of, edges=self._edges
+        for block in repeated_blocks(
+            self._wiring, label_of, progress, among=position, least_nodes=_LEAST, edges=self._edges
         ):
             rows = [[position[node] for node in occurrence] for occurrence in block.occurrences]
             found.append(tuple(tuple(outer[index] for index in row) for outer in kind for row in rows))
@@ -240,15 +244,11 @@ def scope_tree(graph: Graph, progress: Progress = SILENT, stacks: Mapping[Path, 
     return convex_tree(graph, scope_paths(graph, progress), progress, stacks)
 
 
-def groups_of(graph: Graph, progress: Progress = SILENT, *, asked: bool = False) -> tuple[ScopeTree, bool]:
-    """Return the groups of a graph by its names, and its blocks where these are missing; and whether it has blocks.
-
-    Blocks that do not make the graph much shorter are omitted unless groups were `asked` for.
-    """
+def groups_of(graph: Graph, progress: Progress = SILENT, *, asked: bool = False) -> ScopeTree:
+    """Return the groups of a graph by its names, and its blocks where these are missing and `are_shown`."""
     tree = scope_tree(graph, progress)
-    blocks = find_blocks(graph, progress, tree)
-    worthwhile = bool(blocks.inside) and (asked or blocks.are_in_scopes or blocks.are_worthwhile)
-    return (block_tree(graph, blocks, progress), True) if worthwhile else (tree, False)
+    blocks = find_blocks(graph, tree, progress)
+    return block_tree(graph, blocks, progress) if blocks.are_shown(asked=asked) else tree
 
 
 def block_tree(

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from onnx_workbench.model.analysis.adjacency import OUTSIDE, Adjacency, Index, adjacency_of, contracted_cycles
-from onnx_workbench.model.analysis.node_labels import exact_label
-from onnx_workbench.model.ir.graph import Graph, Node
+from onnx_workbench.model.analysis.adjacency import OUTSIDE, Adjacency, Index, contracted_cycles
+from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.progress import SILENT, Progress
 
 _ROUNDS = 3  # radius of the neighbourhood hashes of seeds
@@ -23,7 +22,6 @@ _MOST_SEEDS = 48  # classes of seeds that are grown; each is at most linear in t
 _PER_COUNT = 6  # of these with the same number of seeds
 _NEARLY_ALL = 0.9  # share of a block's occurrences: seeds in as many are not grown again
 _MOST_PORTS = 1 << 20
-_SLICE = 256
 _PASSES = 4  # searches, each among the remaining nodes
 
 
@@ -52,35 +50,20 @@ class Repeat:
 
 
 def repeated_blocks(
-    graph: Graph,
+    whole: Adjacency,
+    label_of: LabelOf,
     progress: Progress = SILENT,
     *,
     among: Collection[Node] | None = None,
     least_nodes: int = 2,
-    label_of: LabelOf = exact_label,
+    edges: Index | None = None,
 ) -> list[Repeat]:
     """Return the disjoint blocks that occur at least twice in a graph, in graph order; deterministic.
 
-    Nodes of equal labels are equivalent, those without one are in no block. `among` restricts the search. Any thread,
+    Nodes of equal labels are equivalent, those without one are in no block. `among` restricts the search. `edges`
+    [E, 2] are more dependencies, from lower to higher nodes, that make cycles as those of the adjacency do. Any thread,
     while the model does not change. Some 10 µs a node, as much for each node of a block, and 0.1 ms for each node of an
     occurrence.
-    """
-    wiring = adjacency_of(graph, progress)
-    return blocks_of(wiring, progress, among=among, least_nodes=least_nodes, label_of=label_of)
-
-
-def blocks_of(
-    whole: Adjacency,
-    progress: Progress = SILENT,
-    *,
-    among: Collection[Node] | None = None,
-    least_nodes: int = 2,
-    label_of: LabelOf = exact_label,
-    edges: Index | None = None,
-) -> list[Repeat]:
-    """Find `repeated_blocks` in a known adjacency.
-
-    `edges` [E, 2] are more dependencies, from lower to higher nodes, that make cycles as its own do.
     """
     chosen = np.arange(len(whole.nodes))
     if among is not None:
@@ -110,9 +93,7 @@ def _labels(wiring: Adjacency, label_of: LabelOf, progress: Progress) -> Index:
     """
     numbers: dict[Hashable, int] = {}
     found, inputs = np.full(len(wiring.nodes), -1), np.diff(wiring.starts).tolist()
-    for index, node in enumerate(wiring.nodes):
-        if not index % _SLICE:
-            progress.check()
+    for index, node in enumerate(progress.paced(wiring.nodes)):
         label = label_of(node)
         if label is not None:
             found[index] = numbers.setdefault((label, inputs[index]), len(numbers))
@@ -329,15 +310,11 @@ class _Convexity:
         unit = np.arange(self._count)
         for block in blocks:
             unit[block] = block[:, :1]
-        cycles = contracted_cycles(unit, self._edges)
-        if not cycles:
+        knot = contracted_cycles(unit, self._edges)
+        if (knot < 0).all():
             return {}
-        knots = np.full(self._count, -1)
-        for number, units in enumerate(cycles):
-            knots[units] = number
-        knot = knots[unit]
         edges = self._edges[(knot[self._edges[:, 0]] >= 0) & (knot[self._edges[:, 0]] == knot[self._edges[:, 1]])]
-        followers: list[dict[int, list[int]]] = [{} for _ in cycles]
+        followers: list[dict[int, list[int]]] = [{} for _ in range(knot.max() + 1)]
         for a, b in edges.tolist():
             followers[knot[a]].setdefault(a, []).append(b)
         found: dict[int, dict[int, list[int]]] = {}

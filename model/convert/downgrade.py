@@ -11,7 +11,7 @@ from typing import Any
 
 from onnx_workbench.model.analysis.value_types import dims_of
 from onnx_workbench.model.convert.node_editor import NodeEditor, numbers_of
-from onnx_workbench.model.convert.upgrade import BROADCASTING, REDUCTIONS, Adapter, cast_mask
+from onnx_workbench.model.convert.upgrade import BROADCASTING, REDUCTIONS, Adapter, cast_mask, respelled, setting
 from onnx_workbench.model.history.steps import SetField, SetOutputs
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor
@@ -184,19 +184,6 @@ def _normalization_from_14(editor: NodeEditor) -> None:
     editor.drop("training_mode")
 
 
-_SAMPLINGS = {"linear": "bilinear", "cubic": "bicubic"}
-
-
-def _normalization_from_6(editor: NodeEditor) -> None:
-    """State what version 1 required: mean and variance may be computed in place, which nothing does."""
-    editor.set("consumed_inputs", (0, 0, 0, 1, 1))
-
-
-def _gridsample_from_20(editor: NodeEditor) -> None:
-    mode = editor.attribute("mode", "linear")
-    editor.set("mode", _SAMPLINGS.get(mode, mode))
-
-
 def _dft_from_20(editor: NodeEditor) -> None:
     axis = int(editor.constant(2).reshape(-1)[0]) if editor.has(2) else -2
     if axis < 0:
@@ -291,27 +278,18 @@ def _one_hot_from_11(editor: NodeEditor) -> None:
     editor.report.changed("Negative indices were counted from the start, as OneHot takes none there", editor.node)
 
 
-def _only(name: str, default: str, *known: str) -> Adapter:
-    """Refuse a value that the older version does not support."""
+def _only(name: str, default: str, *known: str, drops: bool = False) -> Adapter:
+    """Refuse a value that the older version does not support; drop the attribute if that version has none."""
 
     def adapter(editor: NodeEditor) -> None:
         chosen = editor.attribute(name, default)
         if chosen not in known:
             listed = ", ".join(known[:-1]) + " or " + known[-1] if known[1:] else known[0]
             raise editor.refuse(f"its {name} is {chosen}; there it can only be {listed}")
+        if drops:
+            editor.drop(name)
 
     return adapter
-
-
-def _scatter_from_16(editor: NodeEditor) -> None:
-    _only("reduction", "none", "none")(editor)
-    editor.drop("reduction")
-
-
-def _roi_align_from_16(editor: NodeEditor) -> None:
-    """Refuse a half-pixel shift of coordinates, which was not possible before."""
-    _only("coordinate_transformation_mode", "half_pixel", "output_half_pixel")(editor)
-    editor.drop("coordinate_transformation_mode")
 
 
 def _per_tensor(editor: NodeEditor) -> None:
@@ -346,18 +324,13 @@ def _slope_from_7(editor: NodeEditor) -> None:
         raise editor.refuse("its slope is not a single number; before version 7 other slopes were per channel")
 
 
-def _set(name: str, value: int) -> Adapter:
-    """Set an attribute that later versions do not need."""
-    return lambda editor: editor.set(name, value)
-
-
 def _power_from_2(editor: NodeEditor) -> None:
     editor.set("p", float(editor.attribute("p", 2)))
 
 
 def _dropout_from_7(editor: NodeEditor) -> None:
     """Leave training to an attribute, with which the "output is not filled" that is the mask."""
-    editor.drop_outputs(1)
+    editor.keep_first_output()
     editor.set("is_test", 1)
 
 
@@ -413,11 +386,11 @@ DOWNWARD: Mapping[tuple[str, int], Adapter] = {
     **{(name, 8): _same_shapes for name in ("Max", "Mean", "Min", "Sum")},
     **{(name, 7): _broadcast_from_7 for name in BROADCASTING},
     **{(name, 2): _power_from_2 for name in ("GlobalLpPool", "LpPool")},
-    **{(name, 7): _set("output_sequence", 1) for name in ("GRU", "LSTM", "RNN")},
-    ("BatchNormalization", 7): _set("is_test", 1),
+    **{(name, 7): setting("output_sequence", 1) for name in ("GRU", "LSTM", "RNN")},
+    ("BatchNormalization", 7): setting("is_test", 1),
     ("Dropout", 7): _dropout_from_7,
     **{(name, 13): _per_tensor for name in ("DequantizeLinear", "QuantizeLinear")},
-    **{(name, 16): _scatter_from_16 for name in ("ScatterElements", "ScatterND")},
+    **{(name, 16): _only("reduction", "none", "none", drops=True) for name in ("ScatterElements", "ScatterND")},
     **{(name, 18): _only("reduction", "none", "none", "add", "mul") for name in ("ScatterElements", "ScatterND")},
     **{(name, 18): _axes_back for name in REDUCTIONS},
     **{(name, 13): _axes_back for name in ("ReduceSum", "Squeeze", "Unsqueeze")},
@@ -445,14 +418,14 @@ DOWNWARD: Mapping[tuple[str, int], Adapter] = {
     ("Upsample", 9): _upsample_from_9,
     ("Upsample", 7): _upsample_from_7,
     ("ScatterElements", 11): _scatter_elements_from_11,
-    ("RoiAlign", 16): _roi_align_from_16,
-    ("Gemm", 7): _set("broadcast", 1),
+    ("RoiAlign", 16): _only("coordinate_transformation_mode", "half_pixel", "output_half_pixel", drops=True),
+    ("Gemm", 7): setting("broadcast", 1),
     ("PRelu", 7): _slope_from_7,
     ("Reshape", 5): _from_inputs("shape"),
     ("Cast", 6): _cast_from_6,
-    ("BatchNormalization", 6): _normalization_from_6,
+    ("BatchNormalization", 6): setting("consumed_inputs", (0, 0, 0, 1, 1)),  # as was required; nothing does
     ("BatchNormalization", 14): _normalization_from_14,
-    ("GridSample", 20): _gridsample_from_20,
+    ("GridSample", 20): respelled("mode", linear="bilinear", cubic="bicubic"),
     ("DFT", 20): _dft_from_20,
     ("Reshape", 14): _reshape_from_14,
     ("Shape", 15): _shape_from_15,

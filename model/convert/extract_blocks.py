@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Hashable, Iterable
 from functools import partial
 
+from onnx_workbench.model.analysis.adjacency import adjacency_of
 from onnx_workbench.model.analysis.node_labels import ContentOf, exact_label
 from onnx_workbench.model.analysis.node_subset import roots
 from onnx_workbench.model.analysis.repeated_blocks import Repeat, repeated_blocks
@@ -26,11 +27,7 @@ LEAST_NODES = 3  # smaller blocks are not worth a function
 
 
 def extract_blocks(
-    edit: Transaction,
-    progress: Progress = SILENT,
-    *,
-    least_nodes: int = LEAST_NODES,
-    among: Collection[Node] | None = None,
+    edit: Transaction, progress: Progress = SILENT, *, among: Collection[Node] | None = None
 ) -> ConversionReport:
     """Replace every block that the main graph or a subgraph repeats by calls of a function.
 
@@ -44,9 +41,8 @@ def extract_blocks(
     content_of = _Contents(progress)
     tops = [edit.model.graph] if among is None else roots(among)
     for graph in [graph for top in tops for graph in top.walk()]:
-        blocks = repeated_blocks(
-            graph, progress, among=among, least_nodes=least_nodes, label_of=partial(exact_label, content_of=content_of)
-        )
+        wiring, label_of = adjacency_of(graph, progress), partial(exact_label, content_of=content_of)
+        blocks = repeated_blocks(wiring, label_of, progress, among=among, least_nodes=LEAST_NODES)
         for block in blocks:
             progress.check()
             _extract(edit, graph, block, report)

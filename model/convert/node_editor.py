@@ -229,10 +229,10 @@ class NodeEditor:
         self._added.append(node)
         return node
 
-    def drop_outputs(self, count: int) -> None:
-        """Keep the first outputs; ModelError if another one is used."""
-        for value in self.node.outputs[count:]:
+    def keep_first_output(self) -> None:
+        """Drop all outputs but the first; ModelError if one is used."""
+        for value in self.node.outputs[1:]:
             if value is not None and value.uses:
                 raise self.refuse(f"its output {value.name} does not exist there any more and is used")
-        if len(self.node.outputs) > count:
-            self.edit.do(SetOutputs(self.node, self.node.outputs[:count]))
+        if len(self.node.outputs) > 1:
+            self.edit.do(SetOutputs(self.node, self.node.outputs[:1]))

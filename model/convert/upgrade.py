@@ -6,6 +6,7 @@ The key is the operator and the version that changed it. Changes that only allow
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from onnx_workbench.model.convert.node_editor import NodeEditor
 from onnx_workbench.model.ir.graph import Value
@@ -15,8 +16,8 @@ from onnx_workbench.model.schemas import traits
 Adapter = Callable[[NodeEditor], None]
 
 
-def _to_inputs(*names: str) -> Adapter:
-    """Turn integer attributes into the inputs behind the first one."""
+def to_inputs(*names: str, kind: str = "int64") -> Adapter:
+    """Turn attributes into the inputs behind the first one, of a numpy type."""
 
     def adapter(editor: NodeEditor) -> None:
         import numpy as np
@@ -25,7 +26,33 @@ def _to_inputs(*names: str) -> Adapter:
             value = editor.attribute(name)
             editor.drop(name)
             if value is not None:
-                editor.give(index, np.array(value, np.int64), name)
+                editor.give(index, np.array(value, kind), name)
+
+    return adapter
+
+
+def setting(name: str, value: Any) -> Adapter:
+    """Set an attribute that the other version did not need."""
+    return lambda editor: editor.set(name, value)
+
+
+def without(name: str) -> Adapter:
+    """Remove an attribute that had no effect."""
+    return lambda editor: editor.drop(name)
+
+
+def renamed(op_type: str) -> Adapter:
+    """Change the name of the operator."""
+    return lambda editor: editor.rename(op_type)
+
+
+def respelled(name: str, **spellings: str) -> Adapter:
+    """Change the spelling of values of an attribute."""
+
+    def adapter(editor: NodeEditor) -> None:
+        value = editor.attribute(name)
+        if value in spellings:
+            editor.set(name, spellings[value])
 
     return adapter
 
@@ -50,12 +77,6 @@ def _tile_to_6(editor: NodeEditor) -> None:
     repeats = np.ones(editor.known_rank(0), np.int64)
     repeats[axis] = tiles
     editor.set_inputs([editor.input(0), editor.make_constant(repeats, "repeats")])
-
-
-def _gru_to_3(editor: NodeEditor) -> None:
-    """Version 1 spelled a direction "foward"."""
-    if editor.attribute("direction") == "foward":
-        editor.set("direction", "forward")
 
 
 def _split_to_18(editor: NodeEditor) -> None:
@@ -117,22 +138,12 @@ def cast_mask(editor: NodeEditor, expected: ElementType) -> None:
     if mask is not None and mask.uses:
         editor.after("Cast", output=1, to=int(expected))
     else:
-        editor.drop_outputs(1)
+        editor.keep_first_output()
 
 
 def _dropout_to_10(editor: NodeEditor) -> None:
     if len(editor.node.outputs) > 1:
         cast_mask(editor, ElementType.from_numpy(editor.dtype(0)))
-
-
-def _dropout_to_12(editor: NodeEditor) -> None:
-    """The ratio is kept; in inference, the only mode of earlier versions, it has no effect."""
-    import numpy as np
-
-    ratio = editor.attribute("ratio")
-    editor.drop("ratio")
-    if ratio is not None:
-        editor.give(1, np.array(ratio, np.float32), "ratio")
 
 
 def _cast_to_6(editor: NodeEditor) -> None:
@@ -165,25 +176,17 @@ def _slope_to_7(editor: NodeEditor) -> None:
         editor.set_inputs([editor.input(0), editor.before("Unsqueeze", [editor.input(1)], axes=axes)])
 
 
-def _gemm_to_7(editor: NodeEditor) -> None:
-    editor.drop("broadcast")
-
-
 def _normalization_to_7(editor: NodeEditor) -> None:
     if not editor.attribute("is_test", 0) and len([v for v in editor.node.outputs if v is not None and v.uses]) > 1:
         raise editor.refuse("it is in training mode, whose outputs have changed")
     editor.drop("is_test")
-    editor.drop_outputs(1)
+    editor.keep_first_output()
 
 
 def _normalization_to_9(editor: NodeEditor) -> None:
     if editor.attribute("spatial", 1) == 0:
         raise editor.refuse("spatial=0 no longer exists")
     editor.drop("spatial")
-
-
-def _normalization_to_14(editor: NodeEditor) -> None:
-    editor.drop_outputs(1)
 
 
 def _coerced_axis(editor: NodeEditor) -> None:
@@ -233,18 +236,6 @@ def _upsample_to_7(editor: NodeEditor) -> None:
         editor.set("mode", "linear")
 
 
-def _upsample_to_9(editor: NodeEditor) -> None:
-    import numpy as np
-
-    scales = editor.attribute("scales", ())
-    editor.drop("scales")
-    editor.give(1, np.array(scales, np.float32), "scales")
-
-
-def _upsample_to_10(editor: NodeEditor) -> None:
-    editor.rename("Resize")
-
-
 def _resize_to_11(editor: NodeEditor) -> None:
     """Version 10 had one coordinate transformation only."""
     scales = editor.input(1)
@@ -259,10 +250,6 @@ def _resize_to_11(editor: NodeEditor) -> None:
     inputs = list(editor.node.inputs)
     inputs[1] = editor.make_constant(np.zeros(0, np.float32), "roi")
     editor.set_inputs(inputs)
-
-
-def _scatter_to_11(editor: NodeEditor) -> None:
-    editor.rename("ScatterElements")
 
 
 def _pool_norm_to_2(editor: NodeEditor) -> None:
@@ -285,22 +272,6 @@ def _one_hot_to_11(editor: NodeEditor) -> None:
     editor.report.warn(
         "OneHot counts negative indices from the end; before version 11 they selected no class", editor.node
     )
-
-
-def _roi_align_to_16(editor: NodeEditor) -> None:
-    """Write the attribute for coordinates without a half-pixel shift, the only kind before."""
-    editor.set("coordinate_transformation_mode", "output_half_pixel")
-
-
-def _recurrent_to_7(editor: NodeEditor) -> None:
-    editor.drop("output_sequence")
-
-
-_SAMPLINGS = {"bilinear": "linear", "bicubic": "cubic"}
-
-
-def _gridsample_to_20(editor: NodeEditor) -> None:
-    editor.set("mode", _SAMPLINGS.get(editor.attribute("mode", "bilinear"), "nearest"))
 
 
 def _group_normalization_to_21(editor: NodeEditor) -> None:
@@ -370,45 +341,45 @@ REDUCTIONS = tuple(set(traits.names(lambda t: t.is_reduction)) - {"ArgMax", "Arg
 BROADCASTING = traits.names(lambda t: t.is_aligned_before_7)
 
 UPWARD: Mapping[tuple[str, int], Adapter] = {
-    **{(name, 18): _to_inputs("axes") for name in REDUCTIONS},
+    **{(name, 18): to_inputs("axes") for name in REDUCTIONS},
     **{(name, 7): _broadcast_to_7 for name in BROADCASTING},
-    **{(name, 13): _to_inputs("axes") for name in ("ReduceSum", "Squeeze", "Unsqueeze")},
+    **{(name, 13): to_inputs("axes") for name in ("ReduceSum", "Squeeze", "Unsqueeze")},
     **{(name, 13): _coerced_axis for name in ("Softmax", "LogSoftmax", "Hardmax")},
     **{(name, 11): _axis_within_rank for name in ("Softmax", "LogSoftmax", "Hardmax")},
     ("Concat", 4): _concat_to_4,
     ("Split", 2): _split_1_to_2,
-    ("Split", 13): _to_inputs("split"),
+    ("Split", 13): to_inputs("split"),
     ("Split", 18): _split_to_18,
     ("Clip", 11): _clip_to_11,
     ("Pad", 2): _pad_1_to_2,
     ("Pad", 11): _pad_to_11,
-    ("Slice", 10): _to_inputs("starts", "ends", "axes"),
+    ("Slice", 10): to_inputs("starts", "ends", "axes"),
     ("TopK", 10): _topk_to_10,
     ("Dropout", 7): _dropout_to_7,
     ("Dropout", 10): _dropout_to_10,
-    ("Dropout", 12): _dropout_to_12,
-    ("Reshape", 5): _to_inputs("shape"),
+    ("Dropout", 12): to_inputs("ratio", kind="float32"),  # the only mode of earlier versions is inference
+    ("Reshape", 5): to_inputs("shape"),
     ("Cast", 6): _cast_to_6,
-    ("Gemm", 7): _gemm_to_7,
+    ("Gemm", 7): without("broadcast"),
     ("PRelu", 7): _slope_to_7,
     ("BatchNormalization", 7): _normalization_to_7,
     ("BatchNormalization", 9): _normalization_to_9,
-    ("BatchNormalization", 14): _normalization_to_14,
+    ("BatchNormalization", 14): NodeEditor.keep_first_output,
     ("Upsample", 7): _upsample_to_7,
-    ("Upsample", 9): _upsample_to_9,
-    ("Upsample", 10): _upsample_to_10,
+    ("Upsample", 9): to_inputs("scales", kind="float32"),
+    ("Upsample", 10): renamed("Resize"),
     ("Resize", 11): _resize_to_11,
-    ("Scatter", 11): _scatter_to_11,
+    ("Scatter", 11): renamed("ScatterElements"),
     ("LpPool", 2): _pool_norm_to_2,
     ("GlobalLpPool", 2): _pool_norm_to_2,
     ("OneHot", 11): _one_hot_to_11,
-    ("RoiAlign", 16): _roi_align_to_16,
-    **{(name, 7): _recurrent_to_7 for name in ("GRU", "LSTM", "RNN")},
+    ("RoiAlign", 16): setting("coordinate_transformation_mode", "output_half_pixel"),
+    **{(name, 7): without("output_sequence") for name in ("GRU", "LSTM", "RNN")},
     ("DFT", 20): _dft_to_20,
-    ("GridSample", 20): _gridsample_to_20,
+    ("GridSample", 20): respelled("mode", bilinear="linear", bicubic="cubic"),
     ("GroupNormalization", 21): _group_normalization_to_21,
     ("Scan", 9): _scan_to_9,
     ("MeanVarianceNormalization", 13): _mean_variance_to_13,
     ("Tile", 6): _tile_to_6,
-    ("GRU", 3): _gru_to_3,
+    ("GRU", 3): respelled("direction", foward="forward"),
 }

@@ -146,7 +146,7 @@ def groups(model: Model) -> dict[str, Any]:
     from onnx_workbench.model.analysis.groups import groups_of
 
     with progress("Finding groups") as finding:
-        tree, _ = groups_of(model.graph, finding)
+        tree = groups_of(model.graph, finding)
     index = {node: number for number, node in enumerate(model.graph.nodes)}
     found: dict[Scope, dict[str, Any]] = {
         scope: {"name": scope.name, "nodes": [index[node] for node in scope.nodes], "groups": []}

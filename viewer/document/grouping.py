@@ -113,10 +113,10 @@ class Grouping(QObject):
         from onnx_workbench.model.analysis.groups import find_blocks  # imports numpy
 
         progress.report(0, 0, "Looking for blocks that repeat …")
-        blocks = find_blocks(graph, progress, tree)
+        blocks = find_blocks(graph, tree, progress)
         if asked:
             self._asked.add(graph)
-        if not blocks.inside or not (asked or blocks.are_in_scopes or blocks.are_worthwhile):
+        if not blocks.are_shown(asked=asked):
             self._blocks[graph] = None
             return tree
         self._blocks[graph] = blocks

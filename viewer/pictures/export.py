@@ -110,7 +110,7 @@ def render_graph(
     expanded: set[Hashable] = set()
     tree = ScopeTree(Scope((), ""), {})
     if options.are_grouped(graph):
-        tree, _ = groups_of(graph, progress, asked=groups is True)
+        tree = groups_of(graph, progress, asked=groups is True)
         expanded = initial_expansion(tree)
     drawing = build(graph, options, expanded, tree_of=lambda _graph: tree)
     progress.check()

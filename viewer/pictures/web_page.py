@@ -226,12 +226,12 @@ def _make_scenes(graph: Graph, options: DrawingOptions, fonts: Fonts, type_of: T
     cards, ids = BoxFactory(fonts, options), Ids()
     expanded: set[Hashable] = set()
     if options.are_grouped(graph):
-        trees[graph], _ = groups_of(graph, progress, asked=options.groups is True)
+        trees[graph] = groups_of(graph, progress, asked=options.groups is True)
         expanded = initial_expansion(trees[graph])
 
     def tree_of(shown: Graph) -> ScopeTree:
         if shown not in trees:
-            trees[shown] = groups_of(shown, progress)[0]
+            trees[shown] = groups_of(shown, progress)
         return trees[shown]
 
     def draw(opened: Iterable[Hashable]) -> Drawing:

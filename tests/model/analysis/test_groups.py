@@ -16,7 +16,7 @@ from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import InsertNode, SetField, SetInput
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.graph import Graph, Node, Value
-from onnx_workbench.model.progress import Cancelled, Progress
+from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 from tests.model.builders import model
 
 
@@ -34,9 +34,13 @@ def residual(blocks: int, operators: tuple[str, ...] = ("Exp", "Relu", "Tanh")) 
     return model("g (float[4] x) => (float[4] y) {" + "\n".join(lines) + "}").graph
 
 
+def blocks_in(graph, progress=SILENT):
+    return find_blocks(graph, scope_tree(graph), progress)
+
+
 def test_blocks_are_numbered_and_named_after_their_operators():
     graph = residual(5)
-    blocks = find_blocks(graph)
+    blocks = blocks_in(graph)
     tree = block_tree(graph, blocks)
     (stack,) = tree.root.children
     assert stack.name == "Exp-Relu-Tanh ×5"
@@ -66,7 +70,7 @@ def convolutions(blocks: int) -> Graph:
 
 
 def test_layers_that_differ_in_attributes_are_blocks_of_one_kind():
-    (stack,) = block_tree(graph := convolutions(7), find_blocks(graph)).root.children
+    (stack,) = block_tree(graph := convolutions(7), blocks_in(graph)).root.children
     assert stack.name == "Conv-Relu-Add ×7"
     assert [scope.count for scope in stack.children] == [3] * 7
 
@@ -82,13 +86,13 @@ def test_of_equal_blocks_those_with_fewest_boxes_are_chosen():
             last = f"c{half}{number}"
     head = "g (float[2, 2] x) => (float[M, N] "
     graph = model(f"{head}{last}) {{ {chr(10).join(lines)} }}").graph
-    assert [scope.count for scope in block_tree(graph, find_blocks(graph)).root.children] == [12, 12]
+    assert [scope.count for scope in block_tree(graph, blocks_in(graph)).root.children] == [12, 12]
 
 
 def test_large_blocks_have_the_blocks_inside_that_all_of_them_repeat():
     inner = ("Exp", "Relu", "Tanh", "Neg")
     graph = residual(4, inner * 6 + ("Sqrt",))
-    tree = block_tree(graph, find_blocks(graph))
+    tree = block_tree(graph, blocks_in(graph))
     assert [scope.count for scope in tree.root.children] == [26] * 4
     for outer in tree.root.children:
         (stack,) = outer.children
@@ -98,7 +102,7 @@ def test_large_blocks_have_the_blocks_inside_that_all_of_them_repeat():
 
 def test_a_graph_that_repeats_nothing_has_no_blocks():
     graph = residual(1)
-    blocks = find_blocks(graph)
+    blocks = blocks_in(graph)
     assert not block_tree(graph, blocks).root.children
     assert blocks.outermost == len(graph.nodes)
     assert not blocks.are_worthwhile
@@ -106,7 +110,7 @@ def test_a_graph_that_repeats_nothing_has_no_blocks():
 
 def test_blocks_survive_edits_and_new_nodes_join_neighbours():
     graph = residual(5)
-    blocks = find_blocks(graph)
+    blocks = blocks_in(graph)
     node = next(n for n in graph.nodes if n.title == "b1_1")
     middle = Value("middle", None, graph)
     new = Node("Abs", (node.inputs[0],), (middle,), name="new")
@@ -123,7 +127,7 @@ def test_the_search_can_be_cancelled():
     progress = Progress()
     progress.cancel()
     with pytest.raises(Cancelled):
-        find_blocks(residual(5), progress)
+        blocks_in(residual(5), progress)
 
 
 def test_nodes_that_compute_sizes_belong_to_their_users_block():
@@ -140,7 +144,7 @@ def test_nodes_that_compute_sizes_belong_to_their_users_block():
         ]
     head = "g (float[4, 4] x) => (float[4, 4] x4) "
     graph = model(head + "<int64[1] zero = {0}, int64[1] rest = {-1}> {" + "\n".join(lines) + "}").graph
-    blocks = find_blocks(graph)
+    blocks = blocks_in(graph)
     tree = block_tree(graph, blocks)
     assert (blocks.outermost, blocks.drawn) == (5, 17)
     assert [scope.name for scope in tree.root.children] == [f"Reshape-Exp-Tanh {n}" for n in range(1, 5)]
@@ -149,7 +153,7 @@ def test_nodes_that_compute_sizes_belong_to_their_users_block():
 
 def test_a_graph_of_one_node_has_no_blocks():
     graph = model("g (float[4] x) => (float[4] y) { y = Relu (x) }").graph
-    assert find_blocks(graph).outermost == 1
+    assert blocks_in(graph).outermost == 1
 
 
 def crowded(layers: int) -> Graph:
@@ -171,8 +175,7 @@ def crowded(layers: int) -> Graph:
 
 
 def test_an_overfull_scope_is_divided_into_repeated_blocks():
-    tree, has_blocks = groups_of(crowded(14))
-    assert has_blocks
+    tree = groups_of(crowded(14))
     net = tree.root.children[1]
     (stack,) = net.children
     assert (stack.name, len(net.nodes)) == ("layer … ×14", 0)
@@ -182,8 +185,7 @@ def test_an_overfull_scope_is_divided_into_repeated_blocks():
 
 
 def test_a_scope_of_few_boxes_has_no_blocks():
-    tree, has_blocks = groups_of(crowded(12))  # 60 boxes
-    assert not has_blocks
+    tree = groups_of(crowded(12))  # 60 boxes
     assert len(tree.root.children[1].nodes) == 48
 
 
@@ -199,13 +201,13 @@ def test_scopes_of_a_kind_may_have_different_numbers_of_inputs():
     graph = model(f"{head}v699) {{ {chr(10).join(lines)} }}").graph
     for index, node in enumerate(graph.nodes):
         SetField(node, "name", f"/layer{index // 10}/node_{index}").apply()
-    tree, _ = groups_of(graph)
+    tree = groups_of(graph)
     assert len(tree.of) == 700
 
 
 def test_blocks_in_scopes_stay_when_the_graph_is_edited():
     graph = crowded(14)
-    blocks = find_blocks(graph, tree=scope_tree(graph))
+    blocks = blocks_in(graph)
     node = next(n for n in graph.nodes if n.name == "/net/n3_4")
     SetField(node, "name", "/start/moved").apply()
     before = next(n for n in graph.nodes if n.name == "/net/n5_3")
@@ -220,7 +222,7 @@ def test_blocks_in_scopes_stay_when_the_graph_is_edited():
 
 def test_blocks_in_scopes_are_gone_with_all_nodes():
     graph = crowded(14)
-    blocks = find_blocks(graph, tree=scope_tree(graph))
+    blocks = blocks_in(graph)
     with Document(graph.model).edit("Delete") as edit:
         delete(edit, list(graph.nodes))
     assert not block_tree(graph, blocks).root.children
@@ -240,7 +242,7 @@ def test_size_arithmetic_into_a_block_does_not_cut_it():
         ]
     head = "g (float[4, 4] x0) => (float[4, 4] x2) "
     graph = model(head + "<int64[1] zero = {0}, int64[1] rest = {-1}> {" + "\n".join(lines) + "}").graph
-    tree = block_tree(graph, find_blocks(graph))
+    tree = block_tree(graph, blocks_in(graph))
     assert [scope.count for scope in tree.root.children] == [7, 7]
 
 
@@ -257,7 +259,7 @@ def test_what_one_scope_uses_joins_it_where_boxes_are_many():
     for node, name in zip(graph.nodes, [*names, "/sum"], strict=True):
         SetField(node, "name", name).apply()
     assert len(scope_tree(graph).root.nodes) == 45
-    tree, _ = groups_of(graph)
+    tree = groups_of(graph)
     assert [scope.name for scope in tree.root.children] == [f"net_{chr(97 + part)}" for part in range(22)]
     assert [scope.count for scope in tree.root.children] == [4] * 22
     assert [node.name for node in tree.root.nodes] == ["/sum"]
@@ -269,7 +271,7 @@ def test_sizes_that_two_blocks_use_are_in_none_of_them():
         lines += [f"e{block} = Exp (x{block})", f"r{block} = Reshape (e{block}, c)", f"x{block + 1} = Neg (r{block})"]
     head = "g (float[4, 4] x0) => (float[4, 4] x3) "
     graph = model(head + "<int64[1] zero = {0}, int64[1] rest = {-1}> {" + "\n".join(lines) + "}").graph
-    tree = block_tree(graph, find_blocks(graph))
+    tree = block_tree(graph, blocks_in(graph))
     assert [scope.count for scope in tree.root.children] == [3, 3, 3]
     assert [node.op_type for node in tree.root.nodes] == ["Shape", "Gather", "Concat"]
 
@@ -288,13 +290,13 @@ def test_scopes_reading_different_inputs_are_not_equivalent(seed):
     graph = model(f"{head}{{ {chr(10).join(lines)} }}").graph
     for node, name in zip(graph.nodes, names, strict=True):
         SetField(node, "name", name).apply()
-    tree = block_tree(graph, find_blocks(graph, tree=tree_of(graph, scope_paths(graph))))  # without stacks
+    tree = block_tree(graph, find_blocks(graph, tree_of(graph, scope_paths(graph))))  # without stacks
     assert sum(scope.count for scope in tree.root.children) + len(tree.root.nodes) == 140
 
 
 def test_a_crowded_block_keeps_its_nodes(monkeypatch):
     path = Path(onnx.__file__).parent / "backend/test/data/light/light_resnet50.onnx"
     graph = load(path.read_bytes()).graph
-    before = groups_of(graph)[0].root
+    before = groups_of(graph).root
     monkeypatch.setattr(groups, "AT_A_GLANCE", 10)
-    assert len(groups_of(graph)[0].root.nodes) <= len(before.nodes)
+    assert len(groups_of(graph).root.nodes) <= len(before.nodes)

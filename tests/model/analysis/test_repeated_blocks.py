@@ -6,12 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from onnx_workbench.model.analysis.adjacency import adjacency_of
+from onnx_workbench.model.analysis.node_labels import exact_label
 from onnx_workbench.model.analysis.repeated_blocks import Repeat, repeated_blocks
 from onnx_workbench.model.analysis.scoping import run_order
 from onnx_workbench.model.history.steps import InsertNode, SetGraphInputs
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from tests.examples import examples
 from tests.model.builders import model
+
+
+def blocks_of(graph: Graph, **options: object) -> list[Repeat]:
+    return repeated_blocks(adjacency_of(graph), exact_label, **options)
 
 
 def titles(block: Repeat) -> list[list[str]]:
@@ -35,7 +41,7 @@ def test_a_block_is_found_in_any_order_and_by_any_name():
             [end] y = Softmax (s2)
         }
     """).graph
-    (block,) = repeated_blocks(graph)
+    (block,) = blocks_of(graph)
     assert titles(block) == [["m0", "r0", "s0"], ["m1", "r1", "s1"], ["m2", "r2", "s2"]]
     assert (block.size, block.saved) == (3, 4)
 
@@ -43,7 +49,7 @@ def test_a_block_is_found_in_any_order_and_by_any_name():
 @pytest.mark.parametrize("body", ["y = Relu (x)", "a = Relu (x) y = Relu (a)", "y = Add (x, nowhere)"])
 def test_there_are_none_in_the_smallest_graphs(body):
     text = f"g (float[4] x) => (float[4] y) {{ {body} }}"
-    assert not list(repeated_blocks(model(text).graph))
+    assert not list(blocks_of(model(text).graph))
 
 
 def test_other_attributes_or_wires_are_another_block():
@@ -60,12 +66,12 @@ def test_other_attributes_or_wires_are_another_block():
             [n1] y = Neg (i)
         }
     """).graph
-    assert [titles(b) for b in repeated_blocks(graph)] == [[["p", "n0"], ["q", "n1"]]]
+    assert [titles(b) for b in blocks_of(graph)] == [[["p", "n0"], ["q", "n1"]]]
     graph = model("""
         g (float[4] x) => (float[4] y)
         { [n0] a = Neg (x) [p] b = Sub (a, x) [n1] c = Neg (b) [q] y = Sub (x, c) }
     """).graph
-    assert not any(["n0", "p"] in titles(b) for b in repeated_blocks(graph))
+    assert not any(["n0", "p"] in titles(b) for b in blocks_of(graph))
 
 
 BRANCHES = """
@@ -87,7 +93,7 @@ BRANCHES = """
 
 def test_nodes_whose_bodies_compute_the_same_are_alike():
     alike = model(BRANCHES.format(inside="m = Neg (c) tc = Sub (m, b)")).graph
-    assert [titles(b) for b in repeated_blocks(alike)] == [
+    assert [titles(b) for b in blocks_of(alike)] == [
         [["e0", "i0"], ["e1", "i1"]],
         [["l0", "s0"], ["l1", "s1"]],
     ]
@@ -103,13 +109,13 @@ def test_nodes_whose_bodies_compute_the_same_are_alike():
     ],
 )
 def test_nodes_whose_bodies_differ_are_not_alike(inside):
-    (block,) = repeated_blocks(model(BRANCHES.format(inside=inside)).graph)
+    (block,) = blocks_of(model(BRANCHES.format(inside=inside)).graph)
     assert titles(block) == [["l0", "s0"], ["l1", "s1"]]
 
 
 def test_nodes_outside_the_choice_are_left_out():
     graph = model(BRANCHES.format(inside="tc = Abs (c)")).graph
-    assert repeated_blocks(graph, among=[n for n in graph.nodes if n.name != "s1"]) == []
+    assert blocks_of(graph, among=[n for n in graph.nodes if n.name != "s1"]) == []
 
 
 @pytest.mark.parametrize("count", [2, 7])
@@ -123,7 +129,7 @@ def test_a_part_that_depends_on_itself_through_others_is_cut_off(count):
         lines.append(f"[d{i}] d{i} = Sub (c{i}, o{i})")
         value = f"d{i}"
     graph = model("g (float x) => (float " + value + ") {" + "\n".join(lines) + "}").graph
-    (block,) = repeated_blocks(graph)
+    (block,) = blocks_of(graph)
     assert titles(block) == [[f"a{i}", f"b{i}", f"c{i}"] for i in range(count)]
 
 
@@ -160,13 +166,13 @@ def shape_of(occurrence: tuple[Node, ...]) -> list[object]:
 @settings(max_examples=examples(150), deadline=None)
 @given(graphs())
 def test_occurrences_are_alike_disjoint_and_can_each_become_one_node(graph):
-    blocks = repeated_blocks(graph)
+    blocks = blocks_of(graph)
     every = [node for block in blocks for occurrence in block.occurrences for node in occurrence]
     assert len(every) == len(set(every))
     for block in blocks:
         assert len(block.occurrences) > 1 < block.size
         assert all(shape_of(o) == shape_of(block.occurrences[0]) for o in block.occurrences)
-    assert repeated_blocks(graph) == blocks
+    assert blocks_of(graph) == blocks
 
     whole = Graph("folded")
     units = {n: o for b in blocks for o in b.occurrences for n in o}
