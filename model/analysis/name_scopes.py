@@ -22,7 +22,6 @@ DEEPEST = 24
 AT_A_GLANCE = 60
 
 _SAMPLE = 200
-_SLICE = 512
 _LONGEST_NAME = 4000
 _NAME_SCOPES = "pkg.torch.onnx.name_scopes"
 _NAMESPACE = "namespace"
@@ -240,9 +239,7 @@ def _fold(root: Scope, progress: Progress) -> set[Scope]:
     Returns the scopes that got direct nodes appended by it.
     """
     longer: set[Scope] = set()
-    for count, scope in enumerate(reversed(list(root.walk()))):
-        if not count % _SLICE:
-            progress.check()
+    for scope in progress.paced(reversed(list(root.walk()))):
         kept: list[Scope] = []
         for child in scope.children:
             if child.count < 2:
@@ -265,11 +262,9 @@ def _sort(root: Scope, longer: set[Scope], graph: Graph, progress: Progress) -> 
     Some exporters write all Constants before the nodes that read them: these say where a scope is.
     """
     firsts: dict[Scope, int] = {}
-    for count, scope in enumerate(reversed(list(root.walk()))):  # inner scopes first
-        if not count % _SLICE:
-            progress.check()
+    for scope in progress.paced(reversed(list(root.walk()))):  # inner scopes first
         if scope in longer:
-            scope.nodes = _in_order(scope.nodes, graph, progress)
+            scope.nodes = sorted(progress.paced(scope.nodes), key=graph.nodes.place)
         scope.children.sort(key=firsts.__getitem__)
         if scope is not root:
             first = next((node for node in scope.nodes if node.op_type != "Constant"), None)
@@ -277,12 +272,3 @@ def _sort(root: Scope, longer: set[Scope], graph: Graph, progress: Progress) -> 
                 firsts[scope] = firsts[scope.children[0]]
             else:
                 firsts[scope] = graph.nodes.place(first or scope.nodes[0])
-
-
-def _in_order(nodes: list[Node], graph: Graph, progress: Progress) -> list[Node]:
-    places: list[int] = []
-    for count, node in enumerate(nodes):
-        if not count % _SLICE:
-            progress.check()
-        places.append(graph.nodes.place(node))
-    return [nodes[number] for number in sorted(range(len(nodes)), key=places.__getitem__)]

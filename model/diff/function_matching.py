@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable
 
 from onnx_workbench.model.analysis.node_labels import node_label
-from onnx_workbench.model.diff.graph_matching import MOST_PAIRS
+from onnx_workbench.model.diff.graph_matching import most_alike
 from onnx_workbench.model.ir.graph import Function, Model
 
 _LEAST_SHARED = 0.5  # share of equal nodes above which functions are the same under another name
@@ -19,35 +19,26 @@ def pair_functions(old: Model, new: Model) -> list[tuple[Function, Function]]:
     taken = {f.key for f, _ in pairs}
     ours_left = [f for f in old.functions if f.key not in taken]
     theirs_left = [f for f in new.functions if f.key not in taken]
-    if not ours_left or not theirs_left or len(ours_left) * len(theirs_left) > MOST_PAIRS:
-        return pairs
-    contents = [_contents(functions, model) for functions, model in ((ours_left, old), (theirs_left, new))]
-    scored = [
-        (-_likeness(mine, other), i, j) for i, mine in enumerate(contents[0]) for j, other in enumerate(contents[1])
-    ]
-    used: tuple[set[int], set[int]] = set(), set()
-    for likeness, i, j in sorted(scored):
-        if -likeness >= _LEAST_SHARED and i not in used[0] and j not in used[1]:
-            used[0].add(i)
-            used[1].add(j)
-            pairs.append((ours_left[i], theirs_left[j]))
+    if ours_left and theirs_left:
+        contents = _contents(ours_left, old) | _contents(theirs_left, new)
+
+        def likeness(one: Function, other: Function) -> float:  # the Jaccard similarity of two multisets
+            mine, others = contents[one], contents[other]
+            return (mine & others).total() / max((mine | others).total(), 1)
+
+        pairs += most_alike(ours_left, theirs_left, likeness, _LEAST_SHARED)
     return pairs
 
 
-def _contents(functions: Iterable[Function], model: Model) -> list[Counter[Hashable]]:
+def _contents(functions: Iterable[Function], model: Model) -> dict[Function, Counter[Hashable]]:
     """Count the operators of each function; calls of functions are one kind, as they may be renamed too."""
     local = {f.key for f in model.functions}
-    found = []
+    found = {}
     for function in functions:
         nodes = [node for graph in function.body.walk() for node in graph.nodes]
         keys = {node: node.operator for node in nodes}
         labels = Counter(node_label(node, "call" if keys[node] in local else keys[node]) for node in nodes)
         labels.update(("input", i) for i in range(len(function.body.inputs)))
         labels.update(("output", i) for i in range(len(function.body.outputs)))
-        found.append(labels)
+        found[function] = labels
     return found
-
-
-def _likeness(mine: Counter[Hashable], other: Counter[Hashable]) -> float:
-    """Return the Jaccard similarity of two multisets."""
-    return (mine & other).total() / max((mine | other).total(), 1)

@@ -7,7 +7,7 @@ one that leaves fewer differences wins. Cost: nodes + edges, times a small const
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -21,7 +21,7 @@ Key = tuple[str, str, str]  # of a function: domain, name, overload
 
 _ROUNDS = 4  # radius of the neighbourhoods that are hashed
 _BEGINNING = 8  # elements of a constant that enter its hash
-MOST_PAIRS = 4_000  # most unmatched nodes of one operator, or functions, that are compared pairwise
+_MOST_PAIRS = 4_000  # most unmatched nodes of one operator, or functions, that are compared pairwise
 
 
 @dataclass(slots=True)
@@ -134,7 +134,6 @@ class _Attempt:
     def run(self) -> None:
         """Match as much as possible."""
         self._pair_interface()
-        rounds = list(zip(self.old.rounds(), self.new.rounds(), strict=True)) if not self._names_first else []
         if self._names_first:
             self._pair_leaves_by_name()
             self._pair_by_name(same_label=True)
@@ -142,8 +141,7 @@ class _Attempt:
             if self._all_nodes_paired():
                 self._finish()
                 return
-            rounds = list(zip(self.old.rounds(), self.new.rounds(), strict=True))
-        for ours, theirs in reversed(rounds):
+        for ours, theirs in reversed(list(zip(self.old.rounds(), self.new.rounds(), strict=True))):
             self._progress.check()
             self._pair_unique(ours, theirs)
             self._spread(self._same_label)
@@ -183,21 +181,22 @@ class _Attempt:
     def _pair_interface(self) -> None:
         """Match inputs by name, then the rest by position."""
         for old, new in _by_key(self.old.graph.inputs, self.new.graph.inputs, lambda v: v.name):
-            self._pair_values(old, new)
+            self.found.pair(old, new)
         rest = [v for v in self.old.graph.inputs if v not in self.found.new_of and v.initializer is None]
         free = [v for v in self.new.graph.inputs if v not in self.found.old_of and v.initializer is None]
         if len(rest) == len(free):
             for old, new in zip(rest, free, strict=True):
-                self._pair_values(old, new)
+                self.found.pair(old, new)
 
     def _pair_leaves_by_name(self) -> None:
-        for old, new in _by_key(self._free_leaves(0), self._free_leaves(1), lambda v: v.name):
-            self._pair_values(old, new)
+        for old, new in _by_key(*self._free_leaves(), lambda v: v.name):
+            self.found.pair(old, new)
 
-    def _free_leaves(self, side: int) -> list[Value]:
-        if side == 0:
-            return [v for v in self.old.leaves if v not in self.found.new_of]
-        return [v for v in self.new.leaves if v not in self.found.old_of]
+    def _free_leaves(self) -> tuple[list[Value], list[Value]]:
+        return (
+            [v for v in self.old.leaves if v not in self.found.new_of],
+            [v for v in self.new.leaves if v not in self.found.old_of],
+        )
 
     def _free(self) -> tuple[list[Node], list[Node]]:
         return (
@@ -235,9 +234,6 @@ class _Attempt:
                 if a is not None and b is not None:
                     self.found.pair(a, b)
             self._queue.append((old, new))
-
-    def _pair_values(self, old: Value, new: Value) -> None:
-        self.found.pair(old, new)
 
     def _same_label(self, old: Node, new: Node) -> bool:
         return self.old.labels[old] == self.new.labels[new]
@@ -284,7 +280,7 @@ class _Attempt:
         elif a.producer is None and b.producer is None and leaf_label(a) == leaf_label(b):
             renamed = a.name not in self.new.leaf_names and b.name not in self.old.leaf_names
             if a.name == b.name or renamed or not self._names_first:
-                self._pair_values(a, b)
+                self.found.pair(a, b)
 
     def _spread_down(self, a: Value, b: Value, alike: Callable[[Node, Node], bool], *, in_order: bool) -> None:
         ours = self._free_users(a, self.old, self.found.new_of)
@@ -338,21 +334,14 @@ class _Attempt:
                 by_operator[side.operator(node)][index].append(node)
         for old_nodes, new_nodes in by_operator.values():
             self._pair_best(old_nodes, new_nodes, least=2)
-        ours, theirs = self._free()
         for name in (_node_name, _output_name):
-            for old, new in _by_key(ours, theirs, name):
+            for old, new in _by_key(*self._free(), name):
                 self._pair_nodes(old, new)
-            ours, theirs = self._free()
-        if len(ours) * len(theirs) <= MOST_PAIRS:
-            self._pair_best(ours, theirs, least=4)
+        self._pair_best(*self._free(), least=4)
 
     def _pair_best(self, ours: list[Node], theirs: list[Node], least: int) -> None:
-        if not ours or not theirs or len(ours) * len(theirs) > MOST_PAIRS:
-            return
-        scored = [(-self._likeness(a, b), i, j) for i, a in enumerate(ours) for j, b in enumerate(theirs)]
-        for likeness, i, j in sorted(s for s in scored if -s[0] >= least):
-            del likeness
-            self._pair_nodes(ours[i], theirs[j])
+        for old, new in most_alike(ours, theirs, self._likeness, least):
+            self._pair_nodes(old, new)
 
     def _likeness(self, old: Node, new: Node) -> int:
         """Return a similarity score: common edges count two each, equal attributes one, and names."""
@@ -386,7 +375,7 @@ class _Attempt:
         outputs = self.old.graph.outputs, self.new.graph.outputs
         for old_value, new_value in zip(*outputs, strict=True) if len(outputs[0]) == len(outputs[1]) else ():
             self.found.pair(old_value, new_value)
-        for old_value, new_value in _by_key(self._free_leaves(0), self._free_leaves(1), _unused_label):
+        for old_value, new_value in _by_key(*self._free_leaves(), _unused_label):
             self.found.pair(old_value, new_value)
 
 
@@ -416,6 +405,21 @@ def _node_name(node: Node) -> str | None:
 def _output_name(node: Node) -> str | None:
     first = node.outputs[0] if node.outputs else None
     return None if first is None else first.name or None
+
+
+def most_alike(
+    ours: Sequence[T], theirs: Sequence[T], likeness: Callable[[T, T], float], least: float
+) -> Iterator[tuple[T, T]]:
+    """Yield pairs of at least some likeness, the most alike first, none of an item twice; none of very many pairs."""
+    if len(ours) * len(theirs) > _MOST_PAIRS:
+        return
+    scored = ((-likeness(a, b), i, j) for i, a in enumerate(ours) for j, b in enumerate(theirs))
+    used: tuple[set[int], set[int]] = set(), set()
+    for _, i, j in sorted(score for score in scored if -score[0] >= least):
+        if i not in used[0] and j not in used[1]:
+            used[0].add(i)
+            used[1].add(j)
+            yield ours[i], theirs[j]
 
 
 def _by_key(ours: Iterable[T], theirs: Iterable[T], key: Callable[[T], Hashable]) -> Iterator[tuple[T, T]]:

@@ -225,6 +225,18 @@ class GraphRewriter:
         if isinstance(tensor, Tensor):
             self._observer.constant_added(value, tensor)
 
+    def copy_constants(self, body: Graph, node: Node) -> dict[Value, Value | None]:
+        """Copy the initializers of a body to before its node; returns the copies by what they are copies of."""
+        assert node.graph is not None
+        copies: dict[Value, Value | None] = {}
+        for value in body.initializers:
+            copy, tensor = self.names.cloner(node.graph, {}).value(value), value.initializer
+            assert tensor is not None
+            copy.initializer = None
+            self.define_constant(node.graph, copy, tensor, node)
+            copies[value] = copy
+        return copies
+
     def _add_constant_node(self, graph: Graph, value: Value, tensor: Tensor, name: str, before: Node | None) -> None:
         self.add_node(graph, "Constant", (), {"value": tensor}, name=name, before=before, outputs=[value])
         self._observer.constant_added(value, tensor)

@@ -14,9 +14,8 @@ from onnx_workbench.model.inference.engine import Inference
 from onnx_workbench.model.inference.facts import Facts
 from onnx_workbench.model.inference.operators.node_call import NodeCall
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.model.ir.name_index import ancestor_in
 from onnx_workbench.model.ir.tensors import Tensor
-from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.ir.types import ElementType, Type
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.schemas import traits
 from onnx_workbench.model.simplify.passes import Evaluate, Match, PassRefusal, SimplifyOptions, is_there
@@ -187,7 +186,7 @@ class MatchContext(RewriteObserver):
             self._inference.facts.same(new, old)
 
     def opset(self, node: Node) -> int:
-        """Return the opset of ai.onnx for a node; 1 when the model imports none."""
+        """Return the opset of a node's domain; 1 when the model does not import it."""
         graph = node.graph
         return 1 if graph is None else graph.opset_imports.get(node.domain, 1)
 
@@ -200,8 +199,7 @@ class MatchContext(RewriteObserver):
         function = self.model.function(*node.operator)
         if function is not None:
             return False
-        version = node.graph.opset_imports.get(node.domain, 1) if node.graph is not None else 1
-        schema = schemas.find(node.op_type, version, node.domain)
+        schema = schemas.find(node.op_type, self.opset(node), node.domain)
         if schema is None or not schema.deterministic:
             return False
         return all(self.is_deterministic(inner) for body in node.bodies for inner in body.nodes)
@@ -295,18 +293,6 @@ class MatchContext(RewriteObserver):
             and not self.is_protected(new)
         )
 
-    def comes_before(self, value: Value, node: Node) -> bool:
-        """Return whether a value is defined before a node in file order. Linear in the distance."""
-        producer = value.producer
-        if producer is None:
-            return True
-        anchor = None if value.graph is None else ancestor_in(node, value.graph)
-        while anchor is not None:
-            if anchor is producer:
-                return True
-            anchor = anchor.previous
-        return False
-
     def unused_from(self, node: Node, index: int) -> bool:
         """Return whether no output of the node from an index on is used."""
         return not any(v is not None and v.uses for v in node.outputs[index:])
@@ -316,6 +302,10 @@ class MatchContext(RewriteObserver):
     def element_type(self, value: Value | None) -> ElementType | None:
         """Return the element type of a value, or None."""
         return self.facts.element_type(value)
+
+    def type_of(self, value: Value) -> Type | None:
+        """Return the type of a value, None where it is not known."""
+        return self.facts.type_of(value)
 
     def can_hold(self, node: Node, results: Sequence[Tensor | None]) -> bool:
         """Return whether Constants can hold the results that a graph returns: before version 9 only floats."""

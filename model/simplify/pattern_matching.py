@@ -19,6 +19,7 @@ from onnx_workbench.model.analysis.scoping import users_in
 from onnx_workbench.model.analysis.topology import detour
 from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.edits.functions import is_used_outside
+from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.garbage import no_collection
 from onnx_workbench.model.ir.attributes import Attribute, is_same
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
@@ -27,7 +28,9 @@ from onnx_workbench.model.ir.types import TensorType
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.schemas import traits
 from onnx_workbench.model.schemas.defaults import schema_of
+from onnx_workbench.model.simplify.passes import Match, describe
 from onnx_workbench.model.simplify.pattern import Pattern, Relation, declared, is_optional, taken_by
+from onnx_workbench.model.text.formatting import plural
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,6 +52,13 @@ class Occurrence:
     def of(self, pattern: Pattern) -> tuple[Node, ...]:
         """Return its nodes in the order of the pattern's."""
         return tuple(self.nodes[node] for node in pattern.nodes)
+
+    def match(self, pattern: Pattern, apply: Callable[[GraphRewriter], None]) -> Match:
+        """Return the match of a pass that does something here."""
+        nodes, ends = self.of(pattern), (*pattern.inputs, *pattern.outputs)
+        last = describe(nodes[-1])
+        text = f"{plural(len(nodes), 'node')} up to {last}" if len(nodes) > 1 else last
+        return Match(text, nodes, apply, tuple(v for own in ends if (v := self.values[own]) is not None))
 
 
 @dataclass(slots=True)

@@ -23,13 +23,12 @@ from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.reader.sniff import FileForm, FileFormat
 from onnx_workbench.model.io.text_formats import parse
 from onnx_workbench.model.ir.attributes import Attribute
-from onnx_workbench.model.ir.graph import Function, Node, Value
-from onnx_workbench.model.ir.types import Type
+from onnx_workbench.model.ir.graph import Function, Node
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.schemas import traits
 from onnx_workbench.model.schemas.schema import Schema
 from onnx_workbench.model.simplify.context import MatchContext
-from onnx_workbench.model.simplify.passes import Match, Pass, describe
+from onnx_workbench.model.simplify.passes import Match, Pass
 from onnx_workbench.model.simplify.pattern import Pattern
 from onnx_workbench.model.simplify.pattern_matching import Matcher, Occurrence
 from onnx_workbench.model.text.formatting import display, plural
@@ -78,10 +77,9 @@ class Rule:
         def may_take(node: Node) -> bool:
             return context.is_chosen(node) and not node.device_configurations and (is_smaller or node not in made)
 
-        def type_of(value: Value) -> Type | None:
-            return context.facts.type_of(value)
-
-        matcher = Matcher(self.pattern, context.constants, type_of, may_take=may_take, progress=context.progress)
+        matcher = Matcher(
+            self.pattern, context.constants, context.type_of, may_take=may_take, progress=context.progress
+        )
         for occurrence in matcher.search(context.graphs):
             nodes = occurrence.of(self.pattern)
             graph = nodes[0].graph
@@ -89,11 +87,7 @@ class Rule:
             if reason:
                 context.refuse(self.name, nodes[-1], reason)
                 continue
-            last = describe(nodes[-1])
-            text = f"{plural(len(nodes), 'node')} up to {last}" if len(nodes) > 1 else last
-            ends = (*self.pattern.inputs, *self.pattern.outputs)
-            values = tuple(v for own in ends if (v := occurrence.values[own]) is not None)
-            yield Match(text, nodes, partial(self._replace, context, occurrence), values)
+            yield occurrence.match(self.pattern, partial(self._replace, context, occurrence))
         for node in matcher.left_out:
             context.refuse(self.name, node, "the place was left out, as it shares nodes with another one")
 

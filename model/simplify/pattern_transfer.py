@@ -37,7 +37,6 @@ from onnx_workbench.model.inference.infer import infer
 from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.name_index import NameIndex
-from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Match, Pass, describe
@@ -262,21 +261,16 @@ class _Transfer:
         def may_take(node: Node) -> bool:
             return context.is_chosen(node) and node not in self._done
 
-        def type_of(value: Value) -> Type | None:
-            return context.facts.type_of(value)
-
-        matcher = Matcher(self._pattern, context.constants, type_of, may_take=may_take, progress=context.progress)
+        matcher = Matcher(
+            self._pattern, context.constants, context.type_of, may_take=may_take, progress=context.progress
+        )
         for place in matcher.search(context.graphs):
             nodes = place.of(self._pattern)
-            ends = (*self._pattern.inputs, *self._pattern.outputs)
-            values = tuple(v for own in ends if (v := place.values[own]) is not None)
             if any(self._pairs(place)[old.id].is_output for old in self._lesson.redirected):
                 context.refuse(self._name, nodes[-1], "an output of the graph would get another name")
                 continue
             self._done.update(nodes)
-            last = describe(nodes[-1])
-            text = f"{plural(len(nodes), 'node')} up to {last}" if len(nodes) > 1 else last
-            yield Match(text, nodes, partial(self._do, context, place), values)
+            yield place.match(self._pattern, partial(self._do, context, place))
 
     def _pairs(self, place: Occurrence) -> dict[int, Any]:
         taught = self._lesson.place

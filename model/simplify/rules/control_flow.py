@@ -43,13 +43,7 @@ def _can_inline(context: MatchContext, body: Graph, targets: Sequence[Value | No
 def _inline_if(node: Node, body: Graph, rewriter: GraphRewriter) -> None:
     graph = node.graph
     assert graph is not None
-    cloner = rewriter.names.cloner(graph, {})
-    for value in body.initializers:
-        tensor = value.initializer
-        assert tensor is not None
-        copy = cloner.value(value)
-        copy.initializer = None
-        rewriter.define_constant(graph, copy, tensor, node)
+    cloner = rewriter.names.cloner(graph, rewriter.copy_constants(body, node))
     copies = cloner.nodes(body.nodes)
     rewriter.insert(graph, copies, node)
     for target, result in list(zip(node.outputs, body.outputs, strict=False)):

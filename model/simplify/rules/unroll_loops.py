@@ -205,13 +205,7 @@ def _unroll(context: MatchContext, trial: _Trial, rewriter: GraphRewriter) -> No
     graph = node.graph
     assert graph is not None
     state: list[Value] = [v for v in node.inputs[2:] if v is not None]
-    shared: dict[Value, Value | None] = {}
-    for constant in body.initializers:
-        copy, tensor = rewriter.names.cloner(graph, {}).value(constant), constant.initializer
-        assert tensor is not None
-        copy.initializer = None
-        rewriter.define_constant(graph, copy, tensor, node)
-        shared[constant] = copy
+    shared = rewriter.copy_constants(body, node)
     stacks: list[list[Value]] = [[] for _ in trial.stacked]
     copies: list[Node] = []
     for iteration in trial.iterations:
