@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from functools import partial
 from typing import Any
 
 from PySide6.QtCore import Qt
@@ -58,11 +57,9 @@ class OutcomeSection(Section):
         self.correct.clicked.connect(self.correct_declarations)
         self.add(self.correct)
         self._wrong: list[tuple[Value, Contradiction]] = []
-        self._seeking = ModelReader(self)  # values that contradict their declaration
-        self._counting = ModelReader(self)  # the constants of the model
+        self._reader = ModelReader(self)  # of values that contradict their declaration, and of constants
         self._outputs: dict[Value, QTreeWidgetItem] = {}
         self._tested: QTreeWidgetItem | None = None  # the heading of the test data results
-        self._above = 0  # tree rows before those
         workspace.results.changed.connect(self._on_results)
         workspace.results.summaries.read.connect(self._on_summaries)
         workspace.changes.changed.connect(self._on_change)
@@ -93,11 +90,11 @@ class OutcomeSection(Section):
         if any(isinstance(step, SetField) and step.field == "type" for step in change.steps):
             self._on_results(None)
 
-    def _refresh(self, _values: object = None) -> None:
+    def _refresh(self, then: Callable[[], object] = lambda: None) -> None:
+        """Show the last run; call back when its declarations were checked."""
         results = self._workspace.results
         self._is_behind = False
-        self._seeking.stop()
-        self._counting.stop()
+        self._reader.stop()
         self.tree.clear()
         self._outputs = {}
         self._tested = None
@@ -110,10 +107,8 @@ class OutcomeSection(Section):
             self._add_verdicts(verdicts)
         if record is not None:
             self._add_record(record)
-        self._above = self.tree.topLevelItemCount()
         self._fit()
-        self._count_parameters()
-        self._seek_wrong()
+        self._read(record, then)
 
     def _fit(self) -> None:
         self.tree.setVisible(self.tree.topLevelItemCount() > 0)
@@ -167,9 +162,20 @@ class OutcomeSection(Section):
             item.setToolTip(1, plain_tip(item.text(1)))
         self.tree.share()
 
-    def _count_parameters(self) -> None:
+    def _read(self, record: RunRecord | None, then: Callable[[], object]) -> None:
+        """Find and list contradicted declarations, in functions and subgraphs too, and the constants of the model."""
         graph = self._workspace.model.graph
-        self._counting.start(lambda progress: _parameters(graph, progress), self._add_parameters)
+
+        def work(progress: Progress) -> tuple[list[tuple[Value, Contradiction]], dict[Value, Tensor | SparseTensor]]:
+            return [] if record is None else self._find_wrong(record, progress), _parameters(graph, progress)
+
+        def show(wrong: list[tuple[Value, Contradiction]], parameters: Mapping[Value, Tensor | SparseTensor]) -> None:
+            self._add_wrong(wrong)
+            self._add_parameters(parameters)
+            self._fit()
+            then()
+
+        self._reader.start(work, lambda contents: show(*contents))
 
     def _add_parameters(self, held: Mapping[Value, Tensor | SparseTensor]) -> None:
         """Add the constants of the model: number, size, and the largest."""
@@ -189,18 +195,6 @@ class OutcomeSection(Section):
             item.setFirstColumnSpanned(True)
             item.setForeground(0, theme().muted)
             item.setFlags(Qt.ItemFlag.ItemIsEnabled)
-        self._fit()
-
-    def _seek_wrong(self, then: Callable[[], object] = lambda: None) -> None:
-        """Find and list values whose type or shape contradicts the declaration, in functions and subgraphs too."""
-        record = self._workspace.results.current
-
-        def found(wrong: list[tuple[Value, Contradiction]]) -> None:
-            self._add_wrong(wrong)
-            then()
-
-        if record is not None:
-            self._seeking.start(partial(self._find_wrong, record), found)
 
     def _find_wrong(self, record: RunRecord, progress: Progress) -> list[tuple[Value, Contradiction]]:
         result = record.result
@@ -213,17 +207,14 @@ class OutcomeSection(Section):
     def _add_wrong(self, found: list[tuple[Value, Contradiction]]) -> None:
         self._wrong = found
         if found:
-            branch = self._branch(f"Different from the declaration ({len(found)})", theme().warning, self._above)
+            branch = self._branch(f"Different from the declaration ({len(found)})", theme().warning)
             for value, one in found[:_MOST_ROWS]:
                 self._add(branch, value, _describe(one))
-            self._fit()
 
     def correct_declarations(self) -> None:
         """Replace declared types that contradict the computed ones."""
-        if self._is_behind:
-            self._refresh()
-        if self._seeking.running:
-            self._seek_wrong(self.correct_declarations)
+        if self._is_behind or self._reader.running:
+            self._refresh(self.correct_declarations)
             return
         record, wrong = self._workspace.results.current, self._wrong
         if not wrong or record is None:
@@ -264,10 +255,9 @@ class OutcomeSection(Section):
         note = None if summary is None else note_text("range", summary, info.element_type)
         return _type_of(info) if note is None else f"{_type_of(info)}   {note.warning or note.text}"
 
-    def _branch(self, text: str, color: Any, at: int | None = None) -> QTreeWidgetItem:
-        """Insert a heading in the tree: last, or at an index."""
-        item = QTreeWidgetItem([text])
-        self.tree.insertTopLevelItem(self.tree.topLevelItemCount() if at is None else at, item)
+    def _branch(self, text: str, color: Any) -> QTreeWidgetItem:
+        """Add a heading to the tree."""
+        item = QTreeWidgetItem(self.tree, [text])
         item.setFirstColumnSpanned(True)
         item.setForeground(0, color or theme().muted)
         item.setFlags(Qt.ItemFlag.ItemIsEnabled)

@@ -15,7 +15,7 @@ from onnx_workbench.exec.inspect.node_data_files import read_node_data
 from onnx_workbench.model.analysis import topology
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.model.history.steps import SetInput
-from onnx_workbench.viewer.run.results import compare, results
+from onnx_workbench.viewer.run.results import compare
 from onnx_workbench.viewer.run.results.compare import ComparisonOutcome
 from onnx_workbench.viewer.run.views.overlays import TITLES
 from tests.viewer.background_work import pause_reader, wait_for_readers
@@ -150,8 +150,7 @@ def test_a_file_without_a_name_of_a_node_leaves_the_colours(qtbot, ran, tmp_path
 
 @pytest.fixture
 def ran(qtbot, workspace, monkeypatch):
-    """The model as one that is searched in the background, after a run."""
-    monkeypatch.setattr(results, "_AT_ONCE", 100)
+    """The model after a run."""
     monkeypatch.setattr(topology, "_CHECKED", 16)
     workspace.runs.run()
     qtbot.waitUntil(lambda: workspace.results.is_current)

@@ -62,7 +62,7 @@ def test_changing_an_input_type_runs_and_undo_restores(qtbot, work):
     before = work.results.current
     with work.document.edit("Set type") as transaction:
         values.set_type(transaction, value(work, "x"), TensorType(ElementType.FLOAT, Shape((3, 4))))
-    assert work.results.is_stale(value(work, "y"))
+    assert not work.results.is_current
     settled(qtbot, work)
     assert work.results.value_of(value(work, "y")).shape == (3, 4)
     work.document.undo()
@@ -165,7 +165,7 @@ def test_another_result_of_a_function_is_run_where_it_is_called(qtbot, work):
     inner = next(v for v in body.values() if v.name == "t")
     with work.document.edit("Return another") as transaction:
         interface.redirect_output(transaction, body, 0, inner)
-    assert work.results.is_stale(value(work, "y"))
+    assert not work.results.is_current
     settled(qtbot, work)
     assert faults(work) == []
 

@@ -217,7 +217,7 @@ def test_an_edit_during_the_first_run_makes_what_it_gave_stale(qtbot, workspace)
     edit(workspace, "leaky", "alpha", 0.25)
     with qtbot.waitSignal(workspace.results.run_finished):
         workspace.trigger("run.stop")
-    assert workspace.results.is_stale(value(workspace, "q"))
+    qtbot.waitUntil(lambda: workspace.results.is_stale(value(workspace, "q")))
     assert not workspace.results.is_stale(value(workspace, "a"))
 
 

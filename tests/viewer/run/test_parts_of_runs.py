@@ -40,7 +40,7 @@ def test_undo_brings_back_what_a_run_to_a_node_gave(window, qtbot, workspace):
     run_to(qtbot, workspace, "relu")
     part, known = workspace.results.current, names_with_values(workspace)
     edit(workspace, "relu", "alpha", 0.25)
-    assert workspace.results.is_stale(value(workspace, "r"))
+    qtbot.waitUntil(lambda: workspace.results.is_stale(value(workspace, "r")))
     workspace.document.undo()
     assert not workspace.results.stale
     edit(workspace, "relu", "alpha", 0.25)

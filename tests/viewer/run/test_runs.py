@@ -158,6 +158,7 @@ def test_an_edit_makes_values_stale_and_undo_restores_them(window, qtbot, net):
     workspace = opened_and_run(window, qtbot, net)
     before = workspace.results.value_of(value(workspace, "y"))
     edit(workspace, "relu", "alpha", 0.25)
+    qtbot.waitUntil(lambda: not workspace.results.is_searching)
     stale = {v.name for v in workspace.model.graph.values() if workspace.results.is_stale(v)}
     assert stale == {"r", "m", "y"}
     run(qtbot, workspace)

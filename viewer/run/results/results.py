@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
@@ -43,10 +44,6 @@ _MOST_RECORDS = 16
 _MOST_BYTES = 2 << 30
 
 _MOST_READ = 8  # limit for cached values of a reference
-
-#: In graphs of more nodes stale values are searched in the background: 8 ms at this size, 260 ms at 100,000 nodes. For
-#: smaller ones that would refresh every view twice.
-_AT_ONCE = 5000
 
 
 @dataclass(eq=False)
@@ -163,8 +160,7 @@ class Results(QObject):
         self._records: list[RunRecord] = []  # the newest last
         self._log: list[tuple[int, set[Thing]]] = []  # revision, and changed objects
         self._stale = StaleValues()  # replaced, never changed
-        self._search = ModelReader(self)  # search for stale values
-        self._search_seeds: frozenset[Thing] = frozenset()  # changed objects from which the search started
+        self._search = ModelReader(self)  # search for stale values: 260 ms at 100,000 nodes
         self._inputs: object = None
         self._iterating: tuple[Mapping[LoopKey, int], Task[RunResult]] | None = None
         self._fetcher = ValueFetcher(workspace.tasks, self._on_fetched)
@@ -357,7 +353,7 @@ class Results(QObject):
 
     @property
     def stale(self) -> AbstractSet[Thing]:
-        """Nodes and values that edits since the last run may have changed; in large models see `is_searching`."""
+        """Nodes and values that edits since the last run may have changed; only the edited ones if `is_searching`."""
         return self._stale.things
 
     @property
@@ -367,7 +363,7 @@ class Results(QObject):
 
     @property
     def is_searching(self) -> bool:
-        """Whether a large model is being searched for more stale values. `changed` follows."""
+        """Whether the model is being searched for more stale values. `changed` follows."""
         return self._search.running
 
     @property
@@ -392,24 +388,17 @@ class Results(QObject):
             self._show(record)
         elif not found <= self.stale or rewires(change):
             # While typing in one field, this runs once, not with every key.
-            self._search_from(found | (self._search_seeds if self.is_searching else set()), self.stale)
-            self.changed.emit(None)
+            self._search_from(self.stale | found)
 
-    def _search_from(self, things: AbstractSet[Thing], known: AbstractSet[Thing]) -> None:
-        """Add the values that become stale by changes of `things`: now, or in the background for a large model."""
-        self._search.stop()
-        if len(self._document.model.graph.nodes) + len(things) <= _AT_ONCE:
-            self._stale = stale_after(things, known)
-            return
-        changed = [thing for thing in things if isinstance(thing, Node) and thing not in self.stale]
-        self._stale = StaleValues(self.stale | things, [*self.stale_nodes, *changed])
-        self._search_seeds = frozenset(things)
+    def _search_from(self, changed: AbstractSet[Thing]) -> None:
+        """Find the values that become stale by changes of some things, a few milliseconds later in a small model."""
 
-        def found(stale: StaleValues) -> None:
+        def show(stale: StaleValues) -> None:
             self._stale = stale
             self.changed.emit(None)
 
-        self._search.start(lambda progress: stale_after(things, known, progress), found)
+        self._stale = StaleValues(changed, [thing for thing in changed if isinstance(thing, Node)])
+        self._search.start(partial(stale_after, changed), show)
 
     def _recall(self, state: int) -> RunRecord | None:
         known = [r for r in reversed(self._records) if r.state == state and r.inputs == self._inputs]
@@ -489,6 +478,7 @@ class Results(QObject):
         self.changed.emit(None)
 
     def _set_current(self, record: RunRecord) -> None:
+        shown = self.current
         if self.current is not None and self.current.unfinished:
             self.previous, self.current = self._before_run
         if record is not self.current:
@@ -501,11 +491,9 @@ class Results(QObject):
         self._nodes = None
         if record.state == self._document.current.id:
             self._search.stop()
-            self._stale, self._search_seeds = StaleValues(), frozenset()
-        else:
-            seeds = frozenset(thing for revision, found in self._log if revision > record.revision for thing in found)
-            if seeds != self._search_seeds:
-                self._search_from(seeds, frozenset())
+            self._stale = StaleValues()
+        elif shown is None or shown.revision != record.revision:
+            self._search_from({thing for revision, found in self._log if revision > record.revision for thing in found})
 
     def _forget_old(self) -> None:
         kept: list[RunRecord] = []
@@ -527,7 +515,7 @@ class Results(QObject):
         self._records.clear()
         self._log.clear()
         self._search.stop()
-        self._stale, self._search_seeds = StaleValues(), frozenset()
+        self._stale = StaleValues()
         self.current = self.previous = self._nodes = self._reference = None
         self._skipped_branches = None, frozenset()
         self._before_run = None, None

@@ -45,11 +45,9 @@ class StaleValues:
     nodes: Sequence[Node] = ()
 
 
-def stale_after(changed: Iterable[Thing], known: AbstractSet[Thing], progress: Progress = SILENT) -> StaleValues:
-    """Return the known stale values and everything that depends on the changed objects."""
+def stale_after(changed: Iterable[Thing], progress: Progress = SILENT) -> StaleValues:
+    """Return everything that depends on the changed objects."""
     things = outdated(changed, progress)
-    for some in _parts(known, progress):
-        things.update(some)
     nodes: list[Node] = []
     for some in _parts(things, progress):
         nodes += [thing for thing in some if isinstance(thing, Node)]
