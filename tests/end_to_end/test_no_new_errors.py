@@ -14,6 +14,7 @@ import onnx_workbench as ow
 from onnx_workbench.model.scripts import edit_script
 from onnx_workbench.viewer.cli.main import main
 from tests.fuzz.cases import ORT, one_helper_process
+from tests.model import builders
 
 MODELS = sorted(path.parent.name for path in (Path(__file__).parents[1] / "models").glob("*/model.onnx"))
 #: Small models of every IR version that there is, with and without subgraphs, functions and other domains.
@@ -74,8 +75,7 @@ def merged_beside(model: ow.Model) -> ow.Model:
 
 
 def with_constant(model: ow.Model) -> ow.Model:
-    with ow.Document(model).edit("Add a constant") as edit:
-        ow.edits.add_constant(edit, model.graph, "added: float[2] = 1, 2")
+    builders.one_edit(ow.Document(model), ow.edits.add_constant, model.graph, "added: float[2] = 1, 2")
     return model
 
 
@@ -184,8 +184,7 @@ COMMAND_LINES = {
 def renamed(path: Path) -> ow.Document:
     """A document with an edit that can be recorded."""
     document = ow.Document(ow.load(path))
-    with document.edit("Rename") as edit:
-        ow.edits.regenerate_node_names(edit, document.model)
+    builders.one_edit(document, ow.edits.regenerate_node_names, document.model)
     return document
 
 

@@ -136,8 +136,7 @@ def test_notes_are_those_of_the_model_as_it_is() -> None:
     assert len(both) == 2
     last = node(document.model, "y")
     for name, value, expected in (("alpha", 0.25, both), ("alpha", 0.125, both), ("odd", None, both[:1])):
-        with document.edit("Change") as edit:
-            edit.do(SetAttribute(last, name, None if value is None else make_attribute(name, value)))
+        builders.do(document, SetAttribute(last, name, None if value is None else make_attribute(name, value)))
         assert session.run({"x": X}).notes == expected
 
 
@@ -175,8 +174,7 @@ def test_constants_that_edits_replaced_are_let_go_of() -> None:
     first = weakref.ref(session.run({"x": x}).values["w"])
     assert first() is not None
     for number in range(2, 14):
-        with document.edit("Set value_float") as edit:
-            edit.do(SetAttribute(factor, "value_float", make_attribute("value_float", float(number))))
+        builders.do(document, SetAttribute(factor, "value_float", make_attribute("value_float", float(number))))
         outputs = session.run({"x": x}).outputs
     gc.collect()
     assert first() is None
@@ -330,8 +328,7 @@ def test_values_independent_of_the_changed_input_are_kept() -> None:
     session = Session(document)
     session.run({"x": X, "z": X})
     assert states(session.run({"x": X + 1, "z": X})) == {"a": "DONE", "b": "KEPT", "y": "DONE"}
-    with document.edit("Change") as edit:
-        edit.do(SetField(node(document.model, "a"), "op_type", "Sqrt"))
+    builders.do(document, SetField(node(document.model, "a"), "op_type", "Sqrt"))
     assert states(session.run({"x": X + 1, "z": X + 2})) == {"a": "DONE", "b": "DONE", "y": "DONE"}
     document.undo()
     assert states(session.run({"x": X + 1, "z": X + 2})) == {"a": "KEPT", "b": "KEPT", "y": "DONE"}

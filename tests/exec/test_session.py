@@ -25,6 +25,7 @@ from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.progress import Progress
 from tests.exec.texts import CHAIN, node, parse, states
+from tests.model import builders
 
 X = np.array([1.0, -2.0, 3.0], np.float32)
 
@@ -102,8 +103,7 @@ def test_an_edit_runs_what_is_downstream_and_an_undo_nothing() -> None:
     document = Document(parse(CHAIN))
     session = Session(document)
     before = session.run({"x": X})
-    with document.edit("Set alpha") as edit:
-        edit.do(SetAttribute(node(document.model, "d"), "alpha", make_attribute("alpha", 0.75)))
+    builders.do(document, SetAttribute(node(document.model, "d"), "alpha", make_attribute("alpha", 0.75)))
     after = session.run({"x": X})
     assert done(after) == {"d", "y"}
     np.testing.assert_allclose(after.values["y"], np.exp(X) + np.where(X > 0, X, X / 2) ** 2, rtol=1e-6)
@@ -171,8 +171,7 @@ def test_reuse_never_changes_a_value(edits: list[tuple[str, float]]) -> None:
     document = Document(parse(CHAIN))
     session = Session(document)
     for name, alpha in edits:
-        with document.edit("Set alpha") as edit:
-            edit.do(SetAttribute(node(document.model, name), "alpha", make_attribute("alpha", alpha)))
+        builders.do(document, SetAttribute(node(document.model, name), "alpha", make_attribute("alpha", alpha)))
         np.testing.assert_array_equal(
             session.run({"x": X}).values["y"], Session(document.model).run({"x": X}).values["y"]
         )

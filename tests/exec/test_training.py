@@ -9,6 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import onnx_workbench as ow
 from onnx_workbench.model.history.steps import SetInitializer
+from tests.model import builders
 
 TRAINING = "ai.onnx.preview.training"
 VALUE = helper.make_tensor_value_info
@@ -111,8 +112,7 @@ def test_parameters_are_written_as_one_edit_that_can_be_undone() -> None:
     data = {"x": np.array([[1.0, 2.0]], np.float32), "target": np.array([[3.0]], np.float32)}
     trainer.step(data)
     before = ow.Session(model).run({"x": data["x"]}).outputs["y"]
-    with document.edit("Train") as edit:
-        trainer.write(edit)
+    builders.one_edit(document, trainer.write)
     after = ow.Session(model).run({"x": data["x"]}).outputs["y"]
     np.testing.assert_allclose(after, data["x"] @ trainer.parameters["w"])
     np.testing.assert_array_equal(ow.Trainer(model).step(data).values["y"], after)
@@ -124,8 +124,7 @@ def test_parameters_of_a_deleted_initializer_are_not_written() -> None:
     model = linear()
     document, trainer = ow.Document(model), ow.Trainer(model)
     trainer.initialize()
-    with document.edit("Delete") as edit:
-        edit.do(SetInitializer(model.graph, model.graph.initializers[0], None))
+    builders.do(document, SetInitializer(model.graph, model.graph.initializers[0], None))
     with pytest.raises(ow.ModelError, match="w was deleted"), document.edit("Train") as edit:
         trainer.write(edit)
 

@@ -431,8 +431,7 @@ def test_value_info_that_lists_a_value_twice_is_reported_and_fixed():
     (problem,) = checker.run()
     assert (problem.rule, problem.place) == ("duplicate-declaration", middle)
     assert_agrees(checker, document)
-    with document.edit("Mend") as edit:
-        problem.fix.apply(edit)
+    builders.one_edit(document, problem.fix.apply)
     assert list(graph.declared) == [middle]
     assert not checker.run()
     builders.do(document, SetField(middle, "type", TensorType(ElementType.FLOAT, Shape(("2*n",)))))

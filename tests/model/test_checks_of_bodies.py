@@ -105,8 +105,7 @@ def test_returning_an_outer_value_is_fixed_by_an_identity(case):
     with pytest.raises(onnx.checker.ValidationError):
         onnx.checker.check_model(to_bytes(document.model), full_check=True)
     while found := [p for p in check_model(document.model) if p.rule == "outer-output"]:
-        with document.edit("Fix") as edit:
-            found[0].fix.apply(edit)
+        builders.one_edit(document, found[0].fix.apply)
     onnx.checker.check_model(to_bytes(document.model), full_check=True)
     assert not [p for p in check_model(document.model) if p.severity == "error"]
     assert Session(document.model).run(feeds).outputs["y"].tolist() == expected

@@ -28,8 +28,7 @@ def test_an_attribute_is_found_twice_until_the_node_is_edited():
     document = Document(load(proto.SerializeToString()))
     fourth = builders.node(document, "fourth")
     assert [(p.rule, p.place) for p in errors(document.model)] == [("duplicate-attribute", fourth)]
-    with document.edit("Mend") as edit:
-        attributes.set_attribute(edit, fourth, "more", 1)
+    builders.one_edit(document, attributes.set_attribute, fourth, "more", 1)
     assert [p.rule for p in errors(document.model)] == ["attribute-unknown"]
 
 
@@ -136,8 +135,7 @@ def test_a_key_of_metadata_is_found_twice_until_it_is_edited(name):
     document = Document(load(proto.SerializeToString()))
     where = place(document.model)
     assert [(p.rule, p.place) for p in errors(document.model)] == [("duplicate-metadata", where)]
-    with document.edit("Mend") as edit:
-        properties.set_metadata(edit, where, "note", "one")
+    builders.one_edit(document, properties.set_metadata, where, "note", "one")
     assert errors(document.model) == []
     document.undo()
     fixed = holder(fix(document))

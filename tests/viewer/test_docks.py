@@ -13,6 +13,7 @@ from onnx_workbench.viewer.panel_list import PANELS
 from onnx_workbench.viewer.program.settings import Settings
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
+from tests.model import builders
 from tests.viewer.opening import opened, run
 
 PANEL_IDS = [info.id for info in PANELS]
@@ -25,12 +26,10 @@ def edit_everything(workspace):
     if node is None:
         return
     workspace.selection.set([node])
-    with document.edit("Rename") as edit:
-        edit.do(SetField(node, "name", "<b>new</b>"))
+    builders.do(document, SetField(node, "name", "<b>new</b>"))
     workspace.selection.set([*node.outputs, workspace.graph, workspace.model, *workspace.model.functions])
     workspace.selection.set([node])
-    with document.edit("Delete") as edit:
-        edit.do(RemoveNode(node))
+    builders.do(document, RemoveNode(node))
     document.undo()
     document.redo()
     document.undo()

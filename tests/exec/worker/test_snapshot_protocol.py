@@ -72,8 +72,7 @@ def test_what_arrives_is_what_was_sent_before_and_after_each_edit(exchange):
     arrives()
     arrives()
     for change in changes:
-        with document.edit("change") as edit:
-            change(edit)
+        builders.one_edit(document, change)
         arrives()
     for _ in changes:
         document.undo()
@@ -84,8 +83,7 @@ def test_nodes_that_are_known_are_not_sent_again(exchange):
     document = builders.document(long_chain(200))
     snapshots, sender = SnapshotCache(document.model), SnapshotSender(exchange)
     first = sender.model(snapshots.take()).content
-    with document.edit("change") as edit:
-        set_attribute(edit, builders.node(document, "n7"), "alpha", 0.25)
+    builders.one_edit(document, set_attribute, builders.node(document, "n7"), "alpha", 0.25)
     assert len(sender.model(snapshots.take()).content) < len(first) / 5
 
 
@@ -102,8 +100,7 @@ def test_a_receiver_that_missed_a_message_refuses_the_next(exchange):
     snapshots, sender, receiver = SnapshotCache(document.model), SnapshotSender(exchange), SnapshotReceiver(exchange)
     receiver.model(sender.model(snapshots.take()))
     for name in ("n7", "n17"):
-        with document.edit("change") as edit:
-            set_attribute(edit, builders.node(document, name), "alpha", 0.25)
+        builders.one_edit(document, set_attribute, builders.node(document, name), "alpha", 0.25)
         message = sender.model(snapshots.take())  # the first of which is lost
     with pytest.raises(LookupError):
         receiver.model(message)
@@ -119,11 +116,9 @@ def test_every_run_calls_nodes_as_they_were_called_then(sessions):
         return [node.title for node in session.run({"v0": x}).nodes]
 
     first = session.run({"v0": x})
-    with document.edit("rename") as edit:
-        edit.do(SetField(builders.node(document, "n700"), "name", "renamed"))
+    builders.do(document, SetField(builders.node(document, "n700"), "name", "renamed"))
     second = session.run({"v0": x})
-    with document.edit("delete") as edit:
-        delete_and_bridge(edit, [builders.node(document, "n3")])
+    builders.one_edit(document, delete_and_bridge, [builders.node(document, "n3")])
     session.steps({"v0": x})  # of which nobody asks what its nodes are called
     names = [f"n{i}" for i in range(1200)]
     assert [node.title for node in first.nodes] == names

@@ -193,8 +193,7 @@ def test_operators_that_an_older_set_lacks_are_written_out(old, new, text):
     feeds = fed(document.model)
     before = outputs(document.model, feeds)
     operators = {node.op_type for node in document.model.graph.nodes}
-    with document.edit("Convert") as edit:
-        report = convert_opset(edit, new)
+    report = builders.one_edit(document, convert_opset, new)
     assert_linked(document.model)
     content = to_bytes(document.model)
     onnx.checker.check_model(content)
@@ -391,8 +390,7 @@ def test_an_operator_expands_without_a_rank_it_does_not_need():
     )
     feeds = {"x": np.ones((2, 3), np.float32), "axes": np.array([0]), "like": np.ones(1)}
     before = outputs(document.model, feeds)
-    with document.edit("Convert") as edit:
-        convert_opset(edit, 14)
+    builders.one_edit(document, convert_opset, 14)
     assert [node.op_type for node in document.model.graph.nodes] == ["ReduceSum", "Cast"]
     after = outputs(document.model, feeds)["y"]
     assert after.dtype == np.float64

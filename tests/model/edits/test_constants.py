@@ -118,8 +118,7 @@ def test_an_input_is_given_values(text, type_, values):
     document = builders.document(builders.BRANCHES)
     x = builders.value(document, "x")
     with on_rollback(document):
-        with document.edit("Default") as edit:
-            set_default_values(edit, x, text)
+        builders.one_edit(document, set_default_values, x, text)
         assert (str(x.type), x.initializer.numpy().tolist(), x.is_input) == (type_, values, True)
         with document.edit("Constant") as edit:
             interface.input_to_initializer_only(edit, document.model.graph, x)

@@ -78,8 +78,7 @@ def test_a_value_is_spread_once(document):
 
 def test_nodes_follow_the_name_of_a_configuration(document):
     three, _ = document.model.configurations
-    with document.edit("Rename") as edit:
-        devices.rename_configuration(edit, three, "trio")
+    builders.one_edit(document, devices.rename_configuration, three, "trio")
     assert [c.name for c in document.model.configurations] == ["trio", "two"]
     node = builders.node(document, "first")
     assert [c.configuration_id for c in node.device_configurations] == ["trio", "two"]

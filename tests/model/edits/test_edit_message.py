@@ -105,8 +105,7 @@ def test_unknown_fields_survive_adding_changing_and_removing():
                 change(document, target, old, new.replace("'", '"'), field)
             assert b"\xfa\x3e\x01x" in to_bytes(document.model)
             again = MessageEdit(target, field)
-            with document.edit("Remove") as edit:
-                again.apply(edit, text)
+            builders.one_edit(document, again.apply, text)
             assert to_bytes(document.model) == data, (target, place)
             for _ in range(4):
                 document.undo()
@@ -207,8 +206,7 @@ def test_training(document):
     change(document, training, 'value: "w1"', 'value: "w"')
     assert training.update_binding == (("w", "w"),)
     message = MessageEdit(training)
-    with document.edit("Remove") as edit:
-        message.apply(edit, "")
+    builders.one_edit(document, message.apply, "")
     assert training.algorithm is None
 
 

@@ -38,8 +38,7 @@ def test_constants_of_a_deleted_node_go_in_its_order():
     constants = ", ".join(f"float[1] {name} = {{1.0}}" for name in names)
     other = builders.document(f"""g () => (float[40] y) <{constants}>
         {{ [join] y = Concat <axis = 0> ({", ".join(reversed(names))}) }}""")
-    with other.edit("Delete") as edit:
-        nodes.delete(edit, [builders.node(other, "join")])
+    builders.one_edit(other, nodes.delete, [builders.node(other, "join")])
     removed = [step.value.name for step in other.current.steps if isinstance(step, SetInitializer)]
     assert removed == names[::-1]
 
@@ -61,15 +60,13 @@ def test_a_node_added_early_gets_its_producers_before_it(document):
 
 def test_a_function_of_the_model_is_prepared_by_its_own_signature():
     other = builders.document(builders.BRANCHES)
-    with other.edit("Add") as edit:
-        node = nodes.add_node(edit, other.model.graph, "scale", domain="local")
+    node = builders.one_edit(other, nodes.add_node, other.model.graph, "scale", domain="local")
     assert node.inputs == (None,)
     assert len(node.outputs) == 1
 
 
 def test_deleting_takes_unused_constants_along(document):
-    with document.edit("Delete") as edit:
-        nodes.delete(edit, [builders.node(document, "first")])
+    builders.one_edit(document, nodes.delete, [builders.node(document, "first")])
     assert [v.name for v in document.model.graph.initializers] == ["b"]
     assert problems(document) == ["undefined-value"]
 
@@ -82,8 +79,7 @@ def test_deleting_and_bridging_joins_what_is_left(document):
 
 
 def test_bridging_the_last_node_keeps_the_name_of_the_output(document):
-    with document.edit("Bridge") as edit:
-        nodes.delete_and_bridge(edit, [builders.node(document, "fourth")])
+    builders.one_edit(document, nodes.delete_and_bridge, [builders.node(document, "fourth")])
     (output,) = document.model.graph.outputs
     assert output.name == "y"
     assert output.producer.name == "third"
@@ -105,8 +101,7 @@ def test_constants_that_only_a_deleted_node_used_go_with_it():
     """They stood about on the graph, where they had been drawn in the node."""
     document = builders.document(CONSTANTS)
     before = snapshot(document.model)
-    with document.edit("Delete") as edit:
-        nodes.delete(edit, [builders.node(document, "div"), builders.node(document, "add")])
+    builders.one_edit(document, nodes.delete, [builders.node(document, "div"), builders.node(document, "add")])
     assert [n.name for n in document.model.graph.nodes] == ["one", "sub"]
     document.undo()
     assert snapshot(document.model) == before
@@ -114,15 +109,13 @@ def test_constants_that_only_a_deleted_node_used_go_with_it():
 
 def test_no_constant_takes_the_place_of_a_bridged_node():
     document = builders.document(CONSTANTS)
-    with document.edit("Bridge") as edit:
-        nodes.delete_and_bridge(edit, [builders.node(document, "div")])
+    builders.one_edit(document, nodes.delete_and_bridge, [builders.node(document, "div")])
     assert [n.name for n in document.model.graph.nodes] == ["one", "add", "sub"]
     assert builders.node(document, "add").inputs[0] is builders.value(document, "x")
 
 
 def test_a_node_without_data_input_cannot_be_bridged(document):
-    with document.edit("Add") as edit:
-        node = nodes.add_node(edit, document.model.graph, "RandomNormal", attributes={"shape": [2]})
+    node = builders.one_edit(document, nodes.add_node, document.model.graph, "RandomNormal", attributes={"shape": [2]})
     with pytest.raises(ModelError, match="cannot be bridged"), document.edit("Bridge") as edit:
         nodes.delete_and_bridge(edit, [node])
 
@@ -174,8 +167,7 @@ def test_a_condition_does_not_take_the_place_of_what_it_chooses():
     document = builders.document(BODIES)
     with pytest.raises(ModelError, match="cannot be bridged"), document.edit("Bridge") as edit:
         nodes.delete_and_bridge(edit, [builders.node(document, "choose")])
-    with document.edit("Bridge") as edit:
-        nodes.delete_and_bridge(edit, [builders.node(document, "repeat")])
+    builders.one_edit(document, nodes.delete_and_bridge, [builders.node(document, "repeat")])
     assert [value.name for value in document.model.graph.outputs] == ["y", "y"]
 
 
@@ -183,16 +175,14 @@ def test_bridging_in_a_body_leaves_it_an_output_of_its_own():
     """A body that returns a value of the graph around it is refused by ONNX Runtime."""
     document = builders.document(BODIES)
     inner = builders.node(document, "inner")
-    with document.edit("Bridge") as edit:
-        nodes.delete_and_bridge(edit, [inner])
+    builders.one_edit(document, nodes.delete_and_bridge, [inner])
     assert (inner.op_type, [value.name for value in inner.outputs]) == ("Identity", ["a"])
     assert inner.inputs == (builders.value(document, "x"),)
 
 
 def test_duplicates_are_wired_alike_and_named_anew(document):
     chosen = [builders.node(document, "third"), builders.node(document, "second")]
-    with document.edit("Duplicate") as edit:
-        second, third = nodes.duplicate(edit, chosen)
+    second, third = builders.one_edit(document, nodes.duplicate, chosen)
     assert (second.name, third.name) == ("second_1", "third_1")
     assert second.inputs[0] is builders.value(document, "a")
     assert third.inputs[0] is second.outputs[0]
@@ -202,8 +192,7 @@ def test_duplicates_are_wired_alike_and_named_anew(document):
 
 def test_duplicating_a_node_with_bodies_copies_them():
     other = builders.document(builders.BRANCHES)
-    with other.edit("Duplicate") as edit:
-        (copy,) = nodes.duplicate(edit, [builders.node(other, "choose")])
+    (copy,) = builders.one_edit(other, nodes.duplicate, [builders.node(other, "choose")])
     assert all(a is not b for a, b in zip(copy.bodies, builders.node(other, "choose").bodies, strict=True))
     assert_linked(other.model)
     assert [p.rule for p in check_model(other.model) if p.severity == "error"] == []
@@ -211,14 +200,11 @@ def test_duplicating_a_node_with_bodies_copies_them():
 
 def test_changing_the_operator_keeps_what_fits(document):
     node = builders.node(document, "fourth")
-    with document.edit("Change") as edit:
-        nodes.change_operator(edit, node, "LogSoftmax")
+    builders.one_edit(document, nodes.change_operator, node, "LogSoftmax")
     assert node.attributes["axis"].value == 1
-    with document.edit("Change") as edit:
-        nodes.change_operator(edit, node, "Relu")
+    builders.one_edit(document, nodes.change_operator, node, "Relu")
     assert not node.attributes
-    with document.edit("Change") as edit:
-        nodes.change_operator(edit, builders.node(document, "first"), "Neg")
+    builders.one_edit(document, nodes.change_operator, builders.node(document, "first"), "Neg")
     assert len(builders.node(document, "first").inputs) == 1
     assert problems(document) == []
 
@@ -270,8 +256,7 @@ def test_device_configurations_must_exist(document):
 def test_what_takes_the_place_of_an_output_has_its_type(document):
     graph = document.model.graph
     output = graph.outputs[0]
-    with document.edit("Bridge") as edit:
-        nodes.delete_and_bridge(edit, [output.producer])
+    builders.one_edit(document, nodes.delete_and_bridge, [output.producer])
     assert graph.outputs[0] is not output
     assert graph.outputs[0].name == output.name
     assert graph.outputs[0].type == output.type

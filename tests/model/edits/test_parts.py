@@ -25,13 +25,11 @@ pytestmark = pytest.mark.usefixtures("undo_restores")
 
 def test_an_initializer_becomes_a_constant_and_back(chain):
     w = builders.value(chain, "w")
-    with chain.edit("To constant") as edit:
-        node = initializers.initializer_to_constant(edit, w)
+    node = builders.one_edit(chain, initializers.initializer_to_constant, w)
     assert chain.model.graph.nodes.first is node
     assert builders.node(chain, "first").inputs[1] is node.outputs[0]
     assert legal(chain.model)
-    with chain.edit("To initializer") as edit:
-        value = initializers.constant_to_initializer(edit, node)
+    value = builders.one_edit(chain, initializers.constant_to_initializer, node)
     assert value.name == "w"
     assert value.initializer.numpy().tolist() == [1, 2, 3, 4]
     assert legal(chain.model)
@@ -44,8 +42,7 @@ g (float[2,3] x) => (float[2,3] y, float[2,3] z) <float[2,3] w = {1.0,2.0,3.0,4.
 
 def test_a_constant_node_imports_the_default_domain():
     document = builders.document(ML % ("", "ai.onnx.ml.Normalizer"))
-    with document.edit("To constant") as edit:
-        initializers.initializer_to_constant(edit, builders.value(document, "w"))
+    builders.one_edit(document, initializers.initializer_to_constant, builders.value(document, "w"))
     assert document.model.opset_imports == {"ai.onnx.ml": 1, "": 13}
     assert legal(document.model)
 
@@ -55,8 +52,7 @@ def test_an_inlined_call_that_returns_its_input_imports_identity():
         '<domain: "one.local", opset_import: ["ai.onnx.ml" : 1]> Same (a) => (a) { b = ai.onnx.ml.Normalizer(a) }'
     )
     document = builders.document(ML % (', "one.local" : 1', "one.local.Same") + function)
-    with document.edit("Inline") as edit:
-        functions.inline_call(edit, builders.value(document, "z").producer)
+    builders.one_edit(document, functions.inline_call, builders.value(document, "z").producer)
     assert document.model.opset_imports[""] == 13
 
 
@@ -72,8 +68,7 @@ def test_a_constant_that_moves_keeps_its_texts_and_annotations(chain):
         output = initializers.initializer_to_constant(edit, w).outputs[0]
     for value in (output, None):
         if value is None:
-            with chain.edit("To initializer") as edit:
-                value = initializers.constant_to_initializer(edit, output.producer)
+            value = builders.one_edit(chain, initializers.constant_to_initializer, output.producer)
         assert (value.doc_string, value.metadata) == ("the scale", {"from": "training"})
         own, other = graph.quantization_annotations
         assert own.value is value
@@ -135,14 +130,12 @@ def test_a_used_constant_cannot_just_go(chain):
 def test_a_selection_becomes_a_function_and_back(chain):
     before = snapshot(chain.model)
     chosen = [builders.node(chain, "second"), builders.node(chain, "third")]
-    with chain.edit("Extract") as edit:
-        call = functions.extract_function(edit, chosen, "block")
+    call = builders.one_edit(chain, functions.extract_function, chosen, "block")
     assert [v.name for v in call.inputs] == ["a", "b"]
     assert [v.name for v in call.outputs] == ["c"]
     assert legal(chain.model)
     assert_linked(chain.model)
-    with chain.edit("Inline") as edit:
-        functions.inline_all(edit)
+    builders.one_edit(chain, functions.inline_all)
     assert chain.model.functions == ()
     assert [n.op_type for n in chain.model.graph.nodes] == ["Mul", "Relu", "Add", "Softmax"]
     assert legal(chain.model)
@@ -159,8 +152,7 @@ def test_constants_come_along_into_a_function_and_stay_for_others():
             [a] a = Add (x, k) [b] b = Mul (a, own) [y] y = Sub (b, k)
         }""")
     before = snapshot(document.model)
-    with document.edit("Extract") as edit:
-        call = functions.extract_function(edit, [builders.node(document, n) for n in "ab"], "block")
+    call = builders.one_edit(document, functions.extract_function, [builders.node(document, n) for n in "ab"], "block")
     assert [v.name for v in call.inputs] == ["x"]
     body = document.model.functions[0].body
     assert [n.op_type for n in body.nodes] == ["Constant", "Constant", "Add", "Mul"]
@@ -188,8 +180,7 @@ def test_a_selection_with_a_detour_is_refused(chain):
 
 
 def test_inlining_fills_in_attributes(branches):
-    with branches.edit("Inline") as edit:
-        constant, mul = functions.inline_call(edit, builders.node(branches, "call"))
+    constant, mul = builders.one_edit(branches, functions.inline_call, builders.node(branches, "call"))
     assert constant.attributes["value_float"].value == 2.0
     assert not constant.attributes["value_float"].reference
     assert mul.outputs[0] is branches.model.graph.outputs[0]
@@ -198,12 +189,10 @@ def test_inlining_fills_in_attributes(branches):
 
 def test_a_part_of_a_function_still_gets_its_attributes(branches):
     body = branches.model.functions[0].body
-    with branches.edit("Extract") as edit:
-        call = functions.extract_function(edit, list(body.nodes), "inner")
+    call = builders.one_edit(branches, functions.extract_function, list(body.nodes), "inner")
     assert [(a.name, a.reference) for a in call.attributes.values()] == [("factor", "factor")]
     assert legal(branches.model)
-    with branches.edit("Inline") as edit:
-        functions.inline_all(edit)
+    builders.one_edit(branches, functions.inline_all)
     assert legal(branches.model)
     constant = next(n for n in branches.model.graph.nodes if n.op_type == "Constant")
     assert constant.attributes["value_float"].value == 2.0
@@ -216,8 +205,7 @@ def test_a_body_given_to_a_function_is_copied_to_each_place():
         <domain: "l", opset_import: ["" : 21]>
         f <b> (k) => (o) { o = If <then_branch: graph = @b, else_branch: graph = @b> (k) }
     """)
-    with document.edit("Inline") as edit:
-        (choice,) = functions.inline_call(edit, document.model.graph.nodes[0])
+    (choice,) = builders.one_edit(document, functions.inline_call, document.model.graph.nodes[0])
     first, second = choice.bodies
     assert first is not second
     assert {body.owner for body in choice.bodies} == {choice}
@@ -249,8 +237,7 @@ def test_functions_that_call_only_each_other_go_together():
     inner, outer = document.model.functions
     with pytest.raises(ModelError, match="inner is in use"), document.edit("Remove") as edit:
         functions.remove_functions(edit, [inner])
-    with document.edit("Remove") as edit:
-        functions.remove_functions(edit, [inner, outer])
+    builders.one_edit(document, functions.remove_functions, [inner, outer])
     assert document.model.functions == ()
     document.undo()
     assert document.model.functions == (inner, outer)
@@ -261,8 +248,7 @@ def test_a_function_that_calls_itself_can_be_removed():
         """<ir_version: 10, opset_import: ["" : 20, "local" : 1]> g (float x) => (float y) { y = Relu (x) }
         <domain: "local", opset_import: ["" : 20, "local" : 1]> again (a) => (b) { b = local.again (a) }"""
     )
-    with document.edit("Remove") as edit:
-        functions.remove_function(edit, document.model.functions[0])
+    builders.one_edit(document, functions.remove_function, document.model.functions[0])
     assert document.model.functions == ()
     document.undo()
     assert_linked(document.model)
@@ -282,11 +268,9 @@ def test_an_input_that_is_returned_stops_being_both():
     document = builders.document("g (float[2] x, float[2] z) => (float[2] x, float[2] y) { y = Neg (x) }")
     graph = document.model.graph
     x, z = graph.inputs
-    with document.edit("Delete") as edit:
-        interface.remove_values(edit, [x, z])
+    builders.one_edit(document, interface.remove_values, [x, z])
     assert (list(graph.inputs), [v.name for v in graph.outputs]) == ([x], ["x", "y"])  # the wire alone
-    with document.edit("Delete") as edit:
-        interface.remove_values(edit, [x])
+    builders.one_edit(document, interface.remove_values, [x])
     assert (list(graph.inputs), [v.name for v in graph.outputs]) == ([], ["y"])
     document.undo()
     document.undo()
@@ -336,8 +320,7 @@ def test_everything_between_two_values(chain):
 
 def test_merging_resolves_clashes_by_prefix(chain):
     other = builders.model()
-    with chain.edit("Merge") as edit:
-        copy_paste.merge(edit, chain.model.graph, other, {"x": "y"}, prefix="second/")
+    builders.one_edit(chain, copy_paste.merge, chain.model.graph, other, {"x": "y"}, prefix="second/")
     names = [n.name for n in chain.model.graph.nodes]
     assert names[4:] == ["second/first", "second/second", "second/third", "second/fourth"]
     assert builders.node(chain, "second/first").inputs[0].name == "y"
@@ -361,12 +344,10 @@ def test_what_comes_in_may_feed_inputs_here(chain):
 
 def test_outputs_that_feed_the_other_side_stay_when_asked(chain):
     graph, other = chain.model.graph, builders.model(PREPARE)
-    with chain.edit("Merge") as edit:
-        copy_paste.merge(edit, graph, other, {"raw": "y"}, keep_outputs=False)
+    builders.one_edit(chain, copy_paste.merge, graph, other, {"raw": "y"}, keep_outputs=False)
     assert [v.name for v in graph.outputs] == ["ready", "spare"]
     chain.undo()
-    with chain.edit("Merge") as edit:
-        copy_paste.merge(edit, graph, other, {"raw": "y"})
+    builders.one_edit(chain, copy_paste.merge, graph, other, {"raw": "y"})
     assert [v.name for v in graph.outputs] == ["y", "ready", "spare"]
 
 
@@ -441,8 +422,7 @@ def test_bindings_name_what_is_there():
     training = model.training_info[0]
     with pytest.raises(ModelError, match="No output 'nothing'"), document.edit("Bind") as edit:
         properties.set_bindings(edit, training, update={"w": "nothing"})
-    with document.edit("Bind") as edit:
-        properties.set_bindings(edit, training, update={})
+    builders.one_edit(document, properties.set_bindings, training, update={})
     assert training.update_binding == ()
     document.undo()
     assert training.update_binding == (("w", "w_new"),)
@@ -468,8 +448,7 @@ def test_a_training_graph_goes_with_its_bindings(chain):
         properties.set_training_graph(edit, training, "algorithm", Graph("step"))
         interface.add_output(edit, training.algorithm, interface.add_input(edit, training.algorithm, "new"))
         properties.set_bindings(edit, training, update={"w": "new"})
-    with chain.edit("Remove") as edit:
-        properties.set_training_graph(edit, training, "algorithm", None)
+    builders.one_edit(chain, properties.set_training_graph, training, "algorithm", None)
     assert (training.algorithm, training.update_binding) == (None, ())
     chain.undo()
     assert training.update_binding == (("w", "new"),)

@@ -85,8 +85,7 @@ def test_constants_turn_sparse_and_dense_through_a_file():
         edit.do(SetAttribute(node, "value", Attribute("value", AttributeKind.TENSOR, ArrayTensor(array))))
     for place in (TensorLocation(node), TensorLocation(node, "value")):
         before = to_bytes(document.model)
-        with document.edit("Sparse") as edit:
-            tensors.set_tensor_at(edit, place, sparse_tensors.to_sparse(ArrayTensor(array)))
+        builders.one_edit(document, tensors.set_tensor_at, place, sparse_tensors.to_sparse(ArrayTensor(array)))
         assert list(node.attributes) == ["sparse_value"]
         again = builders.node(load(to_bytes(document.model)), "k").attributes["sparse_value"].value
         assert sparse_tensors.to_dense(again).numpy().tolist() == array.tolist()
@@ -100,8 +99,7 @@ def test_constants_turn_sparse_and_dense_through_a_file():
 def test_a_sparse_initializer_keeps_the_type_of_a_tensor():
     document = builders.document()
     w = builders.value(document, "w")
-    with document.edit("Sparse") as edit:
-        tensors.set_tensor_at(edit, TensorLocation(w), sparse_tensors.to_sparse(w.initializer))
+    builders.one_edit(document, tensors.set_tensor_at, TensorLocation(w), sparse_tensors.to_sparse(w.initializer))
     again = builders.value(load(to_bytes(document.model)), "w")
     assert isinstance(again.initializer, SparseTensor)
     assert not isinstance(again.type, SparseTensorType)

@@ -125,16 +125,14 @@ def test_what_a_scan_carries_goes_on_all_sides():
 
 def test_a_node_gives_what_its_body_returns_in_addition():
     document, node, body = opened(LOOP)
-    with document.edit("Add") as edit:
-        interface.add_output(edit, body, body.inputs[2])
+    builders.one_edit(document, interface.add_output, body, body.inputs[2])
     assert (len(node.outputs), len(body.outputs)) == (5, 6)
     assert errors(document.model) == []
 
 
 def test_what_a_scan_gives_in_addition_has_an_axis():
     document, node, body = opened(SCAN)
-    with document.edit("Add") as edit:
-        interface.add_output(edit, body, body.inputs[2])
+    builders.one_edit(document, interface.add_output, body, body.inputs[2])
     assert (len(node.outputs), node.attributes["scan_output_axes"].value) == (5, (0, 1, 0))
     assert errors(document.model) == []
 
@@ -143,8 +141,7 @@ def test_a_loop_is_fixed_to_give_what_each_step_hands_on():
     """It was fixed by taking that from its body, so that the next step got nothing."""
     document, node, body = opened(LOOP.replace("y, z, s, t", "y").replace(", float[2] e, float[2] f)", ")"))
     (problem,) = [problem for problem in check_model(document.model) if problem.severity == "error"]
-    with document.edit("Mend") as edit:
-        problem.fix.apply(edit)
+    builders.one_edit(document, problem.fix.apply)
     assert (names(body.outputs), len(node.outputs)) == (["more", "c", "d"], 2)
     assert errors(document.model) == []
 
@@ -162,8 +159,7 @@ def test_what_cannot_be_taken_away_is_not_offered():
 def test_an_if_gives_more_once_both_branches_return_it():
     document, node, _ = opened(IF)
     for branch, count in zip(node.bodies, (2, 3), strict=True):
-        with document.edit("Add") as edit:
-            interface.add_output(edit, branch, document.model.graph.inputs[1])
+        builders.one_edit(document, interface.add_output, branch, document.model.graph.inputs[1])
         assert len(node.outputs) == count
         report = [] if branch is node.bodies[1] else ["then_branch of choose has 3 outputs"]
         assert [error for error in errors(document.model) if "a value of an outer graph" not in error] == report
@@ -173,12 +169,10 @@ def test_outputs_that_no_body_gives_are_fixed_where_they_are_unused():
     document, node, _ = opened(IF.replace("(float[2] a, float[2] b)", "(float[2] a)"))
     fixed = [problem for problem in check_model(document.model) if problem.rule == "body"]
     assert [problem.message for problem in fixed] == ["then_branch of choose has 1 outputs"]
-    with document.edit("Mend") as edit:
-        fixed[0].fix.apply(edit)
+    builders.one_edit(document, fixed[0].fix.apply)
     assert names(node.outputs) == ["y"]
     (other,) = [problem for problem in check_model(document.model) if problem.rule == "body"]  # it returns more now
-    with document.edit("Mend") as edit:
-        other.fix.apply(edit)
+    builders.one_edit(document, other.fix.apply)
     assert errors(document.model) == []
 
 
@@ -198,8 +192,7 @@ def fix(document, message):
 
 def add_input(document, body, name, kind=None):
     before = snapshot(document.model)
-    with document.edit("Add") as edit:
-        value = interface.add_input(edit, body, name, parse_type(kind) if kind else None)
+    value = builders.one_edit(document, interface.add_input, body, name, parse_type(kind) if kind else None)
     assert_linked(document.model)
     document.undo()
     assert snapshot(document.model) == before
@@ -235,8 +228,7 @@ def test_what_a_scan_takes_in_addition_is_counted_and_has_an_axis():
     assert node.attributes["scan_input_axes"].value == (0, 1, 0)
     (report,) = [problem for problem in check_model(document.model) if problem.severity == "error"]
     assert (report.message, report.fix) == ("Input 4 of scan is not connected", None)
-    with document.edit("Connect") as edit:
-        connect(edit, node, 4, document.model.graph.inputs[2])
+    builders.one_edit(document, connect, node, 4, document.model.graph.inputs[2])
     assert errors(document.model) == []
 
 
@@ -266,8 +258,7 @@ PLAIN = """g (int64 n, bool go, float[2] x, float[2] w) => (float[2] y)
 
 def test_a_body_takes_what_its_loop_is_given_in_addition():
     document, node, body = opened(PLAIN)
-    with document.edit("Connect") as edit:
-        connect(edit, node, 3, document.model.graph.inputs[3])
+    builders.one_edit(document, connect, node, 3, document.model.graph.inputs[3])
     fix(document, "body of loop has 3 inputs")
     assert errors(document.model) == []
     assert (names(body.inputs), names(body.outputs)) == (["i", "on", "a", "w_1"], ["more", "c", "w_1"])
@@ -278,8 +269,7 @@ def test_a_body_takes_what_its_loop_is_given_in_addition():
 
 def test_a_body_short_of_an_input_takes_the_next_state():
     document, node, body = opened(LOOP)
-    with document.edit("Connect") as edit:
-        connect(edit, node, 4, document.model.graph.inputs[3])
+    builders.one_edit(document, connect, node, 4, document.model.graph.inputs[3])
     add_input(document, body, "k")
     assert (len(body.inputs), len(node.inputs), names(body.outputs)) == (5, 5, ["more", "c", "d", "e", "f"])
 
@@ -293,8 +283,7 @@ def test_a_loop_that_gives_less_than_it_hands_on_is_not_guessed_at():
 
 def test_a_body_that_collects_values_too_is_not_guessed_at():
     document, node, _ = opened(LOOP)
-    with document.edit("Connect") as edit:
-        connect(edit, node, 4, document.model.graph.inputs[3])
+    builders.one_edit(document, connect, node, 4, document.model.graph.inputs[3])
     (report,) = [problem for problem in check_model(document.model) if problem.severity == "error"]
     assert (report.message, report.fix) == ("body of loop has 4 inputs", None)
     assert "Add inputs to the body" in report.detail
@@ -314,6 +303,5 @@ def test_used_body_inputs_without_a_source_must_be_connected():
     document, node, _ = opened(LOOP.replace("(n, go, x, w)", "(n, go, x)").replace("f = Exp (a)", "f = Exp (b)"))
     (report,) = [problem for problem in check_model(document.model) if problem.rule == "body"]
     assert (report.fix, report.detail) == (None, "Loop expects 3. Connect b as input 3 of loop.")
-    with document.edit("Connect") as edit:
-        connect(edit, node, 3, document.model.graph.inputs[3])
+    builders.one_edit(document, connect, node, 3, document.model.graph.inputs[3])
     assert errors(document.model) == []

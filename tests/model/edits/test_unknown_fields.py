@@ -22,6 +22,7 @@ from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.recovery.journal import Journal
 from onnx_workbench.model.recovery.recover import find_journals, recover
 from onnx_workbench.model.scripts import edit_script
+from tests.model import builders
 from tests.model.edits.every_message import everything, proto, walk
 from tests.model.recovery.crash import abandon
 from tests.model.snapshots import snapshot
@@ -50,8 +51,7 @@ def with_unknown(document, path, data):
         inner = held[index] if hasattr(held, "add") else held
     inner.ParseFromString(inner.SerializeToString().removesuffix(own_unknown(inner)) + data)
     text = MessageText(changed, [message._codec.table]).text
-    with document.edit("Change") as edit:
-        message.apply(edit, text)
+    builders.one_edit(document, message.apply, text)
 
 
 def small() -> bytes:
@@ -64,8 +64,7 @@ def test_a_change_follows_its_message_when_others_go():
         made.metadata_props.add(key=key).MergeFromString(BYTES[:-1] + key.encode())
     document = Document(load(made.SerializeToString()))
     with_unknown(document, (("metadata_props", 2),), BYTES[:2] + b"\x01\0")
-    with document.edit("Remove") as edit:
-        properties.set_metadata(edit, document.model, "a", None)
+    builders.one_edit(document, properties.set_metadata, document.model, "a", None)
     assert [report for _, report in unknown(document)] == [b"hellb", b"\0"]
 
 
@@ -75,8 +74,7 @@ def test_a_copied_node_takes_the_change_along():
     document = Document(load(made.SerializeToString()))
     node = document.model.graph.nodes.first
     with_unknown(document, (("graph", 0), ("node", 0)), BYTES[:2] + b"\x01\1")
-    with document.edit("Duplicate") as edit:
-        nodes.duplicate(edit, [node])
+    builders.one_edit(document, nodes.duplicate, [node])
     assert [report for _, report in unknown(document)] == [b"\1", b"\1"]
 
 
@@ -126,8 +124,7 @@ def test_a_copied_function_takes_the_change_along():
     with_unknown(document, (("functions", 0),), BYTES[:2] + b"\x01\1")
     copy = Cloner().function(document.model.functions[0])
     copy.name = "copy"
-    with document.edit("Copy") as edit:
-        edit.do(SetField(document.model, "functions", (*document.model.functions, copy)))
+    builders.do(document, SetField(document.model, "functions", (*document.model.functions, copy)))
     assert [report for _, report in unknown(document)] == [b"\1", b"\1"]
 
 
@@ -148,8 +145,7 @@ def test_what_is_inside_attributes_and_tensors_is_repeated(tmp_path, monkeypatch
     kept = Journal(document, tmp_path)
     graph = document.model.graph
     count = len(unknown(document))
-    with document.edit("Duplicate") as edit:
-        nodes.duplicate(edit, [node for node in graph.nodes if not node.bodies])
+    builders.one_edit(document, nodes.duplicate, [node for node in graph.nodes if not node.bodies])
     with document.edit("Set") as edit:
         for node in graph.nodes:
             for attribute in node.attributes.values():
@@ -170,10 +166,8 @@ def test_what_is_changed_in_a_new_node_or_function_is_repeated(tmp_path, monkeyp
     data = made.SerializeToString()
     document = Document(load(data))
     kept = Journal(document, tmp_path)
-    with document.edit("Duplicate") as edit:
-        (copy,) = nodes.duplicate(edit, [document.model.graph.nodes.first])
-    with document.edit("Function") as edit:
-        functions.extract_function(edit, [copy], "block")
+    (copy,) = builders.one_edit(document, nodes.duplicate, [document.model.graph.nodes.first])
+    builders.one_edit(document, functions.extract_function, [copy], "block")
     last = ("functions", len(document.model.functions) - 1)
     with_unknown(document, (last,), BYTES[:2] + b"\x015")
     with_unknown(document, (last, ("node", 0)), BYTES[:2] + b"\x016")
@@ -282,8 +276,7 @@ def test_what_stands_around_the_parts_of_new_objects_is_repeated(tmp_path, monke
 
 def test_a_script_with_a_damaged_message_is_refused():
     document = Document(load(everything()))
-    with document.edit("Duplicate") as edit:
-        nodes.duplicate(edit, [document.model.graph.nodes.first])
+    builders.one_edit(document, nodes.duplicate, [document.model.graph.nodes.first])
     text = re.sub(r'"unknown": "[^"]+"', '"unknown": "/w=="', edit_script.export(document))
     with pytest.raises(ModelError, match="damaged"):
         edit_script.replay(Document(load(everything())), text)

@@ -199,8 +199,7 @@ def test_a_listener_that_is_being_called_makes_no_edit():
 
     def answer(change):
         report.append(change.title)
-        with document.edit("Answer") as edit:
-            edit.do(SetField(document.model.graph, "name", "answer"))
+        builders.do(document, SetField(document.model.graph, "name", "answer"))
 
     ending = document.subscribe(answer)
     document.subscribe(lambda change: report.append(change.title))

@@ -34,16 +34,14 @@ def shared():
 
 
 def move(document, source, target, uses):
-    with document.edit("Move") as edit:
-        edit.do(MoveUses(source, target, tuple(uses)))
+    builders.do(document, MoveUses(source, target, tuple(uses)))
 
 
 def test_all_uses_of_a_value_are_one_step():
     document, value, other = shared()
     uses, before = tuple(value.uses), tuple(other.uses)
     assert len(uses) == 10
-    with document.edit("Replace") as edit:
-        nodes.replace_uses(edit, value, other)
+    builders.one_edit(document, nodes.replace_uses, value, other)
     assert len(document.current.steps) == 1
     assert not value.uses
     assert not value.is_output

@@ -77,7 +77,6 @@ def test_half_a_character_is_refused_at_the_edit(change):
 @pytest.mark.parametrize("text", [f"a{BYTE}", "\U0001f600", "é"])
 def test_other_texts_are_taken_and_written(change, text):
     document = builders.document()
-    with document.edit("Edit") as edit:
-        change(edit, text)
+    builders.one_edit(document, change, text)
     assert document.modified
     assert text.encode("utf-8", "surrogateescape") in to_bytes(document.model)

@@ -99,8 +99,7 @@ def try_on_copy(copy_of_model, changes):
 def test_a_real_model(real_models):
     document = Document(load(real_models / "bert_mini_functions" / "model.onnx"))
     copy_of_model = WorkingCopy(document.model)
-    with copy_of_model.document.edit("Inline") as edit:
-        functions.inline_all(edit)
+    builders.one_edit(copy_of_model.document, functions.inline_all)
     steps = copy_of_model.steps()
     with document.edit("Inline") as edit:
         edit.repeat(steps)
@@ -132,16 +131,14 @@ def test_merging_can_be_tried_on_a_copy(text):
 def test_a_copy_has_names_of_its_own_for_what_nothing_defines():
     """Nodes of the copy were among the uses of the real model's, which a body takes from where it is no more."""
     document = builders.document(builders.BRANCHES)
-    with document.edit("Delete") as edit:
-        nodes.delete(edit, [builders.node(document, "double")])
+    builders.one_edit(document, nodes.delete, [builders.node(document, "double")])
     copy_of_model = WorkingCopy(document.model)
     assert_linked(document.model)
     assert_linked(copy_of_model.document.model)
     assert snapshot(copy_of_model.document.model) == snapshot(document.model)
     inner = builders.node(copy_of_model.document, "inner")
     assert inner.inputs[0].graph is copy_of_model.document.model.graph
-    with copy_of_model.document.edit("Rename") as edit:
-        values.rename_value(edit, inner.inputs[0], "gone")
+    builders.one_edit(copy_of_model.document, values.rename_value, inner.inputs[0], "gone")
     with document.edit("Rename") as edit:
         edit.repeat(copy_of_model.steps())
     assert builders.node(document, "inner").inputs[0].name == "gone"

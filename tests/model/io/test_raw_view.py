@@ -46,8 +46,7 @@ def test_pieces_read_as_one():
 
 def test_an_edited_model_shows_what_would_be_saved():
     document = builders.document()
-    with document.edit("Rename") as edit:
-        nodes.rename_node(edit, builders.node(document, "first"), "renamed")
+    builders.one_edit(document, nodes.rename_node, builders.node(document, "first"), "renamed")
     contents = contents_of(document.model)
     model = load(contents.read(0, contents.size))
     assert builders.node(model, "renamed").op_type == "Mul"

@@ -80,8 +80,7 @@ def test_a_saved_or_closed_document_leaves_nothing(tmp_path, dead):
     assert len(list(tmp_path.glob("*.journal"))) == 1
     document.mark_saved()
     assert list(tmp_path.iterdir()) == []
-    with document.edit("More") as edit:
-        nodes.rename_node(edit, builders.node(document, "first"), "one")
+    builders.one_edit(document, nodes.rename_node, builders.node(document, "first"), "one")
     assert len(list(tmp_path.glob("*.journal"))) == 1
     kept.close()
     assert list(tmp_path.iterdir()) == []
@@ -304,8 +303,7 @@ def test_a_body_moved_to_another_attribute_survives_undo(tmp_path, dead):
     """It was another graph with some values of the old one, which then belonged to the wrong one."""
     document = builders.document(builders.BRANCHES)
     kept = Journal(document, tmp_path)
-    with document.edit("Output") as edit:
-        edit.do(SetField(builders.value(document, "yes_out"), "doc_string", "known by then"))
+    builders.do(document, SetField(builders.value(document, "yes_out"), "doc_string", "known by then"))
     with document.edit("Rename") as edit:
         attributes.rename_attribute(edit, builders.node(document, "choose"), "then_branch", "other")
     document.undo()
@@ -338,13 +336,11 @@ def mark_all(document):
 
 
 def delete_many(document):
-    with document.edit("Delete many") as edit:
-        nodes.delete_and_bridge(edit, list(document.model.graph.nodes)[4::2])
+    builders.one_edit(document, nodes.delete_and_bridge, list(document.model.graph.nodes)[4::2])
 
 
 def rename_one(document):
-    with document.edit("Rename one") as edit:
-        nodes.rename_node(edit, document.model.graph.nodes.first, "only")
+    builders.one_edit(document, nodes.rename_node, document.model.graph.nodes.first, "only")
 
 
 @pytest.mark.long

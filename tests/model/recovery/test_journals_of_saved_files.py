@@ -125,8 +125,7 @@ declared (float[4] x) => (float[4] y) <float[4] unused>
 def test_a_declared_type_that_goes_with_its_node_is_not_in_the_file(tmp_path, dead):
     document = saved_file(tmp_path, DECLARED)
     kept = Journal(document, tmp_path / "state")
-    with document.edit("Remove") as edit:
-        take_out(edit, "beside")
+    builders.one_edit(document, take_out, "beside")
     save_and_rename(document)
     abandon(kept)
     assert recovered(document, tmp_path / "state").model.graph.name == "after"
@@ -135,8 +134,7 @@ def test_a_declared_type_that_goes_with_its_node_is_not_in_the_file(tmp_path, de
 def save_and_rename(document):
     save(document.model, document.path)
     document.mark_saved()
-    with document.edit("Rename") as edit:
-        edit.do(SetField(document.model.graph, "name", "after"))
+    builders.do(document, SetField(document.model.graph, "name", "after"))
 
 
 def large_file(tmp_path):
@@ -172,8 +170,7 @@ def test_weights_that_lie_in_the_file_are_not_copied(tmp_path, dead, monkeypatch
     with document.edit("Out and in") as edit:
         initializers.constant_to_initializer(edit, builders.node(document, "constant"))
         edit.do(SetInitializer(graph, Value("copy"), builders.value(document, "c").initializer))
-    with document.edit("Remove") as edit:
-        edit.do(SetInitializer(graph, builders.value(document, "w"), None))
+    builders.do(document, SetInitializer(graph, builders.value(document, "w"), None))
     document.undo()
     abandon(kept)
     assert state_size(tmp_path / "state") < 4096
@@ -185,8 +182,7 @@ def test_weights_the_saved_file_lacks_stay_beside_the_journal(tmp_path, dead):
     document = large_file(tmp_path)
     kept = Journal(document, tmp_path / "state")
     w = builders.value(document, "w")
-    with document.edit("Remove") as edit:
-        edit.do(SetInitializer(document.model.graph, w, None))
+    builders.do(document, SetInitializer(document.model.graph, w, None))
     save(document.model, document.path)
     document.mark_saved()
     document.undo()
@@ -204,8 +200,7 @@ def test_weights_the_saved_file_lacks_stay_beside_the_journal(tmp_path, dead):
 def test_bytes_that_were_not_written_before_the_crash_are_missed(tmp_path, dead):
     document = large_file(tmp_path)
     kept = Journal(document, tmp_path / "state")
-    with document.edit("Name") as edit:
-        edit.do(SetField(document.model.graph, "name", "kept"))
+    builders.do(document, SetField(document.model.graph, "name", "kept"))
     with document.edit("New") as edit:
         edit.do(SetInitializer(document.model.graph, Value("new"), ArrayTensor(np.ones((1 << 15,), np.int64))))
     abandon(kept)
@@ -222,8 +217,7 @@ def test_a_tensor_that_does_not_fit_itself_is_kept_as_it_stands(tmp_path, dead):
     document = saved_file(tmp_path)
     kept = Journal(document, tmp_path / "state")
     message = MessageEdit(document.model.graph.initializers[0])
-    with document.edit("Shape") as edit:
-        message.apply(edit, message.text.replace("dims: [4]", "dims: [5]"))
+    builders.one_edit(document, message.apply, message.text.replace("dims: [4]", "dims: [5]"))
     abandon(kept)
     assert not kept.problem
     again = recovered(document, tmp_path / "state")

@@ -115,8 +115,7 @@ def test_what_is_in_no_model_has_no_reference():
 def test_ids_that_fit_no_model_are_refused(tmp_path, dead, wrong):
     document = builders.document()
     kept = Journal(document, tmp_path)
-    with document.edit("Rename") as edit:
-        edit.do(SetField(document.model.graph, "name", "other"))
+    builders.do(document, SetField(document.model.graph, "name", "other"))
     abandon(kept)
     (path,) = tmp_path.glob("*.journal")
     first, *rest = path.read_text().splitlines(keepends=True)
@@ -161,11 +160,9 @@ def test_a_value_comes_back_that_a_save_left_out(tmp_path, dead):
 def test_an_input_that_was_a_constant_comes_back_with_its_type(tmp_path, dead):
     document = builders.document("net (float[2] x, float[2] w) => (float[2] y) { y = Add (x, w) }")
     graph, weight = document.model.graph, builders.value(document, "w")
-    with document.edit("Give it a default") as edit:
-        edit.do(SetInitializer(graph, weight, ArrayTensor(np.float32([1, 2]))))
+    builders.do(document, SetInitializer(graph, weight, ArrayTensor(np.float32([1, 2]))))
     kept = Journal(document, tmp_path)
-    with document.edit("Constant only") as edit:
-        interface.input_to_initializer_only(edit, graph, weight)
+    builders.one_edit(document, interface.input_to_initializer_only, graph, weight)
     assert_an_undo_after_saving_comes_back(document, kept, tmp_path / "model.onnx")
 
 
@@ -208,13 +205,10 @@ def test_a_value_unseen_within_an_edit_stays_the_same_value(tmp_path, dead):
     document = builders.document(builders.BRANCHES)
     kept = Journal(document, tmp_path)
     d = builders.value(document, "d")
-    with document.edit("Leave d without a node that gives it") as edit:
-        edit.do(RemoveNode(builders.node(document, "double")))
-    with document.edit("Move what alone uses it") as edit:
-        functions.extract_function(edit, [builders.node(document, "choose")], "g")
+    builders.do(document, RemoveNode(builders.node(document, "double")))
+    builders.one_edit(document, functions.extract_function, [builders.node(document, "choose")], "g")
     document.undo()
-    with document.edit("Insert behind it") as edit:
-        nodes.insert_on_edge(edit, d, "Identity")
+    builders.one_edit(document, nodes.insert_on_edge, d, "Identity")
     abandon(kept)
     assert snapshot(recovered(tmp_path, document, builders.BRANCHES).model) == snapshot(document.model)
 

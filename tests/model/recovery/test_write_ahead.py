@@ -211,8 +211,7 @@ def test_what_cannot_be_recorded_is_written_as_it_is_made(tmp_path):
     kept = Journal(document, tmp_path)
     copy_of_model = WorkingCopy(document.model)
     copy_of_model.recording = kept.recording()
-    with copy_of_model.document.edit("Odd") as edit:
-        edit.do(SetField(copy_of_model.document.model, "metadata", {"odd": object()}))
+    builders.do(copy_of_model.document, SetField(copy_of_model.document.model, "metadata", {"odd": object()}))
     copy_of_model.entries()
     assert copy_of_model.recording.write_ahead() is None
     kept.close()

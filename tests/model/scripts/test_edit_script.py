@@ -70,8 +70,7 @@ def test_a_script_does_the_same_to_the_same_model():
 
 def test_a_script_fits_the_next_export_by_names():
     document = builders.document()
-    with document.edit("Axis") as edit:
-        attributes.set_attribute(edit, builders.node(document, "fourth"), "axis", 0)
+    builders.one_edit(document, attributes.set_attribute, builders.node(document, "fourth"), "axis", 0)
     text = edit_script.export(document)
     newer = builders.document(
         builders.CHAIN.replace("[first] a = Mul (x, w)", "[extra] e = Abs (x) [first] a = Mul (e, w)")
@@ -194,8 +193,7 @@ def to_another_value(edit, document):
 def test_what_only_bodies_use_is_known_while_it_changes(change):
     """A constant that became a Constant node had no name meanwhile, and its script did not apply."""
     document, again = builders.document(BODY), builders.document(BODY)
-    with document.edit("Change") as edit:
-        change(edit, document)
+    builders.one_edit(document, change, document)
     edit_script.replay(again, edit_script.export(document))
     assert snapshot(again.model) == snapshot(document.model)
     assert_linked(again.model)
@@ -249,8 +247,7 @@ def test_what_leaves_the_model_and_comes_back_is_the_same(changes):
     """What only a body used, with nothing that gives it, had no name: such scripts did not apply."""
     document, again = builders.document(USED_IN_A_BODY), builders.document(USED_IN_A_BODY)
     for change in changes:
-        with document.edit("Change") as edit:
-            change(edit, document)
+        builders.one_edit(document, change, document)
     edit_script.replay(again, edit_script.export(document))
     assert snapshot(again.model) == snapshot(document.model)
     assert_linked(again.model)
@@ -261,8 +258,7 @@ def test_an_undefined_value_keeps_one_name_through_undo():
     text = USED_IN_A_BODY.replace("v = Neg (x)", "")
     document, again = builders.document(text), builders.document(text)
     body = builders.graph(document, "e")
-    with document.edit("Give") as edit:
-        edit.do(InsertNode(body, Node("Neg", (builders.value(document, "x"),), (body.outputs[0],))))
+    builders.do(document, InsertNode(body, Node("Neg", (builders.value(document, "x"),), (body.outputs[0],))))
     edit_script.replay(again, edit_script.export(document))
     assert snapshot(again.model) == snapshot(document.model)
 
@@ -369,10 +365,8 @@ def test_a_value_used_in_a_body_follows_its_new_producer():
         }
     """
     document = builders.document(text)
-    with document.edit("Extract") as edit:
-        functions.extract_function(edit, [builders.node(document, "double")], "f")
-    with document.edit("Rename") as edit:
-        values.rename_value(edit, builders.value(document, "d"), "e")
+    builders.one_edit(document, functions.extract_function, [builders.node(document, "double")], "f")
+    builders.one_edit(document, values.rename_value, builders.value(document, "d"), "e")
     again = builders.document(text)
     edit_script.replay(again, edit_script.export(document))
     assert snapshot(again.model) == snapshot(document.model)
@@ -390,8 +384,7 @@ def test_tensors_of_every_element_type_are_kept(element_type):
             length = (count * element_type.bits + 7) // 8
             array = unpack((bytes(range(1, 64)) * 30)[:length], element_type, count)
         document, again = builders.document(), builders.document()
-        with document.edit("Tensor") as edit:
-            edit.do(SetInitializer(document.model.graph, Value("t"), ArrayTensor(array, element_type)))
+        builders.do(document, SetInitializer(document.model.graph, Value("t"), ArrayTensor(array, element_type)))
         edit_script.replay(again, edit_script.export(document))
         assert snapshot(again.model) == snapshot(document.model)
 

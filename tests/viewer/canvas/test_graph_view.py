@@ -136,8 +136,7 @@ def test_what_an_undo_removes_or_brings_back_moves_nothing_else(show, qtbot):
     (kept,) = view.scene.drawing.boxes_of(nodes[59])
     before = on_screen(view, kept)
     view.workspace.selection.set([nodes[61]])
-    with document.edit("Delete") as edit:
-        node_edits.delete_and_bridge(edit, nodes[61:63])
+    builders.one_edit(document, node_edits.delete_and_bridge, nodes[61:63])
     for step in (document.undo, document.redo, document.undo):
         step()
         wait(qtbot, view)
@@ -156,8 +155,7 @@ def test_a_changed_attribute_changes_the_row(show, qtbot, small):
 
 def test_a_renamed_value_changes_its_pill(show, qtbot, small):
     view = show(small.model())
-    with view.workspace.document.edit("Rename") as edit:
-        edit.do(SetField(small.values["x"], "name", "image"))
+    builders.do(view.workspace.document, SetField(small.values["x"], "name", "image"))
     wait(qtbot, view)
     assert "image" in titles(view)
 
@@ -504,8 +502,7 @@ def test_colours_by_number_outlive_an_edit_and_a_change_of_theme(show, qtbot, sm
     view = show(small.model())
     nodes = list(view.workspace.graph.nodes)
     view.node_colors.set_overlay({node: 1.0 + index for index, node in enumerate(nodes)}, "Time")
-    with view.workspace.document.edit("Rename") as edit:
-        edit.do(SetField(small.values["x"], "name", "image"))
+    builders.do(view.workspace.document, SetField(small.values["x"], "name", "image"))
     wait(qtbot, view)
     assert view.colouring.legend.title == "Time"
     try:
@@ -521,8 +518,7 @@ def test_edits_elsewhere_leave_the_scene_alone(show, qtbot, branching_model):
     view = show(branching_model)
     inner = branching_model.functions[0].body
     scene = view.scene
-    with view.workspace.document.edit("Rename") as edit:
-        edit.do(SetField(next(iter(inner.nodes)), "name", "new"))
+    builders.do(view.workspace.document, SetField(next(iter(inner.nodes)), "name", "new"))
     assert not view.scenes.is_busy
     view.expansion.expand(box(view, "Twice"))
     wait(qtbot, view)
@@ -712,8 +708,7 @@ def test_an_operator_added_to_nothing_comes_into_view_and_stays(show, qtbot, sco
     assert seen[1] < y < seen[3]
     assert view.scene.boxes[view.scene.hit(x + 3, y + 3).box].subject is added
     beside = corner(added) - corner(near)
-    with document.edit("Delete") as edit:
-        node_edits.delete_and_bridge(edit, [g.values["v50"].producer])
+    builders.one_edit(document, node_edits.delete_and_bridge, [g.values["v50"].producer])
     wait(qtbot, view)
     assert abs(corner(added) - corner(near) - beside).max() < 100
 

@@ -7,6 +7,7 @@ import pytest
 from onnx_workbench.model.edits import nodes
 from onnx_workbench.model.ir.graph import Function
 from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions, Kind
+from tests.model import builders
 from tests.viewer.canvas.graphs import Graphs, residual
 from tests.viewer.canvas.painting import wait
 
@@ -92,8 +93,7 @@ def test_blocks_stay_while_one_of_them_is_edited(show, qtbot, large):
     view.navigator.reveal(large.values["Relu7"].producer)
     wait(qtbot, view)
     groups = count(view, Kind.GROUP)
-    with view.workspace.document.edit("Insert") as edit:
-        new = nodes.insert_on_edge(edit, large.values["Exp7"], "Abs")
+    new = builders.one_edit(view.workspace.document, nodes.insert_on_edge, large.values["Exp7"], "Abs")
     wait(qtbot, view)
     (box,) = view.scene.drawing.boxes_of(new)
     assert view.scene.boxes[view.scene.boxes[box].parent].title == "Exp-Relu-Tanh 8"
@@ -118,8 +118,7 @@ def test_an_edit_while_blocks_are_looked_for_starts_over(show, qtbot):
     view = show(residual(3).model())
     view.expansion.set_grouped(True)
     assert view.scenes.is_busy
-    with view.workspace.document.edit("Delete") as edit:
-        nodes.delete_and_bridge(edit, list(view.workspace.graph.nodes)[-1:])
+    builders.one_edit(view.workspace.document, nodes.delete_and_bridge, list(view.workspace.graph.nodes)[-1:])
     wait(qtbot, view)
     assert (count(view, Kind.GROUP), count(view, Kind.NODE)) == (3, 0)
 

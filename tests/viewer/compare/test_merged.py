@@ -174,8 +174,7 @@ def test_what_is_found_in_either_document_is_marked_there(merged, qtbot):
     for tab, names in ((old, ["one", "three"]), (new, ["two"])):
         tab.workspace.highlights.mark("matches", [builders.node(tab.workspace.document, name) for name in names])
     assert found() == {"one", "two", "three"}
-    with new.workspace.document.edit("Edit") as edit:
-        nodes.insert_on_edge(edit, builders.value(new.workspace.document, "a"), "Tan")
+    builders.one_edit(new.workspace.document, nodes.insert_on_edge, builders.value(new.workspace.document, "a"), "Tan")
     settle(qtbot, new)
     view = new.canvas
     assert {"one", "three"} <= found()

@@ -10,6 +10,7 @@ from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.viewer.document.model_signals import is_in_model
 from onnx_workbench.viewer.document.navigation import graph_of
 from onnx_workbench.viewer.run.workspace import Workspace
+from tests.model import builders
 
 
 def named(workspace, name):
@@ -69,8 +70,7 @@ def test_what_is_gone_is_not_revealed(workspace, received):
     asked = received(workspace.navigation.reveal_requested)
     last = next(node for node in workspace.model.graph.nodes if any(v is not None for v in node.outputs))
     gone = next(v for v in last.outputs if v is not None)
-    with workspace.document.edit("Delete") as edit:
-        delete_and_bridge(edit, [last])
+    builders.one_edit(workspace.document, delete_and_bridge, [last])
     assert not is_in_model(gone)
     workspace.navigation.reveal_all([last, gone])
     assert asked == []
@@ -85,8 +85,7 @@ def test_a_place_that_leaves_the_model_is_left(workspace):
     inner = next(iter(branch.bodies[0].nodes))
     workspace.navigation.show(branch.bodies[1])
     workspace.navigation.reveal(inner)
-    with workspace.document.edit("Delete") as edit:
-        edit.do(RemoveNode(branch))
+    builders.do(workspace.document, RemoveNode(branch))
     assert workspace.graph is workspace.model.graph
     assert workspace.selection.items == ()
     assert not workspace.navigation.history.can_go_forward
@@ -97,8 +96,7 @@ def test_a_place_that_leaves_the_model_is_left(workspace):
 
 def test_a_function_that_is_removed_is_left(workspace):
     workspace.navigation.show(workspace.model.functions[0].body)
-    with workspace.document.edit("Delete") as edit:
-        edit.do(SetField(workspace.model, "functions", ()))
+    builders.do(workspace.document, SetField(workspace.model, "functions", ()))
     assert workspace.graph is workspace.model.graph
 
 

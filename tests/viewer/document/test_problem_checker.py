@@ -62,8 +62,7 @@ def test_an_edit_while_types_are_compared_begins_it_again(workspace, qtbot):
     workspace.types.start()
 
     def rename():
-        with workspace.document.edit("Rename") as edit:
-            rename_node(edit, node, "other")
+        builders.one_edit(workspace.document, rename_node, node, "other")
 
     workspace.types.changed.connect(rename)
     qtbot.waitUntil(lambda: len(wrong(workspace)) == 2)

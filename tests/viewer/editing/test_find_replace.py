@@ -75,8 +75,7 @@ def test_a_wrong_expression_is_said(dialog):
 def test_an_expression_that_takes_too_long_lists_nothing(desk, dialog, monkeypatch):
     """It blocked the window until the program was killed."""
     monkeypatch.setattr(regular_expressions, "LIMIT_SECONDS", 0.05)
-    with desk.document.edit("Rename") as edit:
-        edit.do(SetField(desk.node("fourth"), "name", "a" * 40))
+    builders.do(desk.document, SetField(desk.node("fourth"), "name", "a" * 40))
     dialog.regex.setChecked(True)
     fill(dialog, "first|(a+)+b", "x", "node names")
     assert "takes too long" in dialog.error.text()
@@ -125,8 +124,7 @@ def test_a_large_model_is_gone_through_bit_by_bit(desk, dialog, qtbot, monkeypat
     qtbot.waitUntil(lambda: not dialog.is_searching)
     assert listed(dialog) == [("first", "fIRst"), ("third", "thIRd")]
     fill(dialog, "f", "F", "node names", wait=False)
-    with desk.document.edit("Rename") as edit:
-        edit.do(SetField(desk.node("fourth"), "name", "other"))
+    builders.do(desk.document, SetField(desk.node("fourth"), "name", "other"))
     dialog.apply()
     qtbot.waitUntil(lambda: [n.name for n in desk.workspace.graph.nodes] == ["First", "second", "third", "other"])
 

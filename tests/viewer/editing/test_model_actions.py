@@ -500,8 +500,7 @@ def test_action_and_fix_give_an_output_its_known_shape(desk):
         return [p.fix for p in problems.all if p.rule == "interface-shape" and p.fix is not None]
 
     desk.qtbot.waitUntil(lambda: bool(fixes()))
-    with desk.document.edit("Mend") as edit:
-        fixes()[0].apply(edit)
+    builders.one_edit(desk.document, fixes()[0].apply)
     assert value.type.shape == shape
 
 

@@ -204,8 +204,7 @@ def test_a_taken_name_is_refused_at_the_field(desk):
 
 def test_bytes_of_a_name_that_are_not_utf8_outlive_a_change_in_place(desk):
     node = desk.node("second")
-    with desk.document.edit("Odd") as edit:
-        rename_node(edit, node, "odd\udcff")
+    builders.one_edit(desk.document, rename_node, node, "odd\udcff")
     desk.select(node)
     key(desk, Qt.Key.Key_F2)
     field = desk.child(RenameField)
@@ -221,8 +220,7 @@ def test_a_field_whose_node_is_gone_changes_nothing(desk):
     key(desk, Qt.Key.Key_F2)
     field = desk.child(RenameField)
     desk.qtbot.keyClicks(field, "x")
-    with desk.document.edit("Delete") as edit:
-        delete(edit, [node])
+    builders.one_edit(desk.document, delete, [node])
     revision = desk.document.revision
     field.commit()
     assert not field.isVisible()
@@ -512,8 +510,7 @@ def test_a_node_deleted_while_its_new_operator_is_chosen_is_left_out(desk):
     desk.select(desk.node("first"), desk.node("third"))
     desk.run("node.change_operator")
     popup = desk.child(OperatorPalette)
-    with desk.workspace.document.edit("Delete") as edit:
-        delete_and_bridge(edit, [desk.node("first")])
+    builders.one_edit(desk.workspace.document, delete_and_bridge, [desk.node("first")])
     desk.qtbot.keyClicks(popup.field, "Sub")
     desk.qtbot.keyClick(popup.field, Qt.Key.Key_Return)
     assert ops(desk) == ["Relu", "Sub", "Softmax"]

@@ -19,6 +19,7 @@ from onnx_workbench.viewer.panels.node_table import NodeTablePanel
 from onnx_workbench.viewer.panels.node_table_model import NodeTableModel
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.tasks import event_loop
+from tests.model import builders
 from tests.viewer.background_work import wait_for_readers
 
 CONVS = """
@@ -137,12 +138,10 @@ def test_nodes_are_sorted_in_the_background(panel, desk):
 @pytest.mark.long
 def test_edits_while_nodes_are_sorted(panel, desk):
     panel.table.sortByColumn(column(panel, "group"), Qt.SortOrder.AscendingOrder)
-    with desk.document.edit("Set") as edit:
-        set_attribute(edit, desk.node("c"), "group", 20)
+    builders.one_edit(desk.document, set_attribute, desk.node("c"), "group", 20)
     desk.qtbot.waitUntil(lambda: cells(panel, "group") == ["4", "10", "20"])
     panel.table.sortByColumn(column(panel, "group"), Qt.SortOrder.DescendingOrder)
-    with desk.document.edit("Delete") as edit:
-        nodes.delete(edit, [desk.node("a")])
+    builders.one_edit(desk.document, nodes.delete, [desk.node("a")])
     desk.qtbot.waitUntil(lambda: cells(panel, "group") == ["20", "10"])
 
 
@@ -162,8 +161,7 @@ def test_the_filter_speaks_the_query_language(panel, desk):
 def test_an_expression_that_takes_too_long_is_said(panel, desk, monkeypatch):
     """It blocked the window until the program was killed."""
     monkeypatch.setattr(regular_expressions, "LIMIT_SECONDS", 0.05)
-    with desk.document.edit("Rename") as edit:
-        edit.do(SetField(desk.node("b"), "name", "a" * 40))
+    builders.do(desk.document, SetField(desk.node("b"), "name", "a" * 40))
     listed(panel, desk.qtbot)
     before = panel.status.text(), cells(panel, "Name")
     panel.filter.setText("name:/(a+)+b/")
@@ -329,8 +327,7 @@ def test_a_table_nobody_sees_is_brought_up_to_date_when_it_is_shown(panel, desk)
     seen.show()
     listed(seen, desk.qtbot)
     panel.hide()
-    with desk.document.edit("Delete") as edit:
-        nodes.delete(edit, [desk.node("a")])
+    builders.one_edit(desk.document, nodes.delete, [desk.node("a")])
     desk.qtbot.waitUntil(lambda: cells(seen, "Name") == ["b", "c"])
     assert panel.model.rowCount() == 3, "listing many nodes takes time that nobody has use for"
     panel.show()

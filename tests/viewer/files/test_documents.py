@@ -17,6 +17,7 @@ from onnx_workbench.model.recovery import object_ids
 from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
 from onnx_workbench.viewer.files import save
 from onnx_workbench.viewer.files.save import SaveOptions
+from tests.model import builders
 from tests.viewer.background_work import until_stopped
 from tests.viewer.opening import choose, titles
 
@@ -139,8 +140,7 @@ def node(tab):
 
 
 def rename(tab, name):
-    with tab.workspace.document.edit("Rename node") as edit:
-        edit.do(SetField(node(tab), "name", name))
+    builders.do(tab.workspace.document, SetField(node(tab), "name", name))
 
 
 def name_in(path):
@@ -376,8 +376,7 @@ def test_a_save_that_fails_offers_another_place(window, qtbot, tab, tmp_path, mo
 
 @pytest.mark.long
 def test_what_a_save_left_out_is_reported_until_the_next_one(window, qtbot, tab, tmp_path):
-    with tab.workspace.document.edit("Describe") as edit:
-        edit.do(SetField(node(tab), "doc_string", "why it is here"))
+    builders.do(tab.workspace.document, SetField(node(tab), "doc_string", "why it is here"))
     window.files.saver.save_with(tab, SaveOptions(tmp_path / "net.onnxtxt"))
     qtbot.waitUntil(lambda: titles(tab) == ["net.onnxtxt is saved, but not all of it"])
     window.files.saver.save_with(tab, SaveOptions(tmp_path / "whole.onnx"))
@@ -388,8 +387,7 @@ def test_what_a_save_left_out_is_reported_until_the_next_one(window, qtbot, tab,
 
 @pytest.mark.long
 def test_what_a_save_left_out_is_not_lost_by_closing(window, qtbot, tab, tmp_path):
-    with tab.workspace.document.edit("Describe") as edit:
-        edit.do(SetField(node(tab), "doc_string", "why it is here"))
+    builders.do(tab.workspace.document, SetField(node(tab), "doc_string", "why it is here"))
     report = "net.onnxtxt is saved, but not all of it"
     window.files.saver.save_with(tab, SaveOptions(tmp_path / "net.onnxtxt"))
     qtbot.waitUntil(lambda: titles(tab) == [report] and idle(window))
@@ -404,8 +402,7 @@ def test_what_a_save_left_out_is_not_lost_by_closing(window, qtbot, tab, tmp_pat
 
 
 def test_a_partial_copy_does_not_count_as_saved(window, qtbot, tab, tmp_path):
-    with tab.workspace.document.edit("Describe") as edit:
-        edit.do(SetField(node(tab), "doc_string", "why it is here"))
+    builders.do(tab.workspace.document, SetField(node(tab), "doc_string", "why it is here"))
     window.files.saver.save(tab)
     qtbot.waitUntil(lambda: not tab.modified and idle(window))
     window.files.saver.save_with(tab, SaveOptions(tmp_path / "copy.onnxtxt", copy=True))

@@ -315,8 +315,7 @@ def test_what_is_edited_while_closing_saves_is_asked_about(qtbot, window, large_
     window.files.close(tab)
     answer(qtbot, question(qtbot, window), Button.Save)
     wait_for_readers(qtbot)
-    with tab.workspace.document.edit("Rename") as edit:
-        rename_node(edit, tab.workspace.graph.nodes.last, "more")
+    builders.one_edit(tab.workspace.document, rename_node, tab.workspace.graph.nodes.last, "more")
     gate.set()
     qtbot.waitUntil(lambda: not window.files.saving)
     answer(qtbot, question(qtbot, window), Button.Cancel)

@@ -397,8 +397,7 @@ def test_types_are_inferred_in_the_background(qtbot, window, model_file):
     r = builders.value(document, "r")
     qtbot.waitUntil(lambda: types.type_of(r) is not None)
     assert str(types.type_of(r)) == "float[N,4]"
-    with document.edit("Insert") as edit:
-        node = nodes.insert_on_edge(edit, r, "Transpose")
+    node = builders.one_edit(document, nodes.insert_on_edge, r, "Transpose")
     qtbot.waitUntil(lambda: str(types.type_of(node.outputs[0])) == "float[4,N]")
     assert str(tab.view.type_of(node.outputs[0])) == "float[4,N]"
 

@@ -284,8 +284,7 @@ def test_a_model_of_which_its_own_file_does_not_hold_all(window, qtbot, tmp_path
     save(builders.document().model, path)
     tab = opened(window, qtbot, path)
     node = tab.workspace.graph.nodes.first
-    with tab.workspace.document.edit("Describe") as edit:
-        edit.do(SetField(node, "doc_string", "why it is here"))
+    builders.do(tab.workspace.document, SetField(node, "doc_string", "why it is here"))
     window.files.saver.save(tab)
     qtbot.waitUntil(lambda: is_beside(tab))
     assert "why it is here" not in path.read_text()
@@ -334,8 +333,7 @@ def test_a_kill_before_a_partial_save_is_known_loses_nothing(window, qtbot, tmp_
     there.clear()
     free.clear()
     tab = opened(window, qtbot, path)
-    with tab.workspace.document.edit("Describe") as edit:
-        edit.do(SetField(tab.workspace.graph.nodes.first, "doc_string", "why it is here"))
+    builders.do(tab.workspace.document, SetField(tab.workspace.graph.nodes.first, "doc_string", "why it is here"))
     window.files.saver.save(tab)
     qtbot.waitUntil(there.is_set)
     assert "why it is here" not in path.read_text()

@@ -283,8 +283,7 @@ def test_closing_one_leaves_the_other_whole(compared, window, qtbot):
 def test_a_file_that_is_read_again_is_compared_again(compared, window, qtbot, files):
     old, new = compared
     document = builders.document(LONG)
-    with document.edit("Edit") as edit:
-        nodes.change_operator(edit, builders.node(document, "last"), "Abs")
+    builders.one_edit(document, nodes.change_operator, builders.node(document, "last"), "Abs")
     save(document.model, files[0])
     window.files.reload(old)
     qtbot.waitUntil(lambda: window.tabs()[0] is not old)
@@ -325,8 +324,7 @@ def test_who_uses_a_constant_that_went_is_marked_on_both_sides(window, qtbot, tm
         { [one] c = Constant<value = float[1] {2.0}>() [two] a = Mul(x, c) [three] y = Relu(a) }"""
     document = builders.document(text)
     save(document.model, tmp_path / "old.onnx")
-    with document.edit("Edit") as edit:
-        initializers.constant_to_initializer(edit, builders.node(document, "one"))
+    builders.one_edit(document, initializers.constant_to_initializer, builders.node(document, "one"))
     save(document.model, tmp_path / "new.onnx")
     window.files.open([tmp_path / "old.onnx", tmp_path / "new.onnx"])
     qtbot.waitUntil(lambda: len(window.tabs()) == 2)

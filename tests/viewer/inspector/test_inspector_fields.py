@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QApplication
 from onnx_workbench.model.history.steps import SetAttribute
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.viewer.actions.shortcuts_dialog import INSPECTOR
+from tests.model import builders
 from tests.viewer.inspector.inspector_actions import begin, index, relu, row
 from tests.viewer.painted import Painted
 from tests.viewer.pointer import hover
@@ -19,8 +20,7 @@ def test_what_is_typed_survives_changes_elsewhere(qtbot, panel, workspace):
     editor = begin(qtbot, panel, "attributes", "alpha")
     editor.selectAll()
     qtbot.keyClicks(editor, "0.7")
-    with workspace.document.edit("Elsewhere") as edit:
-        edit.do(SetAttribute(node, "aaa", make_attribute("aaa", 1)))
+    builders.do(workspace.document, SetAttribute(node, "aaa", make_attribute("aaa", 1)))
     workspace.document.undo()
     assert panel.tree.editor is editor
     assert (editor.text(), editor.cursorPosition()) == ("0.7", 3)
@@ -49,8 +49,7 @@ def test_the_current_row_survives_undo_and_another_node(qtbot, panel, workspace)
     first, second = relu(workspace), workspace.model.graph.nodes[1]
     workspace.selection.set([first])
     panel.tree.set_current(index(panel, "inputs", "input 0"))
-    with workspace.document.edit("Elsewhere") as edit:
-        edit.do(SetAttribute(first, "aaa", make_attribute("aaa", 1)))
+    builders.do(workspace.document, SetAttribute(first, "aaa", make_attribute("aaa", 1)))
     assert panel.tree.rows.path(panel.tree.currentIndex()) == ("inputs", "input 0")
     workspace.selection.set([second])
     assert panel.tree.rows.path(panel.tree.currentIndex()) == ("inputs", "input 0")

@@ -3,16 +3,15 @@
 from onnx_workbench.model.edits import attributes, nodes
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.viewer.run.workspace import Workspace
+from tests.model import builders
 from tests.viewer.canvas.graphs import long_chain
 from tests.viewer.inspector.inspector_actions import press, relu, row, shown, write
 
 
 def test_several_nodes_are_edited_as_one(qtbot, net):
     panel, workspace, conv, _, _ = net
-    with workspace.document.edit("More") as edit:
-        copies = nodes.duplicate(edit, [conv])
-    with workspace.document.edit("Differ") as edit:
-        attributes.set_attribute(edit, conv, "group", 3)
+    copies = builders.one_edit(workspace.document, nodes.duplicate, [conv])
+    builders.one_edit(workspace.document, attributes.set_attribute, conv, "group", 3)
     everyone = [conv, *copies]
     workspace.selection.set(everyone)
     assert row(panel, "selected").text == "2 nodes"
@@ -31,8 +30,7 @@ def test_several_nodes_are_edited_as_one(qtbot, net):
 
 def test_a_wrong_text_for_several_changes_none(qtbot, net):
     panel, workspace, conv, _, _ = net
-    with workspace.document.edit("More") as edit:
-        copies = nodes.duplicate(edit, [conv])
+    copies = builders.one_edit(workspace.document, nodes.duplicate, [conv])
     workspace.selection.set([conv, *copies])
     write(qtbot, panel, "attributes", "strides", text="x")
     assert panel.tree.fields.error_text
@@ -58,8 +56,7 @@ def test_of_very_many_nodes_only_what_is_shown_is_looked_at(qtbot):
     press(qtbot, panel, "operators", "operator Neg", title="Select only these")
     assert workspace.selection.items == tuple(everyone[:3])
     qtbot.waitUntil(lambda: row(panel, "selected").text == "3 nodes")
-    with workspace.document.edit("Delete") as edit:
-        nodes.delete(edit, everyone[1200:1300])
+    builders.one_edit(workspace.document, nodes.delete, everyone[1200:1300])
     panel.go_back()
     assert workspace.selection.items == (*everyone[:1200], *everyone[1300:])
     workspace.selection.clear()

@@ -7,6 +7,7 @@ from onnx_workbench.model.edits import initializers, nodes
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType
+from tests.model import builders
 from tests.viewer.inspector.inspector_actions import begin, press, relu, row, shown, write
 
 
@@ -109,8 +110,7 @@ def test_values_are_offered_with_what_fits_first(qtbot, net):
 
 def test_outputs_are_renamed_added_and_left_out(qtbot, workspace):
     graph = workspace.model.graph
-    with workspace.document.edit("Add") as edit:
-        node = nodes.add_node(edit, graph, "TopK")
+    node = builders.one_edit(workspace.document, nodes.add_node, graph, "TopK")
     panel = shown(qtbot, workspace)
     workspace.selection.set([node])
     write(qtbot, panel, "outputs", "output 0", text="best")
@@ -162,8 +162,7 @@ def test_bodies_and_training_graphs_are_edited_alike(qtbot, panel, workspace):
 
 def test_bytes_that_are_not_utf8_survive_an_edit(qtbot, panel, workspace):
     node = relu(workspace)
-    with workspace.document.edit("Odd") as edit:
-        edit.do(SetField(node, "name", "odd\\\udc80"))
+    builders.do(workspace.document, SetField(node, "name", "odd\\\udc80"))
     workspace.selection.set([node])
     editor = begin(qtbot, panel, "name")
     assert editor.text() == "odd\\\\\\x80"

@@ -24,6 +24,7 @@ from onnx_workbench.viewer.tables.outline_model import ObjectRole
 from onnx_workbench.viewer.tables.two_tone import TextsRole
 from onnx_workbench.viewer.tasks import event_loop
 from onnx_workbench.viewer.widgets import busy_cursor
+from tests.model import builders
 
 
 def shown(qtbot, panel):
@@ -59,11 +60,9 @@ def test_the_outline_is_drawn_anew_for_names_not_for_attributes(qtbot, workspace
     panel.model.index_of(relu).data()
     changed = []
     panel.model.dataChanged.connect(lambda *_: changed.append(1))
-    with workspace.document.edit("Set a number") as edit:
-        edit.do(SetAttribute(relu, "alpha", make_attribute("alpha", 0.25)))
+    builders.do(workspace.document, SetAttribute(relu, "alpha", make_attribute("alpha", 0.25)))
     assert not changed
-    with workspace.document.edit("Change the operator") as edit:
-        edit.do(SetField(relu, "op_type", "Elu"))
+    builders.do(workspace.document, SetField(relu, "op_type", "Elu"))
     assert changed
     assert panel.model.index_of(relu).data(TextsRole)[0] == "Elu"
 
@@ -120,16 +119,13 @@ def test_the_outline_follows_edits(qtbot, workspace):
     panel = shown(qtbot, OutlinePanel(workspace))
     document, relu = workspace.document, workspace.model.graph.nodes.first
     panel.tree.expandAll()
-    with document.edit("Rename") as edit:
-        edit.do(SetField(relu, "name", "renamed"))
+    builders.do(document, SetField(relu, "name", "renamed"))
     assert panel.model.index_of(relu).data() == "renamed"
-    with document.edit("Delete") as edit:
-        nodes.delete(edit, [relu])
+    builders.one_edit(document, nodes.delete, [relu])
     assert not panel.model.index_of(relu).isValid()
     document.undo()
     assert panel.model.index_of(relu).isValid()
-    with document.edit("Drop functions") as edit:
-        edit.do(SetField(document.model, "functions", ()))
+    builders.do(document, SetField(document.model, "functions", ()))
     assert [t[0] for t in texts(panel.model)] == ["main", "training: algorithm"]
 
 
@@ -265,8 +261,7 @@ def test_a_wrong_expression_is_said(qtbot, workspace):
 def test_an_expression_that_takes_too_long_is_said(qtbot, workspace, monkeypatch):
     """It blocked the window until the program was killed."""
     monkeypatch.setattr(regular_expressions, "LIMIT_SECONDS", 0.05)
-    with workspace.document.edit("Rename") as edit:
-        edit.do(SetField(workspace.graph.outputs[0], "name", "a" * 40))
+    builders.do(workspace.document, SetField(workspace.graph.outputs[0], "name", "a" * 40))
     panel = shown(qtbot, FindPanel(workspace))
     qtbot.keyClicks(panel.box, "/Relu|(a+)+b/")
     qtbot.waitUntil(lambda: "takes too long" in panel.status.text())
@@ -281,8 +276,7 @@ def test_results_follow_edits(qtbot, workspace):
     panel = shown(qtbot, FindPanel(workspace))
     qtbot.keyClicks(panel.box, "op:relu")
     qtbot.waitUntil(lambda: found(panel) == ["Relu_0"])
-    with workspace.document.edit("Delete") as edit:
-        nodes.delete(edit, [workspace.model.graph.nodes.first])
+    builders.one_edit(workspace.document, nodes.delete, [workspace.model.graph.nodes.first])
     qtbot.waitUntil(lambda: found(panel) == [])
 
 
@@ -296,8 +290,7 @@ def test_an_edit_in_the_middle_of_a_search_begins_it_anew(qtbot, monkeypatch):
     panel.box.setText("w")
     panel.start()
     qtbot.waitUntil(lambda: len(found(panel)) >= 2)
-    with workspace.document.edit("Remove") as edit:
-        edit.do(SetInitializer(graph, next(v for v in graph.initializers if v.name == "w7"), None))
+    builders.do(workspace.document, SetInitializer(graph, next(v for v in graph.initializers if v.name == "w7"), None))
     qtbot.waitUntil(lambda: panel.status.text() == "7 matches")
     assert found(panel) == [f"w{number}" for number in range(7)]
     workspace.close()
@@ -308,8 +301,7 @@ def test_an_edit_in_the_middle_of_a_search_begins_it_anew(qtbot, monkeypatch):
 
 def broken(workspace):
     relu = workspace.model.graph.nodes.first
-    with workspace.document.edit("Break") as edit:
-        edit.do(SetAttribute(relu, "nonsense", make_attribute("nonsense", 1)))
+    builders.do(workspace.document, SetAttribute(relu, "nonsense", make_attribute("nonsense", 1)))
     return relu
 
 
@@ -363,8 +355,7 @@ def test_a_problem_of_a_deleted_node_leads_nowhere(qtbot, workspace):
 def test_everything_is_fixed_as_one_edit(qtbot, workspace):
     panel = shown(qtbot, ProblemsPanel(workspace))
     relu = broken(workspace)
-    with workspace.document.edit("Break more") as edit:
-        edit.do(SetAttribute(relu, "more", make_attribute("more", 1)))
+    builders.do(workspace.document, SetAttribute(relu, "more", make_attribute("more", 1)))
     qtbot.waitUntil(lambda: panel.workspace.problems.finished)
     panel.fix_all()
     qtbot.waitUntil(lambda: not relu.attributes.keys() & {"nonsense", "more"})
@@ -402,8 +393,7 @@ def test_an_edit_on_the_way_through_history_stays(qtbot, workspace, monkeypatch)
     monkeypatch.setattr(event_loop, "CHUNK_SECONDS", 0)
     document = workspace.document
     for number in range(500):
-        with document.edit("Write") as edit:
-            edit.do(SetField(workspace.model, "doc_string", str(number)))
+        builders.do(document, SetField(workspace.model, "doc_string", str(number)))
     panel = shown(qtbot, HistoryPanel(workspace))
     panel.list.activated.emit(panel.model.index(0))
     assert document.current is not document.root, "the window goes on between two of very many edits"
@@ -416,8 +406,7 @@ def test_an_edit_on_the_way_through_history_stays(qtbot, workspace, monkeypatch)
 def test_a_way_through_very_many_edits_is_listed_at_its_end(qtbot, workspace):
     """Listing them anew between two of them took as long as all the rest."""
     for number in range(500):
-        with workspace.document.edit("Write") as edit:
-            edit.do(SetField(workspace.model, "doc_string", str(number)))
+        builders.do(workspace.document, SetField(workspace.model, "doc_string", str(number)))
     panel = shown(qtbot, HistoryPanel(workspace))
     listed = []
     panel.model.modelReset.connect(lambda: listed.append(workspace.document.current))

@@ -117,8 +117,7 @@ def test_what_is_open_stays_open_when_nodes_come_and_go(blocks):
     tree.expand(group)
     made = builders.one_edit(document, nodes.insert_on_edge, node.outputs[0], "Neg")
     assert_right(blocks)
-    with document.edit("Delete") as edit:
-        nodes.delete_and_bridge(edit, [node])
+    builders.one_edit(document, nodes.delete_and_bridge, [node])
     assert_right(blocks)
     sibling = next(n for n in document.model.graph.nodes if n.name == "net/b4/n0")
     assert tree.isExpanded(blocks.model.index_of(sibling).parent())
@@ -131,16 +130,14 @@ def test_nodes_without_names_are_called_after_what_they_give(blocks, received):
     node, named = list(document.model.graph.nodes)[:2]
     index = model.index_of(node)
     named_look = index.data(Qt.ItemDataRole.ForegroundRole)
-    with document.edit("Rename") as edit:
-        nodes.rename_node(edit, node, "")
+    builders.one_edit(document, nodes.rename_node, node, "")
     index = model.index_of(node)
     assert index.data() == "v0"
     assert index.data(Qt.ItemDataRole.ForegroundRole) == theme().muted != named_look
     assert "unnamed" in index.data(Qt.ItemDataRole.AccessibleTextRole)
     assert "unnamed" not in model.index_of(named).data(Qt.ItemDataRole.AccessibleTextRole)
     report = received(model.dataChanged)
-    with document.edit("Rename") as edit:
-        values.rename_value(edit, node.outputs[0], "first")
+    builders.one_edit(document, values.rename_value, node.outputs[0], "first")
     assert index in report
     assert index.data() == "first"
 
@@ -154,13 +151,11 @@ def test_graphs_and_operators_are_called_as_they_are_now(blocks, qtbot, received
     root, narrow = model.index(0, 0), tree.columnWidth(0)
     assert root.data() == document.model.graph.name
     report = received(model.dataChanged)
-    with document.edit("Rename") as edit:
-        edit.do(SetField(document.model.graph, "name", "renamed"))
+    builders.do(document, SetField(document.model.graph, "name", "renamed"))
     assert root in report
     assert root.data() == "renamed"
     node = next(iter(document.model.graph.nodes))
-    with document.edit("Change") as edit:
-        edit.do(SetField(node, "op_type", "ThresholdedRelu" * 9))
+    builders.do(document, SetField(node, "op_type", "ThresholdedRelu" * 9))
     qtbot.waitUntil(lambda: tree.columnWidth(0) >= tree.sizeHintForColumn(0) > narrow)
 
 
@@ -177,8 +172,7 @@ def test_a_row_reads_operator_then_name_and_group_then_size(blocks, qtbot):
     assert option.text == f"{node.op_type}  n1"
     qtbot.waitUntil(lambda: blocks.tree.columnWidth(0) >= blocks.tree.sizeHintForColumn(0))
     assert blocks.tree.visualRect(index).right() < blocks.tree.columnWidth(0)
-    with blocks.workspace.document.edit("Rename") as edit:
-        edit.do(SetField(node, "name", "net/b4/" + "long_" * 40))
+    builders.do(blocks.workspace.document, SetField(node, "name", "net/b4/" + "long_" * 40))
     qtbot.waitUntil(lambda: blocks.tree.horizontalScrollBar().maximum() > 500)
 
 
@@ -200,12 +194,10 @@ def test_operators_that_come_back_have_the_room_they_had(blocks, qtbot):
     document, tree = blocks.workspace.document, blocks.tree
     blocks.resize(60, 300)
     for node in document.model.graph.nodes:
-        with document.edit("Change") as edit:
-            edit.do(SetField(node, "op_type", "ThresholdedRelu"))
+        builders.do(document, SetField(node, "op_type", "ThresholdedRelu"))
     tree.expandAll()
     qtbot.waitUntil(lambda: tree.columnWidth(0) >= tree.sizeHintForColumn(0))
-    with document.edit("Delete all") as edit:
-        nodes.delete(edit, list(document.model.graph.nodes))
+    builders.one_edit(document, nodes.delete, list(document.model.graph.nodes))
     blocks.resize(61, 300)
     document.undo()
     qtbot.waitUntil(lambda: not any(timer.isActive() for timer in blocks.findChildren(QTimer)))
@@ -264,8 +256,7 @@ def test_closing_a_row_stops_opening_all(blocks, qtbot, opening):
 def test_rows_may_go_and_come_while_all_are_opened(blocks, qtbot, opening):
     document = blocks.workspace.document
     first = [node for node in document.model.graph.nodes if node.name.startswith("net/b0")]
-    with document.edit("Delete") as edit:
-        nodes.delete(edit, first)
+    builders.one_edit(document, nodes.delete, first)
     document.undo()
     qtbot.waitUntil(lambda: not opening.running)
     assert_right(blocks)
@@ -281,12 +272,10 @@ def test_edits_of_nodes_do_not_measure_columns_again(blocks, qtbot, monkeypatch)
     blocks.resize(120, 300)
     node = next(iter(document.model.graph.nodes))
     monkeypatch.setattr(blocks.tree, "sizeHintForColumn", lambda column: measured.append(column) or 50)
-    with document.edit("Change") as edit:
-        edit.do(SetField(node, "op_type", "ThresholdedRelu" * 5))
+    builders.do(document, SetField(node, "op_type", "ThresholdedRelu" * 5))
     qtbot.waitUntil(lambda: len(measured) == 1)
     for name in ("net/b0/i0", "net/b0/l0"):
-        with document.edit("Rename") as edit:
-            edit.do(SetField(node, "name", name))
+        builders.do(document, SetField(node, "name", name))
         qtbot.wait(1)
     assert len(measured) == 1
 
@@ -351,18 +340,15 @@ def test_stretches_follow_edits(stretched, received):
     last = model.index(2, 0, top)
     assert last.data(TextsRole)[1] == "8 – 11"
     loose = [node for node in document.model.graph.nodes if node.name.startswith("free")]
-    with document.edit("Delete") as edit:
-        nodes.delete_and_bridge(edit, loose[2:4])
+    builders.one_edit(document, nodes.delete_and_bridge, loose[2:4])
     assert_right(stretched)
     assert titles(model, top) == ["net … free4", "free5 … free9"]
     assert [model.index(row, 0, top).data(TextsRole)[1] for row in range(2)] == ["1 – 4", "5 – 9"]
     assert {model.index(row, 0, top) for row in range(2)} <= set(report)
-    with document.edit("Delete") as edit:
-        nodes.delete_and_bridge(edit, loose[4:6])
+    builders.one_edit(document, nodes.delete_and_bridge, loose[4:6])
     assert titles(model, top) == ["net … free1", "free6 … free9"]
     assert_right(stretched)
-    with document.edit("Delete all") as edit:
-        nodes.delete(edit, list(document.model.graph.nodes))
+    builders.one_edit(document, nodes.delete, list(document.model.graph.nodes))
     assert titles(model, top) == []
     document.go_to(document.root)
     assert_right(stretched)
@@ -477,18 +463,15 @@ def test_constants_come_go_and_change_their_kind_with_edits(with_constants):
     graph, top = document.model.graph, model.index(0, 0)
     list(rows(model))
     constants = [node for node in graph.nodes if node.name.startswith("free") and node.op_type == "Constant"]
-    with document.edit("Delete") as edit:
-        nodes.delete(edit, constants[:4])
+    builders.one_edit(document, nodes.delete, constants[:4])
     assert titles(model, top)[-1] == "6 constants"
-    with document.edit("Change") as edit:
-        edit.do(SetField(constants[5], "op_type", "RandomNormal"))
+    builders.do(document, SetField(constants[5], "op_type", "RandomNormal"))
     assert titles(model, top)[-2:] == ["free9", "5 constants"]
     assert "free5.k" in titles(model, top)
     document.go_to(document.root)
     assert titles(model, top)[-1] == "10 constants"
     assert_right(with_constants)
-    with document.edit("Delete all") as edit:
-        nodes.delete(edit, [node for node in graph.nodes if node.op_type == "Constant"])
+    builders.one_edit(document, nodes.delete, [node for node in graph.nodes if node.op_type == "Constant"])
     assert titles(model, top)[-1] == "free9"
 
 
@@ -522,8 +505,7 @@ def test_a_row_that_goes_leaves_nothing_chosen(blocks):
     node = next(n for n in document.model.graph.nodes if n.name == "free4")
     blocks.tree.setCurrentIndex(blocks.model.index_of(node))
     assert selection.items == (node,)
-    with document.edit("Delete") as edit:
-        nodes.delete_and_bridge(edit, [node])
+    builders.one_edit(document, nodes.delete_and_bridge, [node])
     assert selection.items == ()
     assert not blocks.tree.selectionModel().selectedIndexes()
 
@@ -674,8 +656,7 @@ def test_groups_that_are_closed_show_how_many_nodes_they_hold_now(blocks, qtbot,
     tree.grab()  # it has been seen
     assert group.data(TextsRole)[1] == "3 nodes"
     report = received(blocks.model.dataChanged)
-    with document.edit("Delete") as edit:
-        nodes.delete_and_bridge(edit, [node])
+    builders.one_edit(document, nodes.delete_and_bridge, [node])
     assert group in report
     assert group.data(TextsRole)[1] == "2 nodes"
     document.undo()
@@ -716,15 +697,13 @@ def test_closed_groups_of_every_graph_show_how_many_nodes_they_hold(blocks, rece
     tree.grab()  # they have been seen
     assert [count.data(TextsRole)[1] for count in counts] == ["3 nodes", "3 nodes"]
     report = received(model.dataChanged)
-    with document.edit("Delete") as edit:
-        nodes.delete(edit, [gone[1]])
+    builders.one_edit(document, nodes.delete, [gone[1]])
     assert QModelIndex(counts[1]) in report
 
 
 def test_long_rows_that_are_closed_no_longer_widen_the_outline(blocks, qtbot):
     blocks.resize(160, 400)
-    with blocks.workspace.document.edit("Rename") as edit:
-        edit.do(SetField(shown_nodes(blocks)[0], "name", "net/b0/" + "long" * 30))
+    builders.do(blocks.workspace.document, SetField(shown_nodes(blocks)[0], "name", "net/b0/" + "long" * 30))
     bar = blocks.tree.horizontalScrollBar()
     blocks.tree.expandAll()
     qtbot.waitUntil(lambda: bar.maximum() > 0)
@@ -745,6 +724,5 @@ def test_rows_that_fit_leave_nothing_to_scroll_to_after_a_reset(blocks, qtbot):
 def test_a_name_of_megabytes_is_measured_as_it_is_shown(blocks):
     """It blocked the window for over a second at each edit of its node."""
     workspace = blocks.workspace
-    with workspace.document.edit("Rename") as edit:
-        edit.do(SetField(workspace.graph.nodes[0], "name", "n" * 100_000))
+    builders.do(workspace.document, SetField(workspace.graph.nodes[0], "name", "n" * 100_000))
     assert blocks._room < 10_000

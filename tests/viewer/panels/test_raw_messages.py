@@ -136,11 +136,9 @@ def test_an_edit_while_the_messages_are_read_begins_anew(qtbot, wide):
     document = wide.workspace.document
     read = []
     wide.model.modelReset.connect(lambda: read.append(cell(wide, (*GRAPH, ("name", 0))).data()))
-    with document.edit("Rename") as edit:
-        edit.do(SetField(document.model.graph, "name", "second"))
+    builders.do(document, SetField(document.model.graph, "name", "second"))
     wide._start_encoding()
-    with document.edit("Rename") as edit:
-        edit.do(SetField(document.model.graph, "name", "third"))
+    builders.do(document, SetField(document.model.graph, "name", "third"))
     qtbot.waitUntil(lambda: bool(read))
     assert read == ["third"]
 

@@ -368,8 +368,7 @@ def test_a_breakpoint_is_called_as_its_node_is_since_an_edit(window, qtbot, work
         return [box.text() for box in section._list.findChildren(QAbstractButton) if box.text()]
 
     assert named() == ["before relu"]
-    with workspace.document.edit("Rename") as edit:
-        rename_node(edit, node(workspace, "relu"), "renamed")
+    builders.one_edit(workspace.document, rename_node, node(workspace, "relu"), "renamed")
     assert named() == ["before renamed"]
 
 

@@ -222,8 +222,7 @@ def test_ports_stay_in_place_on_boxes_of_other_sizes(show):
 def test_an_operator_that_changes_is_drawn_in_its_new_colour(show, qtbot, small):
     view = show(small.model())
     relu = [*view.workspace.graph.nodes][1]
-    with view.workspace.document.edit("Set") as edit:
-        edit.do(SetField(relu, "op_type", "Conv"))
+    builders.do(view.workspace.document, SetField(relu, "op_type", "Conv"))
     wait(qtbot, view)
     assert box_of(view, relu).category == "layer"
 

@@ -14,6 +14,7 @@ from onnx_workbench.model.ir.graph import Function
 from onnx_workbench.viewer.canvas.scene.box_factory import BoxFactory
 from onnx_workbench.viewer.canvas.scene.builder import build
 from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions
+from tests.model import builders
 from tests.viewer.canvas.graphs import Graphs, residual
 from tests.viewer.canvas.painting import wait
 
@@ -52,22 +53,18 @@ def test_any_edits_are_drawn_as_if_from_the_beginning(show, qtbot, seed):
         node = chance.choice(every[:-1])
         match chance.randrange(5):
             case 0:
-                with document.edit("Insert") as edit:
-                    nodes.insert_on_edge(edit, node.outputs[0], "Relu")
+                builders.one_edit(document, nodes.insert_on_edge, node.outputs[0], "Relu")
             case 1 if len(every) > 5:
-                with document.edit("Delete") as edit:
-                    nodes.delete_and_bridge(edit, chance.sample(every, 2))
+                builders.one_edit(document, nodes.delete_and_bridge, chance.sample(every, 2))
             case 2:
-                with document.edit("Copy") as edit:
-                    nodes.duplicate(edit, [node])
+                builders.one_edit(document, nodes.duplicate, [node])
             case 3:
                 document.undo()
             case 4:
                 earlier = chance.choice(every[: every.index(node) + 1])
                 taker = every[every.index(node) + 1]
                 if earlier is not taker:
-                    with document.edit("Wire") as edit:
-                        edit.do(SetInput(taker, 0, earlier.outputs[0]))
+                    builders.do(document, SetInput(taker, 0, earlier.outputs[0]))
         wait(qtbot, view)
         assert_right(view, DrawingOptions())
 
@@ -83,8 +80,7 @@ def test_an_inserted_node_is_drawn_without_looking_at_the_others(show, qtbot, mo
 
     monkeypatch.setattr(BoxFactory, "_header", header)
     node = next(iter(view.workspace.graph.nodes))
-    with view.workspace.document.edit("Insert") as edit:
-        new = nodes.insert_on_edge(edit, node.outputs[0], "Relu")
+    new = builders.one_edit(view.workspace.document, nodes.insert_on_edge, node.outputs[0], "Relu")
     wait(qtbot, view)
     assert new in looked
     assert len(looked) <= 5
@@ -96,8 +92,7 @@ def test_edits_in_quick_succession_are_all_drawn(show, qtbot):
     document = view.workspace.document
     node = next(iter(view.workspace.graph.nodes))
     for _ in range(3):
-        with document.edit("Insert") as edit:
-            nodes.insert_on_edge(edit, node.outputs[0], "Relu")
+        builders.one_edit(document, nodes.insert_on_edge, node.outputs[0], "Relu")
     wait(qtbot, view)
     assert_right(view, DrawingOptions())
 
@@ -114,12 +109,10 @@ def test_constants_in_rows_are_drawn_from_the_beginning(show, qtbot):
     view = show(g.model())
     document = view.workspace.document
     for name in ("a", "b"):
-        with document.edit("Insert") as edit:
-            nodes.insert_on_edge(edit, g.values[name], "Relu")
+        builders.one_edit(document, nodes.insert_on_edge, g.values[name], "Relu")
         wait(qtbot, view)
         assert_right(view, DrawingOptions())
-    with document.edit("Delete") as edit:
-        nodes.delete_and_bridge(edit, [g.values["a"].producer])
+    builders.one_edit(document, nodes.delete_and_bridge, [g.values["a"].producer])
     wait(qtbot, view)
     assert_right(view, DrawingOptions())
 
@@ -137,8 +130,7 @@ def test_constants_in_rows_of_other_nodes_are_still_found(show, qtbot):
     view = show(g.model())
     document, constant = view.workspace.document, g.values["k"].producer
     view.workspace.selection.set([constant])
-    with document.edit("Delete") as edit:
-        nodes.delete_and_bridge(edit, [g.values["r0"].producer, g.values["r1"].producer])
+    builders.one_edit(document, nodes.delete_and_bridge, [g.values["r0"].producer, g.values["r1"].producer])
     wait(qtbot, view)
     assert_right(view, DrawingOptions())
     add = view.scene.drawing.boxes_of(g.values["a"].producer)
