@@ -16,7 +16,7 @@ import stat
 import sys
 import tempfile
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -40,15 +40,6 @@ class SharedArray:
     """An array in shared memory; it can be decoded once."""
 
     name: str
-    element_type: ElementType
-    shape: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class InlineArray:
-    """A small array, as bytes."""
-
-    content: bytes
     element_type: ElementType
     shape: tuple[int, ...]
 
@@ -78,24 +69,11 @@ class SharedMemoryExchange:
     # -- writing ---------------------------------------------------------------------------------------------
 
     def encode(self, value: RuntimeValue) -> Any:
-        """Return the message for a value."""
-        if isinstance(value, np.ndarray):
-            return self._encode_array(value)
-        if isinstance(value, SparseArray):
-            return ("sparse", self.encode(value.values), self.encode(value.indices), tuple(value.shape))
-        if isinstance(value, list):
-            return ("list", [self.encode(v) for v in value])
-        if isinstance(value, dict):
-            return ("dict", {k: self.encode(v) for k, v in value.items()})
-        return ("plain", value)
-
-    def _encode_array(self, array: Array) -> Any:
-        if array.dtype.kind == "O":
-            return ("strings", array.reshape(-1).tolist(), array.shape)
-        kind = ElementType.from_numpy(array.dtype)
-        if array.nbytes < SHARED_BYTES:
-            return InlineArray(array.tobytes(), kind, array.shape)
-        return self.encode_pieces(lambda: [array.reshape(-1)], kind, array.shape)
+        """Return the message for a value: the value itself, but its large arrays as SharedArray."""
+        if isinstance(value, np.ndarray) and value.nbytes >= SHARED_BYTES and value.dtype.kind != "O":
+            kind = ElementType.from_numpy(value.dtype)
+            return self.encode_pieces(lambda: [value.reshape(-1)], kind, value.shape)
+        return _with_arrays(value, self.encode)
 
     def encode_pieces(
         self, pieces: Callable[[], Iterable[Array]], element_type: ElementType, shape: tuple[int, ...]
@@ -137,25 +115,7 @@ class SharedMemoryExchange:
 
     def decode(self, sent: Any) -> RuntimeValue:
         """Return the value that was sent; large arrays are read-only views of the shared memory."""
-        match sent:
-            case SharedArray():
-                return self._decode_array(sent)
-            case InlineArray():
-                flat = np.frombuffer(bytearray(sent.content), sent.element_type.numpy_dtype)
-                return flat.reshape(sent.shape)
-            case ("strings", texts, shape):
-                array = np.empty(len(texts), object)
-                array[:] = texts
-                return array.reshape(shape)
-            case ("sparse", values, indices, shape):
-                return SparseArray(self.decode(values), self.decode(indices), shape)
-            case ("list", items):
-                return [self.decode(v) for v in items]
-            case ("dict", items):
-                return {k: self.decode(v) for k, v in items.items()}
-            case (_, plain):
-                return plain
-        raise AssertionError(sent)
+        return self._decode_array(sent) if isinstance(sent, SharedArray) else _with_arrays(sent, self.decode)
 
     def _decode_array(self, sent: SharedArray) -> Array:
         dtype = sent.element_type.numpy_dtype
@@ -176,16 +136,23 @@ class SharedMemoryExchange:
 
     def discard(self, message: Any) -> None:
         """Free the shared arrays of a message that nobody waits for."""
-        for array in _shared_arrays(message):
-            self._decode_array(array)
+        if isinstance(message, tuple):
+            for part in message:
+                self.discard(part)
+        else:
+            self.decode(message)
 
 
-def _shared_arrays(message: Any) -> Iterator[SharedArray]:
-    if isinstance(message, SharedArray):
-        yield message
-    elif isinstance(message, (tuple, list, dict)):
-        for item in message.values() if isinstance(message, dict) else message:
-            yield from _shared_arrays(item)
+def _with_arrays(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a value with its parts changed."""
+    match value:
+        case SparseArray():
+            return SparseArray(change(value.values), change(value.indices), value.shape)
+        case list():
+            return [change(item) for item in value]
+        case dict():
+            return {key: change(item) for key, item in value.items()}
+    return value
 
 
 def _content(array: Array) -> memoryview:

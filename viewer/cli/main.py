@@ -131,7 +131,7 @@ def _run_command(name: str, arguments: Sequence[str]) -> int:
         as_json = getattr(options, "json", False)
         limit_memory(process_budget() + OVERHEAD)
         _load_extensions(getattr(options, "load", ()))
-        with _output_of(module, options):
+        with _output_of(module, name, options):
             status: int = module.run(options)
         sys.stdout.flush()
     except ModelError as error:
@@ -154,13 +154,17 @@ def _run_command(name: str, arguments: Sequence[str]) -> int:
     return status
 
 
-def _output_of(module: ModuleType, options: argparse.Namespace) -> AbstractContextManager[None]:
-    """Prepare for a file on standard output (``-o -``), where the command does not do so itself."""
-    if str(getattr(options, "output", "")) != "-" or hasattr(module, "WRITES_STANDARD_OUTPUT"):
+def _output_of(module: ModuleType, command: str, options: argparse.Namespace) -> AbstractContextManager[None]:
+    """Prepare for a file on standard output (``-o -``); ModelError for a command that writes several."""
+    if str(getattr(options, "output", "")) != "-":
         return nullcontext()
+    from onnx_workbench.model.errors import ModelError
     from onnx_workbench.viewer.cli.output import to_standard_output
 
-    return to_standard_output(options, getattr(module, "STANDARD_OUTPUT", "model.onnx"))
+    file: str = getattr(module, "STANDARD_OUTPUT", "model.onnx")
+    if not file:
+        raise ModelError(f"{command} writes two files", "Standard output is one: name a file.")
+    return to_standard_output(options, file)
 
 
 def _extensions_named(arguments: Sequence[str]) -> list[str]:

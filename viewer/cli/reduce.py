@@ -23,7 +23,7 @@ from onnx_workbench.viewer.cli.inputs import add_input_arguments, make_inputs
 from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
 from onnx_workbench.viewer.cli.terminal import EXIT_OK, load_model, print_json, progress
 
-WRITES_STANDARD_OUTPUT = False  # two files cannot be there
+STANDARD_OUTPUT = ""  # two files cannot be there
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,8 +48,6 @@ def run(options: argparse.Namespace) -> int:
     """Reduce, and write the part and its inputs."""
     from onnx_workbench.exec.values.npz_files import write_npz
 
-    if str(options.output) == "-":
-        raise ModelError("reduce writes two files", "Standard output is one: name a file.")
     model = load_model(options)
     beside = options.output.with_suffix(".npz")
     if beside == options.output:

@@ -9,9 +9,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
-import shutil
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,7 +42,7 @@ if TYPE_CHECKING:
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
-WRITES_STANDARD_OUTPUT = True  # itself: a table of values goes there too
+STANDARD_OUTPUT = "values.npz"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="file to read; - reads standard input")
     add_input_arguments(parser)
     parser.add_argument("--values", default="outputs", metavar="all|NAME,…", help="values to list and save (outputs)")
-    parser.add_argument("-o", "--output", metavar="OUT.npz", help="write the values to a file; - is standard output")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="OUT.npz", help="write the values to a file; - is standard output"
+    )
     parser.add_argument("--print", action="store_true", help="print the elements of the values")
     parser.add_argument("--stats", action="store_true", help="print minimum, maximum, mean, deviation and zeros")
     parser.add_argument("--expect", type=Path, metavar="FILE.npz", help="compare values with those in a file")
@@ -93,13 +93,14 @@ def run(options: argparse.Namespace) -> int:
     from onnx_workbench.model.budget import OVERHEAD, limit_memory, process_budget
 
     begun = time.monotonic()
-    _refuse_contradictions(options)
+    if options.expect is None and (options.rtol is not None or options.atol is not None):
+        raise ModelError("--rtol and --atol cannot be used like this", "They go with --expect.")
     if options.memory_limit is not None:
         limit_memory(min(options.memory_limit, process_budget()) + OVERHEAD)
     model = load_model(options)
-    if options.output not in (None, "-"):
-        check_target(Path(options.output), "run", others=[model])
-        _check_not_read(Path(options.output), options)
+    if options.output is not None:
+        check_target(options.output, "run", others=[model])
+        _check_not_read(options.output, options)
     expected = read_values(options.expect, model.graph.values()) if options.expect is not None else None
     session = Session(model, memory_limit=options.memory_limit)
     with progress(f"Running {options.model}") as running:
@@ -122,12 +123,14 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         facts = _facts(result, names, missing, options)
         if expected is not None:
-            facts["expected"] = [_compared_facts(row) for row in compared]
+            from onnx_workbench.viewer.cli.compare import facts as facts_of
+
+            facts["expected"] = [facts_of(row) for row in compared]
             facts["expected"] += [{"name": name, "close": False, "problem": "missing"} for name in unmatched]
         if options.fail_on_nonfinite:
             facts["non_finite"] = bad
         print_json(facts)
-    elif options.output != "-":
+    else:
         _print(result, names, options)
     declared = {v.id: v.type for v in (*model.graph.inputs, *model.graph.outputs) if v.type is not None}
     for one in contradictions(result, declared):
@@ -173,13 +176,6 @@ def _time_left(limit: float | None, begun: float) -> float | None:
     return left
 
 
-def _refuse_contradictions(options: argparse.Namespace) -> None:
-    if options.output == "-" and (options.json or options.print):
-        raise ModelError("-o - cannot be used like this", "Leave out --json and --print: standard output is the file.")
-    if options.expect is None and (options.rtol is not None or options.atol is not None):
-        raise ModelError("--rtol and --atol cannot be used like this", "They go with --expect.")
-
-
 def _values_to_keep(options: argparse.Namespace) -> Any:
     """Values that the run is to keep: where NaN begins can be seen only where all are kept."""
     return "all" if options.fail_on_nonfinite or options.expect is not None else _values_option(options.values)
@@ -194,25 +190,14 @@ def _check_not_read(output: Path, options: argparse.Namespace) -> None:
             raise ModelError(f"{output.name} is read by this run", detail, str(output))
 
 
-def _write(output: str, result: RunResult, names: list[str], seconds: float | None) -> None:
+def _write(output: Path, result: RunResult, names: list[str], seconds: float | None) -> None:
     from onnx_workbench.exec.values.npz_files import write_npz
 
-    writing = Deadline(seconds)
-    values = ((name, result.values[name]) for name in names)
     try:
-        if output != "-":
-            write_npz(Path(output), values, writing)
-            return
-        with tempfile.TemporaryDirectory() as folder:  # a pipe cannot be written like a file
-            path = Path(folder) / "values.npz"
-            write_npz(path, values, writing)
-            with path.open("rb") as file:
-                shutil.copyfileobj(file, sys.stdout.buffer)
+        write_npz(output, ((name, result.values[name]) for name in names), Deadline(seconds))
     except Cancelled:
         detail = f"Writing them took longer than the time limit of {seconds} s."
-        raise ModelError("The values were not written", detail, output) from None
-    except BrokenPipeError:
-        raise
+        raise ModelError("The values were not written", detail, str(output)) from None
     except OSError as error:
         raise ModelError(f"{output} cannot be written", error.strerror or str(error)) from error
 
@@ -228,12 +213,6 @@ def _compared(
     rows = with_tolerance(compare(result, named_arrays(result, expected)), options.rtol, options.atol)
     found = {row.other for row in rows}
     return rows, [name for name in expected if name not in found]
-
-
-def _compared_facts(row: ComparedValue) -> dict[str, Any]:
-    from onnx_workbench.viewer.cli.compare import facts
-
-    return facts(row)
 
 
 def _report_expected(rows: list[ComparedValue], unmatched: list[str], options: argparse.Namespace) -> bool:

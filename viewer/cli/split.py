@@ -14,7 +14,6 @@ from onnx_workbench import api
 from onnx_workbench.exec.transform.extract import check_part
 from onnx_workbench.model.analysis.by_name import graph_named
 from onnx_workbench.model.edits.extract import left_out
-from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.formatting import left_out_text, plural
 from onnx_workbench.viewer.cli.arguments import add_check_arguments
 from onnx_workbench.viewer.cli.extract import add_cut_arguments, part_facts
@@ -29,7 +28,7 @@ from onnx_workbench.viewer.cli.terminal import (
     shorten,
 )
 
-WRITES_STANDARD_OUTPUT = False  # two files cannot be there
+STANDARD_OUTPUT = ""  # two files cannot be there
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,8 +40,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Cut, compare and write both."""
-    if str(options.output) == "-":
-        raise ModelError("split writes two files", "Standard output is one: name a file.")
     model = load_model(options)
     parts = api.split(model, options.at, graph=options.graph, checks=0)
     root = graph_named(model, options.graph)
