@@ -126,6 +126,30 @@ def kernel(
     return register
 
 
+class _Compiled:
+    """The plain kernel of an operator that `compiled` registers."""
+
+    def __init__(self, make: Callable[..., KernelFunction]) -> None:
+        self._make = make
+        x = inspect.Parameter("x", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        self.__signature__ = inspect.Signature([x, *inspect.signature(make).parameters.values()])
+
+    def __call__(self, x: Any, **attributes: Any) -> Any:
+        return self._make(**attributes)(x)
+
+
+def compiled(op_type: str, *, since: int, domain: str, without: Sequence[str] = ()) -> Callable[[F], F]:
+    """Register a function that makes the kernel of a single input from the attributes, once per node and plan."""
+
+    def register(make: F) -> F:
+        function = _Compiled(make)
+        kernel(op_type, since=since, domain=domain, without=without)(function)
+        prepares(function)(lambda _constants, **attributes: make(**attributes))
+        return make
+
+    return register
+
+
 def prepares(*functions: KernelFunction) -> Callable[[F], F]:
     """Register a plan-time preparation (constant packing) for kernels already registered with these functions.
 

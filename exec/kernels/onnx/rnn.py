@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,18 +28,19 @@ _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """The attributes common to the three operators; `names` is the `activations` attribute."""
+    """The attributes of the three operators."""
 
     kind: str
     direction: str = "forward"
-    names: tuple[str, ...] | None = None
-    alphas: tuple[float, ...] | None = None
-    betas: tuple[float, ...] | None = None
+    activations: tuple[str, ...] | None = None
+    activation_alpha: tuple[float, ...] | None = None
+    activation_beta: tuple[float, ...] | None = None
     clip: float | None = None
     hidden_size: int | None = None
     layout: int = 0
-    linear_before_reset: bool = False
-    input_forget: bool = False
+    linear_before_reset: int = 0
+    input_forget: int = 0
+    output_sequence: int = 0  # Y is given whatever it says
 
     @property
     def reversed(self) -> tuple[bool, ...]:
@@ -65,12 +67,12 @@ def _cells(options: _Options, w: Array, r: Array, b: Array | None, p: Array | No
             msg = f"{name} has shape {value.shape}, expected ({count}, {columns})"
             raise KernelError(msg)
     usual = _USUAL[options.kind]
-    names = options.names or usual * count
+    names = options.activations or usual * count
     each = len(usual)
     if len(names) < count * each:
         msg = f"activations lists {len(names)}, expected {each} per direction"
         raise KernelError(msg)
-    functions = activations(names, options.alphas, options.betas)
+    functions = activations(names, options.activation_alpha, options.activation_beta)
     return [
         make_cell(
             options.kind,
@@ -80,9 +82,9 @@ def _cells(options: _Options, w: Array, r: Array, b: Array | None, p: Array | No
             tuple(functions[d * each : (d + 1) * each]),
             usual=[n.lower() for n in names[d * each : (d + 1) * each]] == [n.lower() for n in usual],
             clip=None if options.clip is None or options.clip < 0 else options.clip,  # no number is in [0.5, -0.5]
-            linear_before_reset=options.linear_before_reset,
+            linear_before_reset=bool(options.linear_before_reset),
             peephole=None if p is None else widen(p[d]),
-            input_forget=options.input_forget,
+            input_forget=bool(options.input_forget),
         )
         for d in range(count)
     ]
@@ -150,9 +152,7 @@ def rnn_14(
     output_sequence: int = 0,
 ) -> tuple[Array, Array]:
     """H = f(X W^T + H R^T + biases) for every step; all H and the last. With layout 1 the batch comes first."""
-    del output_sequence  # Y is given whatever it says
-    options = _Options("RNN", direction, activations, activation_alpha, activation_beta, clip, hidden_size, layout)
-    return _run(options, _cells(options, w, r, b, None), x, sequence_lens, initial_h, None)[:2]
+    return _plain("RNN", locals())[:2]
 
 
 # GRU
@@ -184,12 +184,7 @@ def gru_14(
 
     linear_before_reset multiplies by r after the product with Rh instead of before.
     """
-    del output_sequence
-    options = _Options(
-        *("GRU", direction, activations, activation_alpha, activation_beta, clip, hidden_size, layout),
-        linear_before_reset=bool(linear_before_reset),
-    )
-    return _run(options, _cells(options, w, r, b, None), x, sequence_lens, initial_h, None)[:2]
+    return _plain("GRU", locals())[:2]
 
 
 # LSTM
@@ -222,52 +217,29 @@ def lstm_14(
 
     With layout 1 the batch comes first.
     """
-    del output_sequence
-    options = _Options(
-        *("LSTM", direction, activations, activation_alpha, activation_beta, clip, hidden_size, layout),
-        input_forget=bool(input_forget),
-    )
-    return _run(options, _cells(options, w, r, b, p), x, sequence_lens, initial_h, initial_c)
+    return _plain("LSTM", locals())
+
+
+_INPUTS = ("x", "w", "r", "b", "sequence_lens", "initial_h", "initial_c", "p")
+
+
+def _plain(kind: str, given: dict[str, Any]) -> tuple[Array, Array, Array | None]:
+    """Run a layer with the inputs and attributes of a call, by name."""
+    options = _Options(kind, **{name: value for name, value in given.items() if name not in _INPUTS})
+    inputs: list[Any] = [given.get(name) for name in _INPUTS]
+    x, w, r, b, lengths, h, c, p = inputs
+    return _run(options, _cells(options, w, r, b, p), x, lengths, h, c)
 
 
 # Constant weights are packed once
 
 
-@prepares(rnn_14)
-def prepare_rnn(constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Any] | None:
-    """Pack constant weights of an RNN."""
-    return _prepare("RNN", constants, attributes)
-
-
-@prepares(gru_14)
-def prepare_gru(constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Any] | None:
-    """Pack constant weights of a GRU."""
-    return _prepare("GRU", constants, attributes)
-
-
-@prepares(lstm_14)
-def prepare_lstm(constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Any] | None:
-    """Pack constant weights of an LSTM."""
-    return _prepare("LSTM", constants, attributes)
-
-
-def _prepare(kind: str, constants: Sequence[Array | None], attributes: dict[str, Any]) -> Callable[..., Any] | None:
+def _prepare(kind: str, constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Any] | None:
     padded = [*constants, *[None] * (8 - len(constants))]
     w, r, b, p = padded[1], padded[2], padded[3], padded[7]
     if w is None or r is None:
         return None
-    options = _Options(
-        kind,
-        attributes.get("direction", "forward"),
-        attributes.get("activations"),
-        attributes.get("activation_alpha"),
-        attributes.get("activation_beta"),
-        attributes.get("clip"),
-        attributes.get("hidden_size"),
-        attributes.get("layout", 0),
-        bool(attributes.get("linear_before_reset", 0)),
-        bool(attributes.get("input_forget", 0)),
-    )
+    options = _Options(kind, **attributes)
     cells = _cells(options, w, r, b, p)
 
     def run(*inputs: Array | None) -> tuple[Array | None, ...]:
@@ -280,3 +252,8 @@ def _prepare(kind: str, constants: Sequence[Array | None], attributes: dict[str,
         return _run(options, packed, x, lengths, h, c)[: 3 if kind == "LSTM" else 2]
 
     return run
+
+
+prepares(rnn_14)(partial(_prepare, "RNN"))
+prepares(gru_14)(partial(_prepare, "GRU"))
+prepares(lstm_14)(partial(_prepare, "LSTM"))

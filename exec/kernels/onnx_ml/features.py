@@ -10,7 +10,7 @@ import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.onnx_ml.scores import class_labels, matrix
-from onnx_workbench.exec.kernels.registry import kernel, prepares
+from onnx_workbench.exec.kernels.registry import compiled, kernel
 from onnx_workbench.exec.kernels.shared.dtypes import cast
 from onnx_workbench.exec.values.arrays import Array, check_size, zeros
 from onnx_workbench.exec.values.statistics import describe
@@ -193,31 +193,15 @@ def _column(values: Sequence[Any], dtype: Any) -> Array:
     return column
 
 
-@kernel("CategoryMapper", since=1, domain=ML)
+@compiled("CategoryMapper", since=1, domain=ML)
 def category_mapper_1(
-    x: Array,
     *,
     cats_int64s: Sequence[int] | None = None,
     cats_strings: Sequence[str] | None = None,
     default_int64: int = -1,
     default_string: str = "_Unused",
-) -> Array:
-    """Strings to integers, or integers to strings."""
-    return _category_mapper(cats_int64s, cats_strings, default_int64, default_string)(x)
-
-
-@prepares(category_mapper_1)
-def prepare_category_mapper_1(_constants: tuple[Array | None, ...], **attributes: Any) -> Callable[[Array], Array]:
-    """Build the table once."""
-    return _category_mapper(**attributes)
-
-
-def _category_mapper(
-    cats_int64s: Sequence[int] | None = None,
-    cats_strings: Sequence[str] | None = None,
-    default_int64: int = -1,
-    default_string: str = "_Unused",
 ) -> Callable[[Array], Array]:
+    """Strings to integers, or integers to strings."""
     whole, text = _column(cats_int64s or (), np.int64), _column(cats_strings or (), object)
     return _either_way(text, whole, default_int64, default_string)
 
@@ -232,34 +216,17 @@ def _either_way(texts: Array, numbers: Array, default_number: int, default_text:
     return lambda x: mapping(x.dtype.kind == "O")(x)
 
 
-@kernel("LabelEncoder", since=1, domain=ML)
+@compiled("LabelEncoder", since=1, domain=ML)
 def label_encoder_1(
-    x: Array,
-    *,
-    classes_strings: Sequence[str] | None = None,
-    default_int64: int = -1,
-    default_string: str = "_Unused",
-) -> Array:
-    """Map strings to their index in the list, or indices to strings."""
-    return _label_encoder(classes_strings, default_int64, default_string)(x)
-
-
-@prepares(label_encoder_1)
-def prepare_label_encoder_1(_constants: tuple[Array | None, ...], **attributes: Any) -> Callable[[Array], Array]:
-    """Build the table once."""
-    return _label_encoder(**attributes)
-
-
-def _label_encoder(
-    classes_strings: Sequence[str] | None = None, default_int64: int = -1, default_string: str = "_Unused"
+    *, classes_strings: Sequence[str] | None = None, default_int64: int = -1, default_string: str = "_Unused"
 ) -> Callable[[Array], Array]:
+    """Map strings to their index in the list, or indices to strings."""
     text = _column(classes_strings or (), object)
     return _either_way(text, np.arange(len(text)), default_int64, default_string)
 
 
-@kernel("LabelEncoder", since=2, domain=ML)
+@compiled("LabelEncoder", since=2, domain=ML)
 def label_encoder_2(
-    x: Array,
     *,
     default_float: float = -0.0,
     default_int64: int = -1,
@@ -270,72 +237,25 @@ def label_encoder_2(
     values_floats: Sequence[float] | None = None,
     values_int64s: Sequence[int] | None = None,
     values_strings: Sequence[str] | None = None,
-) -> Array:
+) -> _Mapping:
     """Any of three types to any of three, by lists of keys and values."""
-    return _mapping(
-        last=False, default_float=default_float, default_int64=default_int64, default_string=default_string,
-        keys_floats=keys_floats, keys_int64s=keys_int64s, keys_strings=keys_strings,
-        values_floats=values_floats, values_int64s=values_int64s, values_strings=values_strings,
-    )(x)  # fmt: skip
+    return _mapping(locals(), last=False)
 
 
-@prepares(label_encoder_2)
-def prepare_label_encoder_2(_constants: tuple[Array | None, ...], **attributes: Any) -> _Mapping:
-    """Build the table once."""
-    return _mapping(last=False, **attributes)
-
-
-def _one_list(
-    floats: Sequence[float] | None,
-    ints: Sequence[int] | None,
-    texts: Sequence[str] | None,
-    defaults: Sequence[Any],
-    what: str,
-) -> tuple[Array, Any]:
-    """Return the given list as an array, and the default of its type."""
-    kinds = ((floats, np.float32, defaults[0]), (ints, np.int64, defaults[1]), (texts, object, defaults[2]))
-    given = [(_column(list_, dtype), default) for list_, dtype, default in kinds if list_ is not None]
+def _one_list(a: dict[str, Any], what: str) -> tuple[Array, Any]:
+    """Return the keys or values, whichever list of them is given, as an array, and the default of its type."""
+    kinds = (("floats", np.float32, "float"), ("int64s", np.int64, "int64"), ("strings", object, "string"))
+    lists = [(a[f"{what}_{name}"], dtype, a[f"default_{kind}"]) for name, dtype, kind in kinds]
+    given = [(_column(list_, dtype), default) for list_, dtype, default in lists if list_ is not None]
     if len(given) != 1:
         msg = f"{len(given)} lists of {what} are given; expected one"
         raise KernelError(msg)
     return given[0]
 
 
-@kernel("LabelEncoder", since=4, domain=ML)
+@compiled("LabelEncoder", since=4, domain=ML)
 def label_encoder_4(
-    x: Array,
     *,
-    default_float: float = -0.0,
-    default_int64: int = -1,
-    default_string: str = "_Unused",
-    default_tensor: Array | None = None,
-    keys_floats: Sequence[float] | None = None,
-    keys_int64s: Sequence[int] | None = None,
-    keys_strings: Sequence[str] | None = None,
-    keys_tensor: Array | None = None,
-    values_floats: Sequence[float] | None = None,
-    values_int64s: Sequence[int] | None = None,
-    values_strings: Sequence[str] | None = None,
-    values_tensor: Array | None = None,
-) -> Array:
-    """With keys, values and default as tensors of any type."""
-    return _mapping(
-        last=True, default_float=default_float, default_int64=default_int64, default_string=default_string,
-        default_tensor=default_tensor, keys_floats=keys_floats, keys_int64s=keys_int64s, keys_strings=keys_strings,
-        keys_tensor=keys_tensor, values_floats=values_floats, values_int64s=values_int64s,
-        values_strings=values_strings, values_tensor=values_tensor,
-    )(x)  # fmt: skip
-
-
-@prepares(label_encoder_4)
-def prepare_label_encoder_4(_constants: tuple[Array | None, ...], **attributes: Any) -> _Mapping:
-    """Build the table once."""
-    return _mapping(last=True, **attributes)
-
-
-def _mapping(
-    *,
-    last: bool,
     default_float: float = -0.0,
     default_int64: int = -1,
     default_string: str = "_Unused",
@@ -349,15 +269,18 @@ def _mapping(
     values_strings: Sequence[str] | None = None,
     values_tensor: Array | None = None,
 ) -> _Mapping:
+    """With keys, values and default as tensors of any type."""
+    return _mapping(locals(), last=True)
+
+
+def _mapping(a: dict[str, Any], *, last: bool) -> _Mapping:
     """Return the mapping that the attributes of a LabelEncoder describe."""
-    keys = keys_tensor
+    keys, values, default_tensor = (a.get(name) for name in ("keys_tensor", "values_tensor", "default_tensor"))
     if keys is None:
-        keys, _ = _one_list(keys_floats, keys_int64s, keys_strings, (None, None, None), "keys")
-    defaults = (default_float, default_int64, default_string)
-    if values_tensor is None:
-        values, default = _one_list(values_floats, values_int64s, values_strings, defaults, "values")
+        keys, _ = _one_list(a, "keys")
+    if values is None:
+        values, default = _one_list(a, "values")
     else:
-        values = values_tensor
         default = "_Unused" if values.dtype.kind == "O" else -0.0 if values.dtype.kind == "f" else -1
     if default_tensor is not None:
         if default_tensor.size != 1:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -28,7 +27,7 @@ from onnx_workbench.exec.kernels.onnx_ml.trees import (
     distinct,
     numbers,
 )
-from onnx_workbench.exec.kernels.registry import kernel, prepares
+from onnx_workbench.exec.kernels.registry import compiled
 from onnx_workbench.exec.values.arrays import Array
 from onnx_workbench.exec.values.limits import checkpoint
 
@@ -175,10 +174,9 @@ _REGRESSOR_TENSORS = (
 )
 
 
-@kernel("TreeEnsembleRegressor", since=1, domain=ML, without=_REGRESSOR_TENSORS)
-@kernel("TreeEnsembleRegressor", since=3, domain=ML)
+@compiled("TreeEnsembleRegressor", since=1, domain=ML, without=_REGRESSOR_TENSORS)
+@compiled("TreeEnsembleRegressor", since=3, domain=ML)
 def tree_ensemble_regressor_3(
-    x: Array,
     *,
     aggregate_function: str = "SUM",
     base_values: Floats = None,
@@ -201,9 +199,9 @@ def tree_ensemble_regressor_3(
     target_treeids: Ints = None,
     target_weights: Floats = None,
     target_weights_as_tensor: Array | None = None,
-) -> Array:
+) -> Callable[[Array], Array]:
     """Regression scores [N, targets], float32; thresholds, weights and base values may be double as tensors."""
-    return _regressor(locals())(x)
+    return _regressor(locals())
 
 
 # --- classifiers -----------------------------------------------------------------------------------------------
@@ -271,10 +269,9 @@ _CLASSIFIER_TENSORS = (
 )
 
 
-@kernel("TreeEnsembleClassifier", since=1, domain=ML, without=_CLASSIFIER_TENSORS)
-@kernel("TreeEnsembleClassifier", since=3, domain=ML)
+@compiled("TreeEnsembleClassifier", since=1, domain=ML, without=_CLASSIFIER_TENSORS)
+@compiled("TreeEnsembleClassifier", since=3, domain=ML)
 def tree_ensemble_classifier_3(
-    x: Array,
     *,
     base_values: Floats = None,
     base_values_as_tensor: Array | None = None,
@@ -297,20 +294,19 @@ def tree_ensemble_classifier_3(
     nodes_values: Floats = None,
     nodes_values_as_tensor: Array | None = None,
     post_transform: str = "NONE",
-) -> tuple[Array, Array]:
+) -> Callable[[Array], tuple[Array, Array]]:
     """Return the label of each row and the scores of all classes, float32.
 
     Thresholds, weights and base values may be double as tensors.
     """
-    return _classifier(locals())(x)
+    return _classifier(locals())
 
 
 # --- TreeEnsemble ----------------------------------------------------------------------------------------------
 
 
-@kernel("TreeEnsemble", since=5, domain=ML)
+@compiled("TreeEnsemble", since=5, domain=ML)
 def tree_ensemble_5(
-    x: Array,
     *,
     aggregate_function: int = 1,
     leaf_targetids: Sequence[int],
@@ -328,9 +324,9 @@ def tree_ensemble_5(
     nodes_truenodeids: Sequence[int],
     post_transform: int = 0,
     tree_roots: Sequence[int],
-) -> Array:
+) -> Callable[[Array], Array]:
     """Scores [N, targets] in the type of the input."""
-    return _ensemble(locals())(x)
+    return _ensemble(locals())
 
 
 def _ensemble(a: dict[str, Any]) -> Callable[[Array], Array]:
@@ -428,29 +424,3 @@ def _chain_members(
             chain_value.append(value)
             last = added
     return np.array(chain_of, np.intp), np.array(chain_value)
-
-
-# --- compiled once per plan ------------------------------------------------------------------------------------
-
-
-def _complete(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Return the given attributes and the defaults of the others."""
-    return {p.name: p.default for p in inspect.signature(function).parameters.values()} | given
-
-
-@prepares(tree_ensemble_regressor_3)
-def prepare_regressor(_constants: Sequence[Array | None], **attributes: Any) -> Callable[[Array], Array]:
-    """Compile the trees once."""
-    return _regressor(_complete(tree_ensemble_regressor_3, attributes))
-
-
-@prepares(tree_ensemble_classifier_3)
-def prepare_classifier(_constants: Sequence[Array | None], **attributes: Any) -> Callable[[Array], tuple[Array, Array]]:
-    """Compile the trees once."""
-    return _classifier(_complete(tree_ensemble_classifier_3, attributes))
-
-
-@prepares(tree_ensemble_5)
-def prepare_ensemble(_constants: Sequence[Array | None], **attributes: Any) -> Callable[[Array], Array]:
-    """Compile the trees once."""
-    return _ensemble(_complete(tree_ensemble_5, attributes))

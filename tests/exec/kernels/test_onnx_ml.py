@@ -305,7 +305,7 @@ def test_trees_are_compiled_once_for_all_runs(monkeypatch: pytest.MonkeyPatch) -
     session = Session(load(model.SerializeToString()))
     for x in (X, X + np.float32(1), X[:1]):
         result = session.run({"x0": x}, fresh=True).outputs["y0"]
-        assert_same(result, tree_ensembles.tree_ensemble_5(x, **member_tree()), rtol=0)
+        assert_same(result, tree_ensembles.tree_ensemble_5(**member_tree())(x), rtol=0)
     assert len(compiled) == 1 + 3  # those of the kernel that they are compared with
 
 

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.onnx.rnn import prepare_gru, prepare_lstm, prepare_rnn
+from onnx_workbench.exec.kernels.registry import find
 from tests.examples import examples
 from tests.exec.kernels.harness import assert_same, call, check_against, ort_one_node
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
-PREPARE = {"RNN": prepare_rnn, "GRU": prepare_gru, "LSTM": prepare_lstm}
+PREPARE: dict[str, Any] = {name: find(name, 14).prepare for name in ("RNN", "GRU", "LSTM")}
 OUTPUTS = {"RNN": 2, "GRU": 2, "LSTM": 3}
 
 
@@ -176,7 +176,7 @@ def test_prepared_weights_give_the_same(op_type: str) -> None:
 
 def test_a_bias_that_is_no_constant_is_used() -> None:
     inputs = inputs_of("LSTM", 4, 2, 3, 4, 1, "B")
-    prepared = prepare_lstm([None, inputs[1], inputs[2], None], hidden_size=4)
+    prepared = PREPARE["LSTM"]([None, inputs[1], inputs[2], None], hidden_size=4)
     assert prepared is not None
     assert_same(prepared(*inputs)[0], call("LSTM", inputs, opset=14, outputs=3, hidden_size=4)[0])
 
