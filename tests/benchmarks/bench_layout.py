@@ -99,7 +99,7 @@ def insert(name: str, times: int) -> None:
     """Insert a node on random edges and print what that costs and moves."""
     asked = request_of(cases()[name](), ports=False)
     n, e = len(asked.sizes), len(asked.edges)
-    asked = dataclasses.replace(asked, node_ids=np.arange(n), edge_ids=np.arange(e))
+    asked = dataclasses.replace(asked, node_ids=np.arange(n))
     before = layout(asked)
     rng = np.random.default_rng(0)
     seconds, moved, overlaps, over = [], [], 0, 0
@@ -110,7 +110,6 @@ def insert(name: str, times: int) -> None:
             sizes=np.vstack([asked.sizes, [[130, 48]]]).astype(np.float32),
             edges=np.vstack([np.delete(asked.edges, chosen, 0), [[s, n], [n, t]]]).astype(np.int32),
             node_ids=np.arange(n + 1),
-            edge_ids=np.append(np.delete(np.arange(e), chosen), [e, e + 1]),
         )
         begin = time.process_time()
         after = relayout(before, changed)

@@ -47,7 +47,6 @@ class InputHandler:
         kind = next((kind for kind in TOOLS if kind.wants(view, press)), None)
         if kind is not None:
             self.tool = kind(view, press)
-            self.tool.start()
 
     def move(self, event: QMouseEvent) -> None:
         """Pass a mouse move to the active tool, or update the hover."""

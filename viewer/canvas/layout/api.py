@@ -115,7 +115,7 @@ def _relayout(request: LayoutRequest, progress: Progress, state: _State) -> Layo
     nested = state.placed.nested or bool((graph.parent >= 0).any())
     same = state.request.direction == request.direction and state.request.spacing == request.spacing
     match = LayoutMatching(_match_nodes(state.request, request), np.zeros(0, np.int64))
-    match.edge = _match_edges(state, request, graph, match.node)
+    match.edge = _match_edges(state.graph, graph, match.node)
     changes = int((match.node < 0).sum()) + int((match.edge < 0).sum())
     if state.request.direction != request.direction or _is_depleted(state.graph, match.node):
         return layout(request, progress)
@@ -240,39 +240,29 @@ def _mask(nodes: Ints | None, n: int) -> Mask:
 
 def _match_nodes(old: LayoutRequest, new: LayoutRequest) -> Index:
     """[N] the old number of every node, -1 for new ones."""
-    old_ids = np.arange(len(old.sizes)) if old.node_ids is None else old.node_ids
-    new_ids = np.arange(len(new.sizes)) if new.node_ids is None else new.node_ids
-    return _find(old_ids, new_ids)
+    before = np.arange(len(old.sizes)) if old.node_ids is None else old.node_ids
+    ids = np.arange(len(new.sizes)) if new.node_ids is None else new.node_ids
+    if not len(before):
+        return np.full(len(ids), -1)
+    order = np.argsort(before, kind="stable")
+    at = order[np.minimum(np.searchsorted(before[order], ids), len(before) - 1)]
+    return np.where(before[at] == ids, at, -1)
 
 
-def _find(old: Index, new: Index) -> Index:
-    """Return the index of each of `new` in `old`, -1 if absent."""
-    if not len(old):
-        return np.full(len(new), -1)
-    order = np.argsort(old, kind="stable")
-    at = order[np.minimum(np.searchsorted(old[order], new), len(old) - 1)]
-    return np.where(old[at] == new, at, -1)
-
-
-def _match_edges(state: _State, request: LayoutRequest, graph: LayoutGraph, node: Index) -> Index:
+def _match_edges(old: LayoutGraph, graph: LayoutGraph, node: Index) -> Index:
     """[E] the old number of every edge whose ends and ports are unchanged, else -1."""
-    old = state.graph
-    a, b = node[graph.source], node[graph.target]
-    if request.edge_ids is not None and state.request.edge_ids is not None:
-        found = _find(state.request.edge_ids, request.edge_ids)
-    else:
-        found = _match_ends(old, a, b)
-    at = np.maximum(found, 0)
+    edge = _match_ends(old, node[graph.source], node[graph.target])
+    at = np.maximum(edge, 0)
     if not len(old.source):
-        return found
-    same = (found >= 0) & (old.source[at] == a) & (old.target[at] == b)
+        return edge
+    same = edge >= 0
     for mine, theirs, sizes, wide in (
         (graph.source_ports, old.source_ports, graph.width[graph.source], old.width[old.source]),
         (graph.target_ports, old.target_ports, graph.width[graph.target], old.width[old.target]),
     ):
         grown = np.abs(sizes - wide[at]) > 0.01
         same &= grown | (np.isnan(mine) & np.isnan(theirs[at])) | (np.abs(mine - theirs[at]) < 0.01)
-    return np.where(same, found, -1)
+    return np.where(same, edge, -1)
 
 
 def _match_ends(old: LayoutGraph, a: Index, b: Index) -> Index:

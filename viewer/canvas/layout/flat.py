@@ -183,8 +183,7 @@ class _Drawing:
         end = np.zeros(len(values), np.int64)
         np.minimum.at(begin, number, first)
         np.maximum.at(end, number, last)
-        found = lanes.assign(begin, end, self.side[values], left, right, self.problem.spacing.edge)
-        result[values] = found.x
+        result[values] = lanes.assign(begin, end, self.side[values], left, right, self.problem.spacing.edge)
         return result
 
     def _bands(self) -> None:

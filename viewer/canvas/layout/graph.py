@@ -11,7 +11,7 @@ from onnx_workbench.viewer.canvas.layout.routes import Polylines
 
 @dataclass(slots=True)
 class LayoutGraph:
-    """A checked request; transposed for direction "right"."""
+    """A request; transposed for direction "right"."""
 
     width: Real
     height: Real

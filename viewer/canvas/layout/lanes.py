@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real
 
 
-@dataclass(slots=True)
-class Lanes:
-    """L lanes, each shared by the long edges of one value."""
+def assign(first: Index, last: Index, to_left: Mask, left: Real, right: Real, gap: float) -> Real:
+    """[L] x of the lanes over the ranks first…last (inclusive), outside of everything there; short ones innermost.
 
-    x: Real  # [L]
-    left: Real  # [ranks] extent at each rank, lanes included
-    right: Real
-
-
-def assign(first: Index, last: Index, to_left: Mask, left: Real, right: Real, gap: float) -> Lanes:
-    """Place lanes over the ranks first…last (inclusive) outside of everything there; short ones innermost."""
+    The long edges of one value share a lane. `left` and `right` [ranks] are the extents without lanes.
+    """
     left, right = left.copy(), right.copy()
     x = np.zeros(len(first))
     order = np.lexsort((first, last - first))
@@ -33,4 +25,4 @@ def assign(first: Index, last: Index, to_left: Mask, left: Real, right: Real, ga
             x0 = float(right[begin:end].max()) + gap
             right[begin:end] = x0
         x[lane] = x0
-    return Lanes(x, left, right)
+    return x

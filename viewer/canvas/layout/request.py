@@ -28,7 +28,7 @@ class Spacing:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayoutRequest:
-    """One graph to lay out: N nodes, E edges; checked on construction (ValueError), never changed after.
+    """One graph to lay out: N nodes, E edges; never changed.
 
     Edges may hold cycles, self-loops and duplicates. An edge may start or end at an expanded container itself.
     With direction "right" everything is transposed: ports are y offsets from a node's top, edges leave on the
@@ -48,35 +48,6 @@ class LayoutRequest:
     columns: float = inf  # px of length from which parts much longer than wide are folded into columns, or rows
     spacing: Spacing = field(default_factory=Spacing)
     node_ids: NDArray[np.int64] | None = None  # [N] unique, stable over edits: `relayout` matches nodes by them
-    edge_ids: NDArray[np.int64] | None = None  # [E] the same for edges; None: edges are matched by their ends
-
-    def __post_init__(self) -> None:
-        n, e = len(self.sizes), len(self.edges)
-        if self.sizes.shape != (n, 2) or not np.isfinite(self.sizes).all() or (self.sizes <= 0).any():
-            msg = f"sizes must be finite and positive [N, 2]; got shape {self.sizes.shape}"
-            raise ValueError(msg)
-        if self.edges.shape != (e, 2) or (e and not (self.edges.min() >= 0 and self.edges.max() < n)):
-            msg = f"edges must be [E, 2] numbers of the {n} nodes; got shape {self.edges.shape}"
-            raise ValueError(msg)
-        for name, length in (
-            ("source_ports", e),
-            ("target_ports", e),
-            ("edge_ids", e),
-            ("parents", n),
-            ("node_ids", n),
-        ):
-            array = getattr(self, name)
-            if array is not None and array.shape != (length,):
-                msg = f"{name} must be [{length}]; got shape {array.shape}"
-                raise ValueError(msg)
-        if self.titles is not None and self.titles.shape != (n, 2):
-            msg = f"titles must be [{n}, 2]; got shape {self.titles.shape}"
-            raise ValueError(msg)
-        for name in ("first", "last", "parents"):
-            array = getattr(self, name)
-            if array is not None and len(array) and not (array.min() >= -1 and array.max() < n):
-                msg = f"{name} must number the {n} nodes; got {array.min()} to {array.max()}"
-                raise ValueError(msg)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -68,11 +68,11 @@ class Moved:
     edges: list[int]  # edges of these pieces
 
 
-def request(drawing: Drawing, *, labels: bool = True) -> LayoutRequest:
+def request(drawing: Drawing) -> LayoutRequest:
     """Return the layout request: plain arrays, so that the layout may run in a thread."""
     direction = drawing.options.direction
     kinds = drawing.kinds
-    rank = 40.0 if direction == "down" or not labels else 110.0
+    rank = 40.0 if direction == "down" else 110.0  # room for labels
     header = HEADER + 2 if direction == "down" else HEADER
     return LayoutRequest(
         sizes=drawing.sizes,

@@ -101,7 +101,6 @@ class _Change:
 
     def __init__(self, drawing: Drawing, builder: DrawingBuilder, wired: Iterable[Node]) -> None:
         self._old = drawing
-        self._builder = builder
         self._boxes = drawing.boxes.copy()
         known = {node: drawing.boxes_of(node) for node in wired}
         self._redrawn = [numbers[0] for numbers in known.values() if numbers]

@@ -40,9 +40,6 @@ class Tool(ABC):
     def wants(cls, view: GraphView, press: Press) -> bool:
         """Return whether a press starts this interaction."""
 
-    def start(self) -> None:  # noqa: B027 - most tools need nothing here
-        """Start the interaction: the button was pressed."""
-
     @abstractmethod
     def move(self, position: QPointF) -> None:
         """Handle a move of the pointer while the button is held."""

@@ -263,20 +263,6 @@ def test_containers_that_contain_each_other_are_refused() -> None:
         layout(request(2, [], parents=np.array([1, 0], np.int32)))
 
 
-@pytest.mark.parametrize(
-    ("sizes", "edges", "message"),
-    [
-        (np.ones((2, 3), np.float32), np.zeros((0, 2), np.int32), r"sizes.*\[N, 2\]"),
-        (np.full((2, 2), np.nan, np.float32), np.zeros((0, 2), np.int32), "finite"),
-        (np.ones((2, 2), np.float32), np.array([[0, 2]], np.int32), "edges"),
-        (np.ones((2, 2), np.float32), np.array([[-1, 0]], np.int32), "edges"),
-    ],
-)
-def test_a_request_that_makes_no_sense_is_refused(sizes: np.ndarray, edges: np.ndarray, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        LayoutRequest(sizes, edges)
-
-
 def test_nothing_gives_nothing() -> None:
     result = layout(request(0, []))
     assert len(result.positions) == 0

@@ -285,9 +285,8 @@ def test_edges_of_a_group_are_merged_and_still_found_by_value():
 
 
 def test_small_graphs_are_flat_and_large_ones_grouped():
-    graph = long_chain(40, scopes=4).model().graph
-    assert Kind.GROUP not in build(graph).kinds
-    assert Kind.GROUP in build(graph, DrawingOptions(many=30)).kinds
+    assert Kind.GROUP not in build(long_chain(40, scopes=4).model().graph).kinds
+    assert Kind.GROUP in build(long_chain(80, scopes=4).model().graph).kinds
 
 
 def test_a_large_model_opens_as_its_blocks():
