@@ -20,8 +20,8 @@ from onnx_workbench.viewer.canvas.scene.builder import inner_graph
 from onnx_workbench.viewer.canvas.scene.drawing import Drawing, Kind, Subject
 from onnx_workbench.viewer.canvas.scene.node_text import FoldTag
 from onnx_workbench.viewer.canvas.scene.scene import Hit, Scene
+from onnx_workbench.viewer.canvas.scene_builder import nearest_box
 from onnx_workbench.viewer.canvas.scene_controller import SceneController
-from onnx_workbench.viewer.canvas.scene_loader import nearest_box
 from onnx_workbench.viewer.canvas.view_state import ViewPosition
 from onnx_workbench.viewer.document.context import DocumentContext
 from onnx_workbench.viewer.document.selection import Item, Selection
@@ -302,27 +302,19 @@ class Navigator(QObject):
 
     def position(self) -> ViewPosition | None:
         """Return the part of the graph in view; None while nothing is shown."""
-        scene, zoom = self._surface.scene, self._surface.zoom
+        scene, middle = self._surface.scene, self._surface.middle
         if scene is None:
             return None
-        x, y = self._surface.middle
-        box = nearest_box(scene, x, y)
-        if box < 0:
-            return ViewPosition(zoom, (x, y))
-        left, top, width, _ = scene.rect(box)
-        return ViewPosition(zoom, (x, y), scene.boxes[box].key, (x - left - width / 2, y - top))
+        return ViewPosition.beside(scene, nearest_box(scene, *middle), self._surface.zoom, middle)
 
     def to_position(self, position: ViewPosition) -> None:
         """Restore a saved position in the graph, also if the graph was laid out again meanwhile."""
         scene = self._surface.scene
         if scene is None:
             return
-        x, y = position.centre
         box = scene.drawing.box_with(position.key)
-        if box >= 0:
-            left, top, width, _ = scene.rect(box)
-            x, y = left + width / 2 + position.offset[0], top + position.offset[1]
-        self._surface.centre_at(position.scale, x, y)
+        centre = position.centre_beside(scene, box) if box >= 0 else position.centre
+        self._surface.centre_at(position.scale, *centre)
 
 
 def _parts_of(selection: Selection, drawing: Drawing) -> Iterator[list[int]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -12,15 +13,17 @@ from PySide6.QtCore import QObject, Signal
 from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.ir.graph import Graph, Value
 from onnx_workbench.model.ir.types import Type
+from onnx_workbench.model.progress import SILENT
+from onnx_workbench.model.text.formatting import plural
 from onnx_workbench.viewer.canvas.layout import Direction, Layout
 from onnx_workbench.viewer.canvas.open_parts import OpenParts
 from onnx_workbench.viewer.canvas.paint.surface import Surface
 from onnx_workbench.viewer.canvas.picker import Picker
-from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions
+from onnx_workbench.viewer.canvas.scene.drawing import Drawing, DrawingOptions
 from onnx_workbench.viewer.canvas.scene.scene import Scene
-from onnx_workbench.viewer.canvas.scene_loader import SceneLoader, SceneRequest, nearest_box
+from onnx_workbench.viewer.canvas.scene_builder import SceneBuilder, SceneRequest, is_quick, nearest_box, place
 from onnx_workbench.viewer.canvas.scene_updater import SceneUpdater
-from onnx_workbench.viewer.canvas.view_state import Anchor, GraphViewState
+from onnx_workbench.viewer.canvas.view_state import GraphViewState, ViewPosition
 from onnx_workbench.viewer.document.context import DocumentContext
 from onnx_workbench.viewer.program.settings import (
     COLUMNS,
@@ -32,6 +35,8 @@ from onnx_workbench.viewer.program.settings import (
     SHOW_INITIALIZERS,
     SHOW_NAMES,
 )
+from onnx_workbench.viewer.tasks.tasks import Task
+from onnx_workbench.viewer.tasks.threads import Work
 
 #: Settings that change what is drawn.
 _DRAWN = frozenset(
@@ -46,7 +51,7 @@ _GROUPS = {"large": None, "always": True, "never": False}
 class _Pending:
     """Position to show when the requested scene is ready. `fit`: show its beginning if the whole is not readable."""
 
-    anchor: Anchor | None = None
+    pinned: ViewPosition | None = None  # from which the view is to keep its distance to a box, unless it moves
     fit: bool = False
     whole: bool = False  # show the whole graph, as before
     types: bool = False  # update the types: they changed meanwhile
@@ -71,10 +76,11 @@ class SceneController(QObject):
         self._types: TypeOf | None = None
         self._kinds: frozenset[str] = frozenset()
         self._shown_first: tuple[float, float, float] | None = None
-        self._loader = SceneLoader(context, surface.fonts, self.type_of, self)
-        self._loader.scene_ready.connect(self._show_scene)
-        self._loader.state_changed.connect(surface.update)
-        self._updater = SceneUpdater(self, self._loader, surface, context)
+        self._task: Task[Scene] | None = None  # that builds the newest scene
+        self._notice = ""
+        self._builder = SceneBuilder(context, surface.fonts, self.type_of)
+        self._updater = SceneUpdater(self, self._builder, surface, context)
+        context.tasks.progressed.connect(self._on_progress)
         context.settings.changed.connect(self._on_setting)
         context.highlights.overlay_changed.connect(self._on_overlay)
 
@@ -122,12 +128,12 @@ class SceneController(QObject):
     @property
     def is_busy(self) -> bool:
         """Whether a newer scene is being built."""
-        return self._loader.is_busy or self._updater.is_due
+        return self._task is not None or self._updater.is_due
 
     @property
     def notice(self) -> str:
         """Notice about a scene that is being built or was stopped; empty if there is none."""
-        return self._loader.state
+        return self._notice
 
     def type_of(self, value: Value) -> Type | None:
         """Return the type shown for a value: from the provider (see `set_types`), else the declared one."""
@@ -139,7 +145,7 @@ class SceneController(QObject):
         was_fitted, was_untouched = self._surface.is_fitted, self.is_untouched
         if not self._updater.retype():
             self._pending.types = True  # pills drawn meanwhile may show old types
-        elif self._loader.is_busy:
+        elif self.is_busy:
             self._pending.whole = self._pending.whole or was_fitted
         elif was_fitted:  # the pills may have become wider
             self._surface.fit()
@@ -185,7 +191,7 @@ class SceneController(QObject):
             previous = scene.layout
         elif first and self.state.options == self.options:
             previous = self.state.layout
-        self._loader.load(replace(self._request(previous), keeps_ranks=keeps_ranks))
+        self._build(previous, keeps_ranks=keeps_ranks)
 
     def reload(self, *, fit: bool = False) -> None:
         """Draw the graph again; the middle of the view and the selection keep their positions."""
@@ -194,31 +200,71 @@ class SceneController(QObject):
 
     def relayout(self) -> None:
         """Lay out from scratch."""
-        self._pending.anchor = self._find_anchor()
-        self._loader.load(self._request(None))
+        self._pending.pinned = self._position_to_pin()
+        self._build(None)
+
+    def _build(self, previous: Layout | None, *, keeps_ranks: bool = True) -> None:
+        """Draw the graph and lay it out, from a previous layout if there is one."""
+        state, graph = self.state, self._graph
+        around = self._surface.middle if self._surface.scene is not None else None
+        request = SceneRequest(
+            graph, self.options, frozenset(state.expanded), state.is_new, previous, keeps_ranks, around
+        )
+        notice = f"Drawing {plural(len(graph.nodes), 'node')} …"
+        self._start(self._builder.work(request), notice, at_once=self._builder.is_small(request))
+
+    def lay_out(self, drawing: Drawing, previous: Layout, resized: int = 0) -> None:
+        """Lay out a drawing that an edit changed. `resized`: number of boxes whose size may differ from before."""
+        work = partial(place, drawing, previous, around=self._surface.middle)
+        notice = f"Laying out {plural(len(drawing.boxes), 'node')} …"
+        self._start(work, notice, at_once=is_quick(drawing, previous, resized))
+
+    def _start(self, work: Work[Scene], notice: str, *, at_once: bool) -> None:
+        """Build and show a scene, now or in a task; it replaces one that is being built."""
+        replaced, self._task = self._task, None
+        if replaced is not None:
+            replaced.cancel()
+        if at_once:
+            self._show_scene(work(SILENT))
+            return
+        self._set_notice(notice)
+        task = self._task = self._context.tasks.start(
+            "Laying out the graph", work, done=self._show_scene, finished=lambda: self._on_finished(task)
+        )
+
+    def _on_progress(self, task: Task[Any]) -> None:
+        if task is self._task and task.text:
+            self._set_notice(task.text)
+
+    def _on_finished(self, task: Task[Scene]) -> None:
+        if self._task is task:
+            self._task = None
+            self._set_notice("The layout was stopped. Press L to lay the graph out again.")
+
+    def _set_notice(self, notice: str) -> None:
+        if notice != self._notice:
+            self._notice = notice
+            self._surface.update()
 
     def pin_position(self, box: int | None = None) -> None:
         """Keep the position of a box (or else of the selection or the middle of the view) in the next scene."""
         if box is not None:
-            self._pending.anchor = self._anchor_at(box)
+            self._pending.pinned = self._position_beside(box)
         else:
-            self._pending.anchor = self._pending.anchor or self._find_anchor()
-
-    def _request(self, previous: Layout | None) -> SceneRequest:
-        state = self.state
-        around = self._surface.middle if self._surface.scene is not None else None
-        return SceneRequest(self._graph, self.options, frozenset(state.expanded), state.is_new, previous, around=around)
+            self._pending.pinned = self._pending.pinned or self._position_to_pin()
 
     # -- the position in a new scene -------------------------------------------------------------------------
 
     def _show_scene(self, scene: Scene) -> None:
+        self._task = None
+        self._set_notice("")
         surface, state = self._surface, self.state
         is_first = surface.scene is None
         state.expanded |= scene.drawing.expanded
         state.is_new = state.is_new and not scene.drawing.grouped
         pending, self._pending = self._pending, _Pending()
-        if pending.anchor is not None and pending.anchor.seen_from != surface.viewport.position:
-            pending.anchor = self._find_anchor()  # the user navigated elsewhere meanwhile
+        if pending.pinned is not None and not pending.pinned.is_seen(surface.zoom, surface.middle):
+            pending.pinned = self._position_to_pin()  # the user navigated elsewhere meanwhile
         surface.set_scene(scene)
         if is_first:
             self.restore_position()
@@ -226,8 +272,8 @@ class SceneController(QObject):
             self._show_whole_or_beginning()
         elif pending.whole and surface.is_fitted:
             surface.fit()
-        elif pending.anchor is not None:
-            self._restore_anchor(pending.anchor)
+        elif pending.pinned is not None:
+            self._return_to(scene, pending.pinned)
         if pending.types:
             self.set_types(self._types)
         self.scene_shown.emit()
@@ -279,7 +325,8 @@ class SceneController(QObject):
         if not self._surface.is_legible:
             self._surface.show_beginning()
 
-    def _find_anchor(self) -> Anchor | None:
+    def _position_to_pin(self) -> ViewPosition | None:
+        """Return the position of the view beside the selection if that is in view, else beside the nearest box."""
         scene = self._surface.scene
         if scene is None or not len(scene.rects):
             return None
@@ -287,23 +334,18 @@ class SceneController(QObject):
         left, top, _, _ = scene.rect(box)
         if box < 0 or not (area[0] <= left <= area[2] and area[1] <= top <= area[3]):
             box = nearest_box(scene, *self._surface.middle)
-        return self._anchor_at(box)
+        return self._position_beside(box)
 
-    def _anchor_at(self, box: int) -> Anchor:
-        scene, viewport = self._surface.scene, self._surface.viewport
-        assert scene is not None
-        left, top, width, _ = scene.rect(box)
-        x, y = viewport.to_widget(left + width / 2, top)
-        return Anchor(scene.boxes[box].key, x, y, viewport.position)
+    def _position_beside(self, box: int) -> ViewPosition:
+        assert self._surface.scene is not None
+        return ViewPosition.beside(self._surface.scene, box, self._surface.zoom, self._surface.middle)
 
-    def _restore_anchor(self, anchor: Anchor) -> None:
-        scene, viewport = self._surface.scene, self._surface.viewport
-        assert scene is not None
-        box = scene.drawing.box_with(anchor.key)
-        if box < 0 and not len(scene.box_grid.in_rect(*viewport.area)):
-            box = nearest_box(scene, *viewport.to_scene(anchor.x, anchor.y))  # everything that was in view was removed
+    def _return_to(self, scene: Scene, position: ViewPosition) -> None:
+        """Move the view as far as the box of a position has moved."""
+        box = scene.drawing.box_with(position.key)
+        if box < 0 and not len(scene.box_grid.in_rect(*self._surface.viewport.area)):
+            box = nearest_box(scene, *position.place)  # everything that was in view was removed
         if box >= 0:
-            left, top, width, _ = scene.rect(box)
-            self._surface.scroll_to(left + width / 2, top, anchor.x, anchor.y)
+            self._surface.centre_on(*position.centre_beside(scene, box))
         else:
             self._surface.pan_by(0, 0)  # keeps the view within the new scene

@@ -11,12 +11,13 @@ from onnx_workbench.viewer.canvas.paint.surface import Surface
 from onnx_workbench.viewer.canvas.scene.patch_drawing import (
     DrawingPatch,
     can_patch,
+    patched,
     pills,
     replace_boxes,
     resize_in_place,
 )
 from onnx_workbench.viewer.canvas.scene.scene import Scene
-from onnx_workbench.viewer.canvas.scene_loader import SceneLoader, concerns
+from onnx_workbench.viewer.canvas.scene_builder import SceneBuilder, concerns
 from onnx_workbench.viewer.document.model_signals import ChangeSet
 
 if TYPE_CHECKING:
@@ -32,20 +33,17 @@ class SceneUpdater(QObject):
     """
 
     def __init__(
-        self, scenes: SceneController, loader: SceneLoader, surface: Surface, context: DocumentContext
+        self, scenes: SceneController, builder: SceneBuilder, surface: Surface, context: DocumentContext
     ) -> None:
         super().__init__(scenes)
         self._scenes = scenes
-        self._loader = loader
+        self._builder = builder
         self._surface = surface
         self._changes = context.changes
         self._rebuild = QTimer(self, singleShot=True, interval=0)
         self._rebuild.timeout.connect(self._on_rebuild)
         self._touched: ChangeSet | None = None  # of the only edit that is not drawn yet
-        changes = context.changes
-        changes.nodes_changed.connect(loader.forget)
-        changes.values_changed.connect(lambda values: loader.forget((), values))
-        changes.changed.connect(self._on_change)
+        self._changes.changed.connect(self._on_change)
 
     @property
     def is_due(self) -> bool:
@@ -60,20 +58,21 @@ class SceneUpdater(QObject):
     def _on_change(self, change: Change) -> None:
         scene = self._surface.scene
         touched = self._changes.touched
+        self._builder.forget(touched.nodes, touched.values)
         if scene is None or self._scenes.is_busy or (concerns(scene.drawing, touched) and touched.is_large):
             self.request_redraw()
         elif concerns(scene.drawing, touched):
-            patch = self._loader.patch(scene.drawing, touched) if can_patch(scene.drawing, change, touched) else None
+            patch = self._builder.patch(scene.drawing, touched) if can_patch(scene.drawing, change, touched) else None
             self._touched = None if patch else touched
             self._follow(scene, patch)
 
     def _on_rebuild(self) -> None:
         scene, touched, self._touched = self._surface.scene, self._touched, None
-        if scene is not None and touched is not None and not self._loader.is_busy:
-            drawing = self._loader.restructured(scene.drawing, touched, self._scenes.options)
+        if scene is not None and touched is not None and not self._scenes.is_busy:
+            drawing = self._builder.restructured(scene.drawing, touched, self._scenes.options)
             if drawing is not None:
                 self._scenes.pin_position()
-                self._loader.load_drawing(drawing, scene.layout, around=self._surface.middle)
+                self._scenes.lay_out(drawing, scene.layout)
                 return
         self._scenes.reload()
 
@@ -85,7 +84,7 @@ class SceneUpdater(QObject):
             self._surface.repaint_moved(patch.boxes, moved, patch.edges)
         elif patch.resized:
             self._scenes.pin_position()
-            self._loader.load_patched(scene, patch)
+            self._scenes.lay_out(patched(scene.drawing, patch), scene.layout, len(patch.boxes))
         else:
             replace_boxes(scene, patch)
             self._surface.repaint_boxes(patch.boxes, patch.edges)
@@ -95,7 +94,7 @@ class SceneUpdater(QObject):
         scene = self._surface.scene
         if scene is None or self._scenes.is_busy:
             return False
-        patch = self._loader.retyped(scene, pills(scene))
+        patch = self._builder.retyped(scene, pills(scene))
         if patch is None:
             return False
         if patch.boxes:

@@ -1,4 +1,4 @@
-"""View state of each graph, kept while another is shown; and anchors that keep their position in a new scene."""
+"""View state of each graph, kept while another is shown; and positions of the view that survive another layout."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from onnx_workbench.viewer.canvas.layout import Layout
 from onnx_workbench.viewer.canvas.paint.viewport import LARGEST
 from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions
+from onnx_workbench.viewer.canvas.scene.scene import Scene
 
 _SMALLEST = 1e-4
 _FARTHEST = 1e9  # px; the comparison also rejects NaN
@@ -53,12 +54,30 @@ class ViewPosition:
     key: Hashable = None
     offset: tuple[float, float] = (0.0, 0.0)
 
+    @classmethod
+    def beside(cls, scene: Scene, box: int, scale: float, centre: tuple[float, float]) -> ViewPosition:
+        """Return a position that keeps its distance to a box, or to none for -1."""
+        if box < 0:
+            return cls(scale, centre)
+        x, y = _place_of(scene, box)
+        return cls(scale, centre, scene.boxes[box].key, (centre[0] - x, centre[1] - y))
 
-@dataclass(frozen=True)
-class Anchor:
-    """A box whose upper side's middle stays at a point of the widget, unless the user moves the view meanwhile."""
+    def is_seen(self, scale: float, centre: tuple[float, float]) -> bool:
+        """Return whether a view is still at this position."""
+        return (self.scale, self.centre) == (scale, centre)
 
-    key: Hashable
-    x: float
-    y: float
-    seen_from: tuple[float, float, float]  # position and scale of the view
+    @property
+    def place(self) -> tuple[float, float]:
+        """Where the box was."""
+        return self.centre[0] - self.offset[0], self.centre[1] - self.offset[1]
+
+    def centre_beside(self, scene: Scene, box: int) -> tuple[float, float]:
+        """Return the middle of the view that has the same distance to a box."""
+        x, y = _place_of(scene, box)
+        return x + self.offset[0], y + self.offset[1]
+
+
+def _place_of(scene: Scene, box: int) -> tuple[float, float]:
+    """Return the middle of a box's upper side."""
+    left, top, width, _ = scene.rect(box)
+    return left + width / 2, top

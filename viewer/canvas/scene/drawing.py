@@ -97,7 +97,7 @@ class TextMeasure(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DrawingOptions:
-    """Options of a drawing. `groups` None: only in graphs of more nodes than are seen at a glance."""
+    """Options of a drawing. `groups` None: only in graphs of more than `many` nodes."""
 
     attributes: bool = True
     initializers: bool = True
@@ -107,6 +107,7 @@ class DrawingOptions:
     kinds: frozenset[str] = frozenset()  # fold nodes of these kinds too, see `find_folded_nodes`
     prefix: str = ""  # of all names of dimensions, left out
     groups: bool | None = None
+    many: int = AT_A_GLANCE
     direction: Direction = "down"
     columns: float = inf  # px of length from which graphs much longer than wide are folded into columns
     data: Matched | None = None  # numbers or texts in the boxes of nodes, with their sum or counts in groups
@@ -118,7 +119,7 @@ class DrawingOptions:
 
     def are_grouped(self, graph: Graph) -> bool:
         """Return whether a graph is drawn with groups."""
-        return self.groups if self.groups is not None else len(graph.nodes) > AT_A_GLANCE
+        return self.groups if self.groups is not None else len(graph.nodes) > self.many
 
 
 class _Places:

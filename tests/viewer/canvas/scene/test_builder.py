@@ -285,8 +285,9 @@ def test_edges_of_a_group_are_merged_and_still_found_by_value():
 
 
 def test_small_graphs_are_flat_and_large_ones_grouped():
-    assert Kind.GROUP not in build(long_chain(40, scopes=4).model().graph).kinds
-    assert Kind.GROUP in build(long_chain(80, scopes=4).model().graph).kinds
+    graph = long_chain(40, scopes=4).model().graph
+    assert Kind.GROUP not in build(graph).kinds
+    assert Kind.GROUP in build(graph, DrawingOptions(many=30)).kinds
 
 
 def test_a_large_model_opens_as_its_blocks():

@@ -1,7 +1,6 @@
 """Builds scenes for the canvas: finds the groups of a graph, builds its drawing and lays it out.
 
-This runs in a task, for a small graph synchronously. After an edit the layout starts from the previous one, so that
-unchanged nodes keep their positions.
+After an edit the layout starts from the previous one, so that unchanged nodes keep their positions.
 """
 
 from __future__ import annotations
@@ -9,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Hashable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
-from PySide6.QtCore import QObject, Signal
 
 from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.folded_nodes import FoldedNodes, find_folded_nodes
@@ -25,7 +22,7 @@ from onnx_workbench.viewer.canvas.paint.fonts import Fonts
 from onnx_workbench.viewer.canvas.scene.box_factory import BoxFactory
 from onnx_workbench.viewer.canvas.scene.builder import DrawingBuilder, Ids, initial_expansion, inner_graphs
 from onnx_workbench.viewer.canvas.scene.drawing import Drawing, DrawingOptions, Kind
-from onnx_workbench.viewer.canvas.scene.patch_drawing import DrawingPatch, patch, patched, retyped
+from onnx_workbench.viewer.canvas.scene.patch_drawing import DrawingPatch, patch, retyped
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
 from onnx_workbench.viewer.canvas.scene.update_drawing import restructured
 from onnx_workbench.viewer.document.context import DocumentContext
@@ -33,7 +30,6 @@ from onnx_workbench.viewer.document.model_signals import ChangeSet, is_large
 from onnx_workbench.viewer.program.garbage_collection import return_memory
 from onnx_workbench.viewer.tasks.event_loop import run_in_chunks
 from onnx_workbench.viewer.tasks.readers import read_model
-from onnx_workbench.viewer.tasks.tasks import Task
 from onnx_workbench.viewer.tasks.threads import Work
 
 #: Numbers of boxes and of edges up to which a layout takes less time than a user notices and needs no thread.
@@ -60,45 +56,32 @@ class SceneRequest:
     around: tuple[float, float] | None = None  # where new nodes without edges are wanted, in the previous layout
 
 
-class SceneLoader(QObject):
-    """Builds scenes for one canvas; the newest request replaces older ones. GUI thread only."""
+class SceneBuilder:
+    """Builds the scenes of one canvas, and the drawings after edits; caches boxes and folded nodes.
 
-    scene_ready = Signal(object)  # Scene
-    state_changed = Signal()
+    GUI thread only, but for the work that `work` returns.
+    """
 
-    def __init__(
-        self, workspace: DocumentContext, fonts: Fonts, type_of: TypeOf, parent: QObject | None = None
-    ) -> None:
-        super().__init__(parent)
-        self._workspace = workspace
+    def __init__(self, context: DocumentContext, fonts: Fonts, type_of: TypeOf) -> None:
+        self._context = context
         self._fonts = fonts
         self._type_of = type_of
         self._ids = Ids()
         self._box_factory: BoxFactory | None = None
         self._folded: dict[tuple[Graph, bool, frozenset[str]], FoldedNodes] = {}  # cache for unchanged graphs
-        self._task: Task[Any] | None = None
-        self.state = ""  # notice while there is no scene yet
-        workspace.tasks.progressed.connect(self._on_progress)
-        workspace.changes.changed.connect(self._folded.clear)
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether a scene is being built."""
-        return self._task is not None
-
-    def load(self, request: SceneRequest) -> None:
-        """Build the scene of a graph; `scene_ready` follows, synchronously for a small graph."""
+    def work(self, request: SceneRequest) -> Work[Scene]:
+        """Return the work of a task that builds the scene of a graph; of a small one it may be called at once."""
         if self._box_factory is None or self._box_factory.options != request.options:
             self._box_factory = BoxFactory(self._fonts, request.options)
-        notice = f"Drawing {plural(len(request.graph.nodes), 'node')} …"
-        self._start(partial(self._make_scene, request, self._box_factory), notice, at_once=self._is_small(request))
+        return partial(self._make_scene, request, self._box_factory)
 
-    def _is_small(self, request: SceneRequest) -> bool:
+    def is_small(self, request: SceneRequest) -> bool:
         """Return whether building the scene takes less time than a user notices and needs no thread."""
         graph, is_grouped = request.graph, request.options.are_grouped(request.graph)
         inside = [key[1] for key in request.expanded if isinstance(key, tuple) and isinstance(key[1], Node)]
         graphs = [graph, *(g for node in inside for g in inner_graphs(node))]
-        is_found = not is_grouped or self._workspace.grouping.is_found(graph, asked=request.options.groups is True)
+        is_found = not is_grouped or self._context.grouping.is_found(graph, asked=request.options.groups is True)
         return (
             sum(len(g.nodes) for g in graphs) <= AT_ONCE and _has_few_edges(graphs) and is_found and schemas.is_loaded()
         )
@@ -114,7 +97,7 @@ class SceneLoader(QObject):
 
     def _find_groups(self, request: SceneRequest, progress: Progress) -> frozenset[Hashable]:
         """Find the groups and folded nodes of a graph, and return the open groups. Reads the model."""
-        graph, options, grouping = request.graph, request.options, self._workspace.grouping
+        graph, options, grouping = request.graph, request.options, self._context.grouping
         if options.folds:
             self.folded_nodes(options, graph, progress)
         if not options.are_grouped(graph):
@@ -137,69 +120,14 @@ class SceneLoader(QObject):
         """Draw a graph, pausing every few milliseconds. On the GUI thread, as texts are measured."""
         builder = DrawingBuilder(
             request.graph, request.options, expanded, self._ids, cards, self._type_of,
-            self._workspace.grouping.tree, partial(self.folded_nodes, request.options),
+            self._context.grouping.tree, partial(self.folded_nodes, request.options),
         )  # fmt: skip
         yield from builder.steps()
         return builder
 
-    def load_drawing(
-        self, drawing: Drawing, previous: Layout, resized: int = 0, around: tuple[float, float] | None = None
-    ) -> None:
-        """Lay out an existing drawing; `scene_ready` follows, synchronously for a small change.
-
-        `around`: see `SceneRequest`.
-        `resized` is the number of boxes whose size may differ from the previous layout.
-        """
-        boxes = len(drawing.boxes)
-        is_small = (boxes <= AT_ONCE and len(drawing.edges) <= _EDGES_AT_ONCE) or (
-            resized <= _FEW_RESIZED and _is_small_step(previous, boxes)
-        )
-        self._start(
-            partial(place, drawing, previous, around=around), f"Laying out {plural(boxes, 'node')} …", at_once=is_small
-        )
-
-    def load_patched(self, scene: Scene, change: DrawingPatch) -> None:
-        """Lay out the drawing of a scene with replaced boxes; `scene_ready` follows, at once for a small change."""
-        self.load_drawing(patched(scene.drawing, change), scene.layout, len(change.boxes))
-
-    def stop(self) -> None:
-        """Cancel the pending scene."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-
-    def _start(self, work: Work[Scene], notice: str, *, at_once: bool) -> None:
-        """Build and show a scene, now or in a task."""
-        self.stop()
-        if at_once:
-            self._show(work(SILENT))
-            return
-        self._set_state(notice)
-        task = self._task = self._workspace.tasks.start(
-            "Laying out the graph", work, done=self._show, finished=lambda: self._on_finished(task)
-        )
-
-    def _on_progress(self, task: Task[Any]) -> None:
-        if task is self._task and task.text:
-            self._set_state(task.text)
-
-    def _on_finished(self, task: Task[Any]) -> None:
-        if self._task is task:
-            self._task = None
-            self._set_state("The layout was stopped. Press L to lay the graph out again.")
-
-    def _show(self, scene: Scene) -> None:
-        self._task = None
-        self._set_state("")
-        self.scene_ready.emit(scene)
-
-    def _set_state(self, state: str) -> None:
-        if state != self.state:
-            self.state = state
-            self.state_changed.emit()
-
-    def forget(self, nodes: Collection[Node], values: Collection[Value] = ()) -> None:
+    def forget(self, nodes: Collection[Node], values: Collection[Value]) -> None:
         """Invalidate the boxes of changed objects; for very many, all boxes, which is quicker."""
+        self._folded.clear()
         if self._box_factory is not None and is_large(nodes, values):
             self._box_factory = BoxFactory(self._fonts, self._box_factory.options)
         elif self._box_factory is not None:
@@ -264,9 +192,11 @@ def _has_few_edges(graphs: Iterable[Graph]) -> bool:
     return ends <= _EDGES_AT_ONCE
 
 
-def _is_small_step(previous: Layout | None, boxes: int) -> bool:
-    """Return whether a layout from the previous one is quick enough to run synchronously."""
-    return previous is not None and abs(len(previous.positions) - boxes) <= 3 and boxes <= _LARGE
+def is_quick(drawing: Drawing, previous: Layout, resized: int) -> bool:
+    """Return whether a drawing, of which so many boxes were resized, is laid out in less time than a user notices."""
+    boxes = len(drawing.boxes)
+    is_small_step = abs(len(previous.positions) - boxes) <= 3 and boxes <= _LARGE
+    return (boxes <= AT_ONCE and len(drawing.edges) <= _EDGES_AT_ONCE) or (resized <= _FEW_RESIZED and is_small_step)
 
 
 def concerns(drawing: Drawing, touched: ChangeSet) -> bool:
