@@ -8,7 +8,7 @@ from operator import itemgetter
 
 import numpy as np
 from PySide6.QtCore import QPointF, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QPainterPath, QPen, QPolygonF
+from PySide6.QtGui import QColor, QPainterPath, QPen, QPolygonF
 from PySide6.QtWidgets import (
     QComboBox,
     QGraphicsPathItem,
@@ -385,7 +385,7 @@ class _MemoryView(QSplitter):
 
 
 class MemoryCurve(Plot):
-    """Bytes alive over the run order; hover shows a moment, a click its node, arrow keys move along."""
+    """Bytes alive over the run order; one moment is always marked, a click chooses its node."""
 
     pointed = Signal(object)  # Moment
     chosen = Signal(object)  # Moment
@@ -394,7 +394,6 @@ class MemoryCurve(Plot):
         super().__init__()
         self.moments: list[Moment] = []
         self._live = np.zeros(0, np.int64)  # bytes, for each of them
-        self.current = -1
         self._curve: QGraphicsPathItem | None = None
         self.setMinimumSize(120, 80)
         self.setAccessibleName("Memory over the run")
@@ -403,7 +402,7 @@ class MemoryCurve(Plot):
         """Show a run with its peak chosen."""
         self.moments = list(moments)
         self._live = np.fromiter((moment.live_bytes for moment in self.moments), np.int64, len(self.moments))
-        self.current = -1
+        self.at = None
         if self.moments:
             if self._curve is None:
                 self._curve = QGraphicsPathItem()
@@ -413,7 +412,7 @@ class MemoryCurve(Plot):
                 self.restyle()
             self.limit((0.0, float(len(self.moments))), (0.0, 1.05 * max(int(self._live.max()), 1)))
             self._draw()
-            self._point(int(self._live.argmax()))
+            self.mark(int(self._live.argmax()))
         elif self._curve is not None:
             self._curve.setPath(QPainterPath())
             self.move_cursor(None)
@@ -457,34 +456,30 @@ class MemoryCurve(Plot):
         return [f"{round(v):,}" if v == round(v) else "" for v in values]
 
     def text_below(self) -> tuple[str, bool]:
-        if self.current < 0:
+        if self.at is None:
             return "", False
-        return f"{bytes_text(self.moments[self.current].live_bytes)} alive at step {self.current + 1:,}", True
+        return f"{bytes_text(self.moments[self.at].live_bytes)} alive at step {self.at + 1:,}", True
 
-    def _point(self, index: int) -> None:
-        index = min(max(index, 0), len(self.moments) - 1)
-        if index != self.current and self.moments:
-            self.current = index
-            self.move_cursor(index + 0.5)
-            self.pointed.emit(self.moments[index])
+    def point_count(self) -> int:
+        return len(self.moments)
 
-    def point_at(self, x: float) -> None:
-        self._point(int(x))
+    def point_near(self, x: float) -> int:
+        return int(x)
 
-    def choose_at(self, x: float, _y: float) -> None:
-        """Select the node computed at a time."""
-        self._point(int(x))
-        self._choose()
+    def mark(self, point: int) -> None:
+        before = self.at
+        super().mark(point)
+        if self.at is not None and self.at != before:
+            self.pointed.emit(self.moments[self.at])
 
-    def _choose(self) -> None:
-        if self.current >= 0:
-            self.chosen.emit(self.moments[self.current])
+    def hide_marker(self) -> None:
+        """Keep the moment whose tensors are listed."""
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        key = event.key()
-        if key in (Qt.Key.Key_Left, Qt.Key.Key_Right) and self.moments:
-            self._point(self.current + (1 if key == Qt.Key.Key_Right else -1))
-        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            self._choose()
-        else:
-            super().keyPressEvent(event)
+    def show_marker(self) -> None:
+        if self.at is not None:
+            self.move_cursor(self.at + 0.5)
+
+    def choose(self) -> None:
+        """Select the node computed at the marked moment."""
+        if self.at is not None:
+            self.chosen.emit(self.moments[self.at])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPen
+from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
 from onnx_workbench.model.text.formatting import digits_apart, number_text
@@ -20,7 +20,7 @@ _ROOM = 0.03  # margin beside and above the bars, as a share of the range
 
 
 class Histogram(Plot):
-    """Counts over a range. Left and right walk over the bars; Ctrl+wheel zooms, dragging pans along the values."""
+    """Counts over a range. Ctrl+wheel zooms, dragging pans along the values."""
 
     wheel_needs_control = True
 
@@ -31,7 +31,6 @@ class Histogram(Plot):
         self.logarithmic = False
         self._counts: tuple[int, ...] = ()
         self._edges: tuple[float, ...] = ()
-        self._bar: int | None = None
         self._bars: Any = None
         self._pointed: Any = None  # the bar that is pointed at
         self._zero: Any = None
@@ -128,11 +127,11 @@ class Histogram(Plot):
     @property
     def bar_text(self) -> str:
         """Describe the bar under the pointer."""
-        if self._bar is None:
+        if self.at is None:
             return ""
-        low, high = self._edges[self._bar], self._edges[self._bar + 1]
+        low, high = self._edges[self.at], self._edges[self.at + 1]
         digits = max(digits_apart(low, high, 3), 4)
-        return f"{number_text(low, digits)} to {number_text(high, digits)}: {number_text(self._counts[self._bar])}"
+        return f"{number_text(low, digits)} to {number_text(high, digits)}: {number_text(self._counts[self.at])}"
 
     @property
     def range_texts(self) -> tuple[str, str]:
@@ -144,32 +143,21 @@ class Histogram(Plot):
     def text_below(self) -> tuple[str, bool]:
         return self.bar_text, True
 
-    def point_at(self, x: float) -> None:
-        if self._counts:
-            self._point(int(np.searchsorted(np.array(self._edges) / self.units[0], x, side="right")) - 1)
+    def point_count(self) -> int:
+        return len(self._counts)
 
-    def hide_marker(self) -> None:
-        if self._bar is not None:
-            self._bar = None
-            self._set_bars(self._pointed, np.arange(0))
-            self.update()
+    def point_near(self, x: float) -> int:
+        return int(np.searchsorted(np.array(self._edges) / self.units[0], x, side="right")) - 1
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right) and self._counts:
-            step = 1 if event.key() == Qt.Key.Key_Right else -1
-            self._point(0 if self._bar is None else self._bar + step)
-        else:
-            super().keyPressEvent(event)
-
-    def _point(self, bar: int) -> None:
-        self._bar = min(max(bar, 0), len(self._counts) - 1)
-        self._set_bars(self._pointed, np.array([self._bar] if self._counts[self._bar] else [], np.intp))
+    def show_marker(self) -> None:
+        is_bar = self.at is not None and self._counts[self.at] > 0
+        self._set_bars(self._pointed, np.array([self.at] if is_bar else [], np.intp))
         self.setToolTip(self.bar_text)
         self.setAccessibleDescription(self.bar_text)
         self.update()
 
     def paint_below(self, painter: QPainter, room: QRectF) -> None:
-        if self._bar is not None or not self._counts:
+        if self.at is not None or not self._counts:
             super().paint_below(painter, room)
             return
         low, high = self.range_texts

@@ -45,7 +45,7 @@ Index = Callable[[int, int], tuple[int, ...]]
 class LinePlot(Plot):
     """Each line is the range from its least to its greatest value at each position.
 
-    Left and right walk over them, up and down from line to line. A click, or Enter, chooses an element.
+    Up and down walk from line to line. A click, or Enter, chooses an element.
     """
 
     element_chosen = Signal(object)  # index
@@ -58,7 +58,6 @@ class LinePlot(Plot):
         self._lines: tuple[Line, ...] = ()
         self._note = ""
         self._low, self._high = 0.0, 1.0
-        self._at: int | None = None
         self._line = 0  # the one that Enter means
         self._index: Index | None = None
         self._items: list[Any] = []
@@ -92,7 +91,7 @@ class LinePlot(Plot):
     def show_lines(self, positions: range, lines: tuple[Line, ...], note: str = "", index: Index | None = None) -> None:
         """Draw lines; `index` returns the element at a position of a line, if elements can be chosen."""
         self._positions, self._lines, self._note, self._index = positions, lines, note, index
-        self._at, self._line = None, 0
+        self.at, self._line = None, 0
         ends = [part[np.isfinite(part)] for line in lines for part in line[1:]]
         whole = np.concatenate(ends) if ends else np.zeros(0)
         self._low, self._high = (float(whole.min()), float(whole.max())) if whole.size else (0.0, 1.0)
@@ -124,7 +123,7 @@ class LinePlot(Plot):
         aside = _ASIDE * (last - first) or 0.5
         self.limit((first - aside, last + aside), (bottom - room, top + room))
         self._make_room()
-        self._show_pointed()
+        self.show_marker()
 
     def _draw_line(
         self, xs: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64], color: QColor
@@ -170,17 +169,17 @@ class LinePlot(Plot):
     @property
     def point_text(self) -> str:
         """The values under the pointer."""
-        if self._at is None or not self._lines:
+        if self.at is None or not self._lines:
             return ""
         parts = []
         for name, low, high in self._lines:
-            a, b = float(low[self._at]), float(high[self._at])
+            a, b = float(low[self.at]), float(high[self.at])
             if a == b or a != a:
                 value = number_text(a, self._digits(5))
             else:
                 value = f"{number_text(a, self._digits(4))} … {number_text(b, self._digits(4))}"
             parts.append(f"{name}: {value}" if name else value)
-        return f"[{self._positions[self._at]}]  " + "   ".join(parts)
+        return f"[{self._positions[self.at]}]  " + "   ".join(parts)
 
     def numbers(self) -> str:
         names, columns = ["index"], [[str(position) for position in self._positions]]
@@ -191,7 +190,7 @@ class LinePlot(Plot):
         return "\n".join(map("\t".join, (names, *zip(*columns, strict=True))))
 
     def text_below(self) -> tuple[str, bool]:
-        return self.point_text or self._note, self._at is not None
+        return self.point_text or self._note, self.at is not None
 
     def _digits(self, least: int) -> int:
         return digits_apart(self._low, self._high, least)
@@ -234,53 +233,42 @@ class LinePlot(Plot):
 
     # -- mouse and keys --------------------------------------------------------------------------------------
 
-    def point_at(self, x: float) -> None:
-        if self._positions:
-            self._point(round((x - self._positions[0]) / self._positions.step))
+    def point_count(self) -> int:
+        return len(self._positions)
 
-    def hide_marker(self) -> None:
-        self._at = None
-        self._show_pointed()
+    def point_near(self, x: float) -> int:
+        return round((x - self._positions[0]) / self._positions.step) if self._positions else 0
 
     def choose_at(self, x: float, y: float) -> None:
         """Choose the element of the line that passes nearest."""
-        self.point_at(x)
-        if self._at is not None and self._lines:
+        self.mark(self.point_near(x))
+        if self.at is not None and self._lines:
             value = 10.0 ** min(y, 300.0) if self._is_log else y * self.units[1]
             self._line = min(range(len(self._lines)), key=lambda line: self._distance(line, value))
-            self._choose()
+            self.choose()
 
     def _distance(self, line: int, value: float) -> float:
         """Return the distance of a line from a value at the pointer's position; infinite where it has none."""
         _, low, high = self._lines[line]
-        found = max(float(low[self._at]) - value, value - float(high[self._at]), 0.0)
-        return found if np.isfinite(low[self._at]) and np.isfinite(high[self._at]) else np.inf
+        found = max(float(low[self.at]) - value, value - float(high[self.at]), 0.0)
+        return found if np.isfinite(low[self.at]) and np.isfinite(high[self.at]) else np.inf
 
-    def _choose(self) -> None:
-        if self._index is not None and self._at is not None and self._lines:
-            self.element_chosen.emit(self._index(self._line, self._positions[self._at]))
-        self._show_pointed()
+    def choose(self) -> None:
+        if self._index is not None and self.at is not None and self._lines:
+            self.element_chosen.emit(self._index(self._line, self._positions[self.at]))
+        self.show_marker()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key, last = event.key(), len(self._lines) - 1
-        if key in (Qt.Key.Key_Left, Qt.Key.Key_Right) and self._positions:
-            step = 1 if key == Qt.Key.Key_Right else -1
-            self._point(0 if self._at is None else self._at + step)
-        elif key in (Qt.Key.Key_Up, Qt.Key.Key_Down) and last > 0:
+        if key in (Qt.Key.Key_Up, Qt.Key.Key_Down) and last > 0:
             self._line = min(max(self._line + (1 if key == Qt.Key.Key_Down else -1), 0), last)
-            self._show_pointed()
-        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            self._choose()
+            self.show_marker()
         else:
             super().keyPressEvent(event)
 
-    def _point(self, at: int) -> None:
-        self._at = min(max(at, 0), len(self._positions) - 1)
-        self._show_pointed()
-
-    def _show_pointed(self) -> None:
+    def show_marker(self) -> None:
         """Move the cursor, and the ring where Enter or the last click means the line, if there are several."""
-        at = self._at
+        at = self.at
         self.move_cursor(None if at is None else float(self._positions[at]))
         value = float(self._lines[self._line][2][at]) if at is not None and len(self._lines) > 1 else np.nan
         if self._ring is not None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QKeyEvent, QPen
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QPen
 from PySide6.QtWidgets import QWidget
 
 from onnx_workbench.model.text.formatting import bytes_text, plural
@@ -22,7 +22,7 @@ Tried = tuple[int, int, float]
 
 
 class LossCurve(Plot):
-    """Signal to noise over bytes. Left and right walk over the points; a click, or Enter, chooses one."""
+    """Signal to noise over bytes. A click, or Enter, chooses a point."""
 
     chosen = Signal(float)  # decibels
 
@@ -31,13 +31,12 @@ class LossCurve(Plot):
         self.setAccessibleName("Size and loss")
         self.setMinimumSize(160, 120)
         self._points: list[Tried] = []
-        self._at: int | None = None
         self._line: Any = None
 
     def show_points(self, curve: Sequence[Tried]) -> bool:
         """Show these, and return whether there are two at least; those without noise have no place on the axis."""
         self._points = sorted((tried for tried in curve if isfinite(tried[2])), key=lambda tried: tried[1:])
-        self._at = None
+        self.at = None
         if len(self._points) < 2:
             return False
         if self._line is None:
@@ -66,40 +65,23 @@ class LossCurve(Plot):
         return [bytes_text(round(value)) for value in values]
 
     def text_below(self) -> tuple[str, bool]:
-        if self._at is None:
+        if self.at is None:
             return "", False
-        count, size, snr = self._points[self._at]
+        count, size, snr = self._points[self.at]
         return f"{plural(count, 'layer')} in float: {bytes_text(size)}, {snr:.1f} dB", True
 
-    def point_at(self, x: float) -> None:
-        if self._points:
-            self._point(min(range(len(self._points)), key=lambda at: abs(self._points[at][1] - x)))
+    def point_count(self) -> int:
+        return len(self._points)
 
-    def hide_marker(self) -> None:
-        self._at = None
-        self.move_cursor(None)
+    def point_near(self, x: float) -> int:
+        return min(range(len(self._points)), key=lambda at: abs(self._points[at][1] - x), default=0)
 
-    def choose_at(self, x: float, _y: float) -> None:
-        self.point_at(x)
-        self._choose()
+    def show_marker(self) -> None:
+        self.move_cursor(None if self.at is None else self._points[self.at][1])
 
-    def _point(self, at: int) -> None:
-        self._at = min(max(at, 0), len(self._points) - 1)
-        self.move_cursor(self._points[self._at][1])
-
-    def _choose(self) -> None:
-        if self._at is not None:
-            self.chosen.emit(self._points[self._at][2])
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        key = event.key()
-        if key in (Qt.Key.Key_Left, Qt.Key.Key_Right) and self._points:
-            step = 1 if key == Qt.Key.Key_Right else -1
-            self._point(0 if self._at is None else self._at + step)
-        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            self._choose()
-        else:
-            super().keyPressEvent(event)
+    def choose(self) -> None:
+        if self.at is not None:
+            self.chosen.emit(self._points[self.at][2])
 
 
 def _widened(numbers: Sequence[float]) -> tuple[float, float]:

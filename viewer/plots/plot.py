@@ -49,8 +49,9 @@ def unit_of(low: float, high: float) -> float:
 class Plot(QWidget):
     """Base of plots: wheel zooms, dragging pans, double-click shows all; + − 0 do it from the keyboard.
 
-    The pyqtgraph widget is made when the first data is shown: its import takes 0.3 s. Subclasses draw into `area`,
-    a pyqtgraph.PlotItem, and override `point_at`, `choose_at`, `restyle` and `text_below`.
+    The pointer, or left and right, mark one of the points along the x axis; a click, or Enter, chooses it. The
+    pyqtgraph widget is made when the first data is shown: its import takes 0.3 s. Subclasses draw into `area`, a
+    pyqtgraph.PlotItem.
     """
 
     wheel_needs_control = False  # in something that scrolls by wheel
@@ -65,6 +66,7 @@ class Plot(QWidget):
         self._all = (0.0, 1.0), (0.0, 1.0)
         self._pressed = QPointF()
         self._cursor: Any = None
+        self.at: int | None = None  # the marked point
         self._fit_margins()
         themes().themeChanged.connect(self._on_theme)
 
@@ -74,14 +76,19 @@ class Plot(QWidget):
         """Return the text below the plot, and whether it describes the data at the pointer."""
         return "", False
 
-    def point_at(self, x: float) -> None:
-        """Move the marker to a position on the x axis."""
+    def point_count(self) -> int:
+        """The number of points that can be marked."""
+        return 0
 
-    def choose_at(self, x: float, y: float) -> None:
-        """Choose the element at data coordinates."""
+    def point_near(self, x: float) -> int:
+        """The number of the point at a position on the x axis; may be out of range."""
+        return round(x)
 
-    def hide_marker(self) -> None:
-        """Hide the marker."""
+    def show_marker(self) -> None:
+        """Show which point is marked."""
+
+    def choose(self) -> None:
+        """Choose the marked point."""
 
     def restyle(self) -> None:
         """Apply the colours of the theme."""
@@ -191,6 +198,22 @@ class Plot(QWidget):
 
     # -- mouse and keys --------------------------------------------------------------------------------------
 
+    def mark(self, point: int) -> None:
+        """Mark a point, or the last one in its direction."""
+        if self.point_count():
+            self.at = min(max(point, 0), self.point_count() - 1)
+            self.show_marker()
+
+    def hide_marker(self) -> None:
+        """Mark no point."""
+        self.at = None
+        self.show_marker()
+
+    def choose_at(self, x: float, _y: float) -> None:
+        """Choose the point at data coordinates."""
+        self.mark(self.point_near(x))
+        self.choose()
+
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if self._view is not None and watched is self._view.viewport():
             if isinstance(event, QWheelEvent):
@@ -207,7 +230,7 @@ class Plot(QWidget):
     def _on_mouse(self, event: QMouseEvent) -> None:
         x, y = self.data_at(event.position())
         if event.type() == QEvent.Type.MouseMove:
-            self.point_at(x)
+            self.mark(self.point_near(x))
         elif event.type() == QEvent.Type.MouseButtonPress:
             self.setFocus(Qt.FocusReason.MouseFocusReason)
             self._pressed = event.position()
@@ -249,6 +272,11 @@ class Plot(QWidget):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.matches(QKeySequence.StandardKey.Copy):
             self.copy_numbers()
+        elif event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right) and self.point_count():
+            step = 1 if event.key() == Qt.Key.Key_Right else -1
+            self.mark(0 if self.at is None else self.at + step)
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.choose()
         elif self._view is not None and event.text() in ("+", "=", "-"):
             factor = _KEYS_ZOOM if event.text() != "-" else 1 / _KEYS_ZOOM
             self.area.getViewBox().scaleBy((factor, 1.0))

@@ -26,7 +26,7 @@ def moments(count):
 
 
 def test_the_peak_is_pointed_at_first_and_the_pointer_moves_on(curve, received):
-    assert curve.current == 3
+    assert curve.at == 3
     assert curve.accessibleDescription() == "4.00 kB alive at step 4"
     pointed = received(curve.pointed)
     hover(curve.view.viewport(), curve.point_of(1.5, 500))
@@ -48,7 +48,7 @@ def test_of_very_many_moments_zoom_shows_each(qtbot, curve):
     low, high = curve.area.getViewBox().viewRange()[0]
     assert high - low < 100
     hover(curve.view.viewport(), QPointF(curve.point_of((low + high) / 2, 0).x(), 50))
-    assert int(low) <= curve.current < high
+    assert int(low) <= curve.at < high
     picture = curve.view.grab().toImage()
     x, y = curve.point_of((low + high) / 2, 0).x(), curve.point_of(0, 1e5).y()
     assert picture.pixelColor(round(x) + 4, round(y)).blue() > picture.pixelColor(round(x) + 4, round(y)).red() + 20
@@ -56,5 +56,5 @@ def test_of_very_many_moments_zoom_shows_each(qtbot, curve):
 
 def test_a_run_without_moments_paints_nothing(curve):
     curve.set_moments([])
-    assert curve.current == -1
+    assert curve.at is None
     assert not curve.grab().isNull()

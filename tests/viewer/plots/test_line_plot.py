@@ -177,10 +177,10 @@ def test_numbers_that_differ_little_are_reported_apart(qtbot):
     plot.resize(400, 200)
     values = 1_700_000_000 + np.arange(9.0)
     plot.show_lines(range(9), (("", values, values),))
-    plot._point(3)
+    plot.mark(3)
     assert plot.point_text == "[3]  1700000003"
     plot.show_lines(range(9), (("", values * 1e-9 - 1.7, values * 1e-9 - 1.7),))
-    plot._point(3)
+    plot.mark(3)
     assert plot.point_text == "[3]  3e-09"
 
 
