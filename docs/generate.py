@@ -73,11 +73,11 @@ def key_page() -> Iterator[str]:
     """The shortcuts of all actions, by menu."""
     yield "# Keys\n"
     for menu in Menu:
-        mine = [one for one in actions() if one.place is not None and one.place.menu is menu and one.key]
+        mine = [one for one in actions() if one.place is not None and one.place.menu is menu and one.keys]
         yield f"## {menu.value.replace('&', '')}\n"
         yield "| Action | Keys |\n| --- | --- |"
         for one in mine:
-            yield f"| {one.plain_title} | {', '.join(f'`{keys}`' for keys in one.key)} |"
+            yield f"| {one.plain_title} | {', '.join(f'`{keys}`' for keys in one.keys)} |"
         yield ""
 
 

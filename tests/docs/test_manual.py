@@ -116,7 +116,7 @@ def menu_paths() -> dict[str, tuple[str, ...]]:
         if one.place is not None:
             parts = [plain(part) for part in (one.place.menu.value, one.place.submenu) if part]
             found[" › ".join(parts)] = ()
-            found[" › ".join([*parts, plain(one.title)])] = one.key
+            found[" › ".join([*parts, plain(one.title)])] = one.keys
     return found
 
 
@@ -235,4 +235,4 @@ def test_the_pages_made_from_the_program_are_complete() -> None:
     assert all(f"| {one.op_type} |" in operators for one in registry.all_kernels())
     assert "## com.microsoft\n" in operators
     keys = "\n".join(generate.key_page())
-    assert all(f"`{text}`" in keys for one in actions() if one.place is not None for text in one.key)
+    assert all(f"`{text}`" in keys for one in actions() if one.place is not None for text in one.keys)

@@ -16,7 +16,7 @@ def test_ids_are_unique_and_found():
 
 
 def test_no_two_actions_share_a_key(qapp):
-    keys = [QKeySequence(text).toString() for one in actions() for text in one.key]
+    keys = [QKeySequence(text).toString() for one in actions() for text in one.keys]
     assert all(keys), "every shortcut is one Qt understands"
     assert sorted(key for key in set(keys) if keys.count(key) > 1) == []
 
@@ -55,7 +55,7 @@ def test_no_menu_is_longer_than_the_screen_is_high():
 
 
 def test_netrons_keys_keep_their_meaning():
-    keys = {text: one.id for one in actions() for text in one.key}
+    keys = {text: one.id for one in actions() for text in one.keys}
     expected = {
         "Ctrl+O": "file.open", "Ctrl+D": "view.attributes", "Ctrl+I": "view.initializers", "Ctrl+U": "view.names",
         "Ctrl+K": "view.direction", "Ctrl+M": "view.wheel", "F5": "file.reload", "Backspace": "go.up",

@@ -1,7 +1,7 @@
 """All commands of the program as data, for menus, tool bar, context menus, palette and shortcut list.
 
-To add one, write a function below `@action(…)` in the module of its menu; to add a module, write its name in MODULES.
-Actions that differ in one thing only are made in a loop and stand in a tuple.
+To add one, write a function below `@Action(…)` in the module of its menu, or an `Action(…, run=…)` where that is one
+call; to add a module, write its name in MODULES. Actions of one kind stand in a tuple.
 """
 
 from __future__ import annotations

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from onnx_workbench.viewer.program.settings import RECENT_FILES, Option, Settings
+from onnx_workbench.viewer.program.settings import Option, Settings
 from onnx_workbench.viewer.style.labels import without_mnemonic
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from PySide6.QtWidgets import QMainWindow
 
     from onnx_workbench.model.ir.graph import Node, Value
+    from onnx_workbench.viewer.canvas.graph_view import GraphView
     from onnx_workbench.viewer.docks import Docks
     from onnx_workbench.viewer.document.selection import Item
     from onnx_workbench.viewer.files.document_area import DocumentArea
+    from onnx_workbench.viewer.files.document_tab import DocumentTab
     from onnx_workbench.viewer.files.documents import Documents
     from onnx_workbench.viewer.run.session.controller import RunController
     from onnx_workbench.viewer.run.workspace import Workspace
@@ -67,7 +71,7 @@ class Submenu:
 
 @dataclass(frozen=True)
 class MenuContext:
-    """The context an action works in: the parts of a window, and the current document, if any."""
+    """The parts of a window that actions work with, and the document in front."""
 
     window: QMainWindow  # the parent of dialogs
     area: DocumentArea
@@ -78,59 +82,55 @@ class MenuContext:
     do_once_open: Callable[[str], object]  # does an action as soon as the document that is being read is open
 
     @property
-    def workspace(self) -> Workspace | None:
-        """The document in front, or None on the start page."""
-        return self.area.workspace
-
-    @property
     def document_open(self) -> bool:
-        return self.workspace is not None
+        return self.area.workspace is not None
 
     @property
-    def opened(self) -> Workspace:
-        """The current document; only for actions whose `enabled` requires one."""
-        workspace = self.workspace
-        assert workspace is not None
-        return workspace
+    def tab(self) -> DocumentTab:
+        """The tab in front. This and what follows are for actions that need a document."""
+        tab = self.area.tab
+        assert tab is not None
+        return tab
+
+    @property
+    def workspace(self) -> Workspace:
+        """The document in front."""
+        return self.tab.workspace
+
+    @property
+    def view(self) -> GraphView:
+        """The graph in front."""
+        return self.tab.canvas
 
     @property
     def runs(self) -> RunController | None:
-        """The runs of the current document; None before the first."""
-        workspace = self.workspace
-        return workspace.runs if workspace is not None and workspace.has_runs else None
+        """The runs of the document; None before the first."""
+        return self.workspace.runs if self.workspace.has_runs else None
 
     @property
-    def recent_files(self) -> tuple[str, ...]:
-        """Paths of the files opened last, newest first."""
-        return self.settings.get(RECENT_FILES)
+    def recent_files(self) -> list[Path]:
+        """The files opened last, newest first."""
+        return self.settings.recent_files()
+
+    @property
+    def current(self) -> Item | None:
+        """The object selected last."""
+        return self.workspace.selection.current
 
     @property
     def selected(self) -> tuple[Item, ...]:
-        """The selection of the current document."""
-        workspace = self.workspace
-        return () if workspace is None else workspace.selection.items
+        """The selection."""
+        return self.workspace.selection.items
 
     @property
     def selected_nodes(self) -> tuple[Node, ...]:
         """The selected nodes."""
-        workspace = self.workspace
-        return () if workspace is None else workspace.selection.nodes
+        return self.workspace.selection.nodes
 
     @property
     def selected_values(self) -> tuple[Value, ...]:
         """The selected values."""
-        workspace = self.workspace
-        return () if workspace is None else workspace.selection.values
-
-
-def always(_context: MenuContext) -> bool:
-    """Enabled even on the start page."""
-    return True
-
-
-def with_document(context: MenuContext) -> bool:
-    """Enabled while a document is open."""
-    return context.document_open
+        return self.workspace.selection.values
 
 
 def with_selection(context: MenuContext) -> bool:
@@ -138,77 +138,28 @@ def with_selection(context: MenuContext) -> bool:
     return bool(context.selected)
 
 
-def is_on(option: Option[bool], context: MenuContext) -> bool:
-    """State of an action that is a switch of a setting."""
-    return context.settings.get(option)
+def _always(_context: MenuContext) -> bool:
+    return True
 
 
-def toggle(option: Option[bool], context: MenuContext) -> None:
-    """Change a setting that is on or off."""
-    context.settings.set(option, not context.settings.get(option))
+def _nothing(_context: MenuContext) -> None:
+    pass
 
 
 @dataclass(frozen=True)
 class Action:
-    """A command of the program. The parameters of `action` describe its fields."""
+    """A command of the program: `run`, or the function that this decorates. User errors are ModelError.
 
-    id: str
-    title: str
-    run: Callable[[MenuContext], object]
-    place: Place | None = None
-    key: tuple[str, ...] = ()
-    on_graph: bool = False
-    everywhere: bool = False
-    when: Callable[[MenuContext], bool] = with_document
-    checked: Callable[[MenuContext], bool] | None = None
-    label: Callable[[MenuContext], str] | None = None
-    icon: str = ""
-    toolbar: int = 0
-    on: tuple[str, ...] = ()
-    tip: str = ""
-    words: str = ""
-    by_key: Callable[[MenuContext], object] | None = None
-
-    def __call__(self, context: MenuContext) -> None:
-        """Do it, as the function below the decorator does."""
-        self.run(context)
-
-    @property
-    def plain_title(self) -> str:
-        """Return the title without its mnemonic and dots."""
-        return without_mnemonic(self.title).removesuffix("…")
-
-
-def action(
-    action_id: str,
-    title: str,
-    place: Place | None = None,
-    *,
-    key: str | tuple[str, ...] = (),
-    on_graph: bool = False,
-    everywhere: bool = False,
-    when: Callable[[MenuContext], bool] = with_document,
-    once_open: bool = False,
-    checked: Callable[[MenuContext], bool] | None = None,
-    label: Callable[[MenuContext], str] | None = None,
-    icon: str = "",
-    toolbar: int = 0,
-    on: tuple[str, ...] = (),
-    tip: str = "",
-    words: str = "",
-    by_key: Callable[[MenuContext], object] | None = None,
-) -> Callable[[Callable[[MenuContext], object]], Action]:
-    """Make an action of the function below it, which is called only while `when` is true. User errors are ModelError.
-
-    action_id  stable: "file.open"; stored in the user's key bindings
+    id         stable: "file.open"; stored in the user's key bindings
     title      as in the menu, with an & before its mnemonic and … when it asks more
     place      where it stands in the menu bar; None: only in the palette
     key        Qt's portable key texts, first one shown: ("Ctrl+Shift+Z", "Ctrl+Y")
     on_graph   the key works only while the graph has the focus (Space, arrows, Backspace, letters)
     everywhere the key works in dialogs too
     when       whether it makes sense now; must be cheap, it is asked after every change of selection
+    on_start_page  it needs no document
     once_open  may be asked for while the first document is still being read, and is done as soon as that is open
-    checked    for a switch: whether it is on
+    checked    for a switch: whether it is on; asked while it makes sense
     label      for a title that changes: the title now; an empty one hides the action
     icon       a name in resources/icons
     toolbar    its place in the tool bar, from 1; 0: not there. A change of the tens digit leaves a gap
@@ -218,38 +169,58 @@ def action(
     by_key     what its key does, where that is not what its entry in the menu does
     """
 
-    def decorate(run: Callable[[MenuContext], object]) -> Action:
-        return Action(
-            id=action_id,
-            title=title,
-            run=_or_once_open(action_id, run) if once_open else run,
-            place=place,
-            key=(key,) if isinstance(key, str) else key,
-            on_graph=on_graph,
-            everywhere=everywhere,
-            when=_with_document_soon if once_open else when,
-            checked=checked,
-            label=label,
-            icon=icon,
-            toolbar=toolbar,
-            on=on,
-            tip=tip,
-            words=words,
-            by_key=by_key,
+    id: str
+    title: str
+    place: Place | None = None
+    run: Callable[[MenuContext], object] = _nothing
+    _: KW_ONLY
+    key: str | tuple[str, ...] = ()
+    on_graph: bool = False
+    everywhere: bool = False
+    when: Callable[[MenuContext], bool] = _always
+    on_start_page: bool = False
+    once_open: bool = False
+    checked: Callable[[MenuContext], bool] | None = None
+    label: Callable[[MenuContext], str] | None = None
+    icon: str = ""
+    toolbar: int = 0
+    on: tuple[str, ...] = ()
+    tip: str = ""
+    words: str = ""
+    by_key: Callable[[MenuContext], object] | None = None
+
+    def __call__(self, run: Callable[[MenuContext], object]) -> Action:
+        """Return the action that does what the function below it does."""
+        return replace(self, run=run)
+
+    def switching(self, option: Option[bool]) -> Action:
+        """Return the action that turns a setting on and off."""
+        return replace(
+            self,
+            run=lambda context: context.settings.set(option, not context.settings.get(option)),
+            checked=lambda context: context.settings.get(option),
         )
 
-    return decorate
+    def choosing(self, option: Option[str], choice: str) -> Action:
+        """Return the action that sets a setting to one of its choices."""
+        return replace(
+            self,
+            run=lambda context: context.settings.set(option, choice),
+            checked=lambda context: context.settings.get(option) == choice,
+        )
 
+    def is_possible(self, context: MenuContext, *, is_document_open: bool) -> bool:
+        """Whether it can be done now, or be asked for."""
+        if self.on_start_page or is_document_open:
+            return self.when(context)
+        return self.once_open and context.files.is_waiting
 
-def _with_document_soon(context: MenuContext) -> bool:
-    return context.document_open or context.files.is_waiting
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Its keys, the one that is shown first."""
+        return (self.key,) * bool(self.key) if isinstance(self.key, str) else self.key
 
-
-def _or_once_open(action_id: str, run: Callable[[MenuContext], object]) -> Callable[[MenuContext], object]:
-    def now_or_then(context: MenuContext) -> None:
-        if context.document_open:
-            run(context)
-        else:
-            context.do_once_open(action_id)
-
-    return now_or_then
+    @property
+    def plain_title(self) -> str:
+        """The title without its mnemonic and dots."""
+        return without_mnemonic(self.title).removesuffix("…")

@@ -39,15 +39,8 @@ class ActionBinding(QObject):
         self.context = context
         self._qactions: dict[str, QAction] = {}
         self._actions = {one.id: one for one in actions()}
-        self._conditions: dict[Callable[[MenuContext], bool], list[QAction]] = {}
         for one in self._actions.values():
-            qaction = self._qactions[one.id] = self._make(one)
-            self._conditions.setdefault(one.when, []).append(qaction)
-        self._enabled: dict[
-            Callable[[MenuContext], bool], bool
-        ] = {}  # last state passed to Qt, to skip redundant calls
-        self._looks: dict[str, tuple[bool, str]] = {}
-        self._changing = [one for one in self._actions.values() if one.checked is not None or one.label is not None]
+            self._qactions[one.id] = self._make(one)
         self._custom: tuple[CustomAction, ...] = ()  # listed in their menu
         self._custom_menu: QMenu | None = None
         self._refresh_later = Debounce(self.refresh, self)
@@ -57,7 +50,7 @@ class ActionBinding(QObject):
     def _make(self, one: Action) -> QAction:
         qaction = QAction(one.title, self._window)
         qaction.setObjectName(one.id)
-        qaction.setShortcuts([QKeySequence(text) for text in one.key])
+        qaction.setShortcuts([QKeySequence(text) for text in one.keys])
         qaction.setCheckable(one.checked is not None)
         qaction.setToolTip(tooltip(one))
         qaction.setStatusTip("")
@@ -93,9 +86,12 @@ class ActionBinding(QObject):
         self._do(one, one.run)
 
     def _do(self, one: Action, run: Callable[[MenuContext], object]) -> None:
-        self._looks.pop(one.id, None)  # Qt toggled a checkable action already
         self.refresh_soon()
-        if not one.when(self.context):
+        is_document_open = self.context.document_open
+        if not one.is_possible(self.context, is_document_open=is_document_open):
+            return
+        if not one.on_start_page and not is_document_open:
+            self.context.do_once_open(one.id)
             return
         commit_editor(QApplication.focusWidget())
         try:
@@ -110,20 +106,16 @@ class ActionBinding(QObject):
 
     def refresh(self) -> None:
         """Update every QAction now."""
-        context = self.context
-        for condition, mine in self._conditions.items():  # which many share: each is asked once
-            enabled = condition(context)
-            if self._enabled.get(condition) is not enabled:
-                self._enabled[condition] = enabled
-                for qaction in mine:
-                    qaction.setEnabled(enabled)
-        for one in self._changing:
-            checked = one.checked is not None and self._enabled[one.when] and one.checked(context)
-            text = one.title if one.label is None else one.label(context)
-            if self._looks.get(one.id) != (checked, text):
-                self._looks[one.id] = checked, text
-                qaction = self._qactions[one.id]
-                qaction.setChecked(checked)
+        context, is_document_open = self.context, self.context.document_open
+        for one in self._actions.values():
+            qaction = self._qactions[one.id]
+            is_possible = one.is_possible(context, is_document_open=is_document_open)
+            is_ready = one.on_start_page or is_document_open
+            qaction.setEnabled(is_possible)
+            if one.checked is not None:
+                qaction.setChecked(is_possible and is_ready and one.checked(context))
+            if one.label is not None and is_ready:
+                text = one.label(context)
                 qaction.setText(text or one.title)
                 qaction.setVisible(bool(text))
         self._list_custom()
@@ -147,9 +139,9 @@ class ActionBinding(QObject):
 
     def run_custom(self, one: CustomAction, *_: object) -> None:
         """Run an action of an extension on the current document; show its message or its error."""
-        workspace = self.context.workspace
-        if workspace is None:
+        if not self.context.document_open:
             return
+        workspace = self.context.workspace
         commit_editor(QApplication.focusWidget())
         try:
             message = one.run(workspace.document, workspace.selection.items)
@@ -191,7 +183,7 @@ class ActionBinding(QObject):
         self.refresh()
         menu = QMenu(parent)
         menu.setToolTipsVisible(True)
-        mine = [one for one in self._actions.values() if kind in one.on and one.when(self.context)]
+        mine = [one for one in self._actions.values() if kind in one.on and self._qactions[one.id].isEnabled()]
         parts = (Menu.VIEW, Menu.GO, Menu.MODEL, Menu.RUN) if kind == "node" else ()
         inner = {part: [one for one in mine if one.place and one.place.menu is part] for part in parts}
         self._fill(menu, [one for one in mine if not any(one in part for part in inner.values())], nested=False)
@@ -230,7 +222,7 @@ class ActionBinding(QObject):
         self.refresh()
         return [
             PaletteEntry(
-                title=without_mnemonic(self._qactions[one.id].text() if one.label else one.title),
+                title=without_mnemonic(self._qactions[one.id].text()),
                 run=partial(run, one.id),
                 where=_path(one.place),
                 shortcut=shortcut_text(one),
@@ -239,7 +231,7 @@ class ActionBinding(QObject):
                 is_possible=self._qactions[one.id].isEnabled,
             )
             for one in sorted(self._actions.values(), key=lambda one: one.place is Submenu.PANELS)
-            if one.label is None or one.label(self.context)
+            if self._qactions[one.id].isVisible()
         ] + [
             PaletteEntry(one.title, partial(self.run_custom, one), "Extensions", tip=one.tip,
                          is_possible=lambda: self.context.document_open)
@@ -276,9 +268,9 @@ def _path(place: Place | None) -> str:
 
 def shortcut_text(one: Action) -> str:
     """Return the shortcut in native form, or nothing."""
-    if not one.key:
+    if not one.keys:
         return ""
-    return QKeySequence(one.key[0]).toString(QKeySequence.SequenceFormat.NativeText)
+    return QKeySequence(one.keys[0]).toString(QKeySequence.SequenceFormat.NativeText)
 
 
 def tooltip(one: Action) -> str:

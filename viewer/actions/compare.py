@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnx_workbench.model.text.formatting import display, plural
-from onnx_workbench.viewer.actions.action import Menu, MenuContext, Submenu, action, is_on, toggle
+from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, Submenu
 from onnx_workbench.viewer.actions.targets import has_results
 from onnx_workbench.viewer.compare.registry import comparison_of
 from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
@@ -16,6 +16,7 @@ from onnx_workbench.viewer.popups.file_dialogs import ask_another
 from onnx_workbench.viewer.program.settings import COMPARE_MERGED
 
 if TYPE_CHECKING:
+    from onnx_workbench.viewer.compare.model_comparison import ModelComparison
     from onnx_workbench.viewer.files.document_area import DocumentArea
     from onnx_workbench.viewer.files.document_tab import DocumentTab
     from onnx_workbench.viewer.panels.run_comparison import RunComparisonPanel
@@ -34,8 +35,7 @@ def _panel(context: MenuContext) -> RunComparisonPanel:
 
 def _other_models(context: MenuContext) -> Iterator[Choice]:
     """Models to show beside this one."""
-    area, files, tab = context.area, context.files, context.area.tab
-    assert tab is not None
+    area, files, tab = context.area, context.files, context.tab
     open_paths = {other.path for other in area.tabs()}
     for other in area.tabs():
         if other is not tab:
@@ -62,7 +62,7 @@ def _other_values(context: MenuContext) -> Iterator[Choice]:
     def with_reference(reference: ComparisonReference, _shift: bool) -> None:
         _panel(context).compare(reference.title, reference.prepare)
 
-    for reference in references(context.opened):
+    for reference in references(context.workspace):
         yield Choice(
             f"Values: {reference.title}",
             partial(with_reference, reference),
@@ -91,16 +91,16 @@ def _beside_asked(context: MenuContext, tab: DocumentTab, _shift: bool) -> None:
 
 
 def _is_compared(context: MenuContext) -> bool:
-    return context.workspace is not None and comparison_of(context.workspace) is not None
+    return comparison_of(context.workspace) is not None
 
 
-def _step(context: MenuContext, by: int) -> None:
-    comparing = comparison_of(context.opened)
-    if comparing is not None:
-        comparing.step(by)
+def _comparing(context: MenuContext) -> ModelComparison:
+    comparing = comparison_of(context.workspace)
+    assert comparing is not None
+    return comparing
 
 
-@action(
+@Action(
     "model.compare",
     "Compare &With…",
     Submenu.COMPARE,
@@ -112,26 +112,25 @@ def _step(context: MenuContext, by: int) -> None:
 )
 def _compare(context: MenuContext) -> None:
     """Choose what to compare with: models by their structure come first."""
-    ChoicePopup(context.window, "Reference", context.opened.messages.report).open(
+    ChoicePopup(context.window, "Reference", context.workspace.messages.report).open(
         [*_other_models(context), *_other_values(context)],
-        caption=f"Compare {display(context.opened.label, 60)} with",
+        caption=f"Compare {display(context.workspace.label, 60)} with",
         placeholder="Model, or values of a run",
     )
 
 
-@action(
+_first_divergence = Action(
     "values.first_divergence",
     "&First Divergence",
     Submenu.COMPARE,
+    lambda context: _panel(context).go_to_divergence(),
     when=has_results,
     tip="Go to the first value, in execution order, that is outside the tolerances.",
     words="compare values difference error",
 )
-def _first_divergence(context: MenuContext) -> None:
-    _panel(context).go_to_divergence()
 
 
-@action(
+@Action(
     "model.run_both",
     "&Run Both and Compare Values",
     Submenu.COMPARE,
@@ -143,8 +142,7 @@ def _run_both(context: MenuContext) -> None:
     """Run both compared documents with the same inputs, then list the differences of values."""
     from onnx_workbench.viewer.compare.run_both import RunBoth
 
-    area, comparing = context.area, comparison_of(context.opened)
-    assert comparing is not None
+    area, comparing = context.area, _comparing(context)
 
     def compare(reference: ComparisonReference) -> None:
         tab = next((tab for tab in area.tabs() if tab.workspace is comparing.new), None)
@@ -158,45 +156,41 @@ def _run_both(context: MenuContext) -> None:
     runs.start()
 
 
-toggle_merged = action(
+toggle_merged = Action(
     "model.compare_merged",
     "Show Both as One &Graph",
     Submenu.COMPARE,
     when=_is_compared,
-    checked=partial(is_on, COMPARE_MERGED),
     tip="Show both graphs as one, with added, removed, changed and moved nodes coloured.",
     words="diff merged union side by side unified",
-)(partial(toggle, COMPARE_MERGED))
+).switching(COMPARE_MERGED)
 
 
-@action(
-    "model.next_difference",
-    "Next Difference",
-    Menu.GO.section(6),
-    key="Ctrl+Alt+Down",
-    when=_is_compared,
-    words="diff compare following change",
+DIFFERENCES = (
+    Action(
+        "model.next_difference",
+        "Next Difference",
+        Menu.GO.section(6),
+        lambda context: _comparing(context).step(1),
+        key="Ctrl+Alt+Down",
+        when=_is_compared,
+        words="diff compare following change",
+    ),
+    Action(
+        "model.previous_difference",
+        "Previous Difference",
+        Menu.GO.section(6),
+        lambda context: _comparing(context).step(-1),
+        key="Ctrl+Alt+Up",
+        when=_is_compared,
+        words="diff compare change before",
+    ),
+    Action(
+        "model.stop_comparing",
+        "&Stop Comparing",
+        Submenu.COMPARE,
+        lambda context: _comparing(context).close(),
+        when=_is_compared,
+        words="diff end close side by side",
+    ),
 )
-def _next_difference(context: MenuContext) -> None:
-    _step(context, 1)
-
-
-@action(
-    "model.previous_difference",
-    "Previous Difference",
-    Menu.GO.section(6),
-    key="Ctrl+Alt+Up",
-    when=_is_compared,
-    words="diff compare change before",
-)
-def _previous_difference(context: MenuContext) -> None:
-    _step(context, -1)
-
-
-@action(
-    "model.stop_comparing", "&Stop Comparing", Submenu.COMPARE, when=_is_compared, words="diff end close side by side"
-)
-def _stop_comparing(context: MenuContext) -> None:
-    comparing = comparison_of(context.opened)
-    if comparing is not None:
-        comparing.close()

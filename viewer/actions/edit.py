@@ -13,13 +13,7 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import display, plural
-from onnx_workbench.viewer.actions.action import (
-    Menu,
-    MenuContext,
-    action,
-    always,
-    with_selection,
-)
+from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, with_selection
 from onnx_workbench.viewer.actions.targets import (
     has_node,
     has_several,
@@ -37,14 +31,6 @@ from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_nodes, edit
 _MANY = 10_000  # nodes: fewer are copied at once, in a tenth of a second
 
 
-def _undo_title(context: MenuContext) -> str | None:
-    return None if context.workspace is None else context.workspace.document.undo_title
-
-
-def _redo_title(context: MenuContext) -> str | None:
-    return None if context.workspace is None else context.workspace.document.redo_title
-
-
 def _titled(verb: str, title: str | None) -> str:
     return f"&{verb} {display(title, 60).replace('&', '&&')}" if title else f"&{verb}"
 
@@ -56,16 +42,20 @@ def _names(context: MenuContext) -> Iterator[str]:
                 if item.name:
                     yield item.name
             case Model():
-                yield context.opened.title
+                yield context.workspace.title
 
 
 def _referred(context: MenuContext) -> str:
     """Return the name by which the last selected node or value is found in its file; empty when it has none."""
-    tab = context.area.tab
-    item = context.selected[-1] if context.selected and tab is not None and tab.path is not None else None
+    item = None if context.tab.path is None else context.current
     if isinstance(item, Node):
         return item.name or first_output(item)
     return item.name if isinstance(item, Value) else ""
+
+
+def _put_text(text: str) -> None:
+    """Copy text to the clipboard, which takes no surrogates: names have those for bytes that were not UTF-8."""
+    QApplication.clipboard().setText(text.encode("utf-8", "replace").decode("utf-8"))
 
 
 def _copy_nodes(
@@ -91,9 +81,7 @@ def _copy_nodes(
     workspace.tasks.start(edit or f"Copy {_nodes_text(chosen)}", work, done=done, supersede="copy nodes", makes=makes)
 
 
-def _can_paste(context: MenuContext) -> bool:
-    if not context.document_open:
-        return False
+def _can_paste(_context: MenuContext) -> bool:
     from onnx_workbench.viewer.document import clipboard
 
     return clipboard.has_nodes()
@@ -116,44 +104,40 @@ def _can_delete(context: MenuContext) -> bool:
     return any(isinstance(item, (Node, Value, Function)) for item in context.selected)
 
 
-def _can_rename(context: MenuContext) -> bool:
-    return len(context.selected) > 0 and isinstance(context.selected[-1], (Node, Value))
-
-
-@action(
+@Action(
     "edit.undo",
     "&Undo",
     Menu.EDIT.section(1),
     key="Ctrl+Z",
-    when=lambda context: bool(_undo_title(context)),
-    label=lambda context: _titled("Undo", _undo_title(context)),
+    when=lambda context: bool(context.workspace.document.undo_title),
+    label=lambda context: _titled("Undo", context.workspace.document.undo_title),
     icon="undo",
     toolbar=21,
 )
 def _undo(context: MenuContext) -> None:
-    document = context.opened.document
+    document = context.workspace.document
     with busy_cursor(len(document.current.steps)):
         document.undo()
 
 
-@action(
+@Action(
     "edit.redo",
     "&Redo",
     Menu.EDIT.section(1),
     key=("Ctrl+Shift+Z", "Ctrl+Y"),
-    when=lambda context: bool(_redo_title(context)),
-    label=lambda context: _titled("Redo", _redo_title(context)),
+    when=lambda context: bool(context.workspace.document.redo_title),
+    label=lambda context: _titled("Redo", context.workspace.document.redo_title),
     icon="redo",
     toolbar=22,
 )
 def _redo(context: MenuContext) -> None:
-    document = context.opened.document
+    document = context.workspace.document
     following = document.current.latest
     with busy_cursor(0 if following is None else len(following.steps)):
         document.redo()
 
 
-@action(
+@Action(
     "edit.cut",
     "Cu&t",
     Menu.EDIT.section(2),
@@ -165,15 +149,16 @@ def _redo(context: MenuContext) -> None:
     words="clipboard move",
 )
 def _cut(context: MenuContext) -> None:
-    workspace, chosen = context.opened, context.selected_nodes
+    workspace, chosen = context.workspace, context.selected_nodes
     title = f"Cut {_nodes_text(chosen)}"
     _copy_nodes(workspace, chosen, title, lambda: change_nodes(workspace, title, chosen, nodes.delete))
 
 
-@action(
+_copy = Action(
     "edit.copy",
     "&Copy",
     Menu.EDIT.section(2),
+    lambda context: _copy_nodes(context.workspace, context.selected_nodes),
     key="Ctrl+C",
     on_graph=True,
     when=has_node,
@@ -182,11 +167,9 @@ def _cut(context: MenuContext) -> None:
     tip="Copy the selected nodes with their initializers and functions. Other programs paste them as text.",
     words="clipboard",
 )
-def _copy(context: MenuContext) -> None:
-    _copy_nodes(context.opened, context.selected_nodes)
 
 
-@action(
+@Action(
     "edit.paste",
     "Pa&ste",
     Menu.EDIT.section(2),
@@ -201,7 +184,7 @@ def _paste(context: MenuContext) -> None:
     from onnx_workbench.viewer.document import clipboard
     from onnx_workbench.viewer.workflows.insert_operator import target_graph
 
-    workspace = context.opened
+    workspace = context.workspace
     fragment = clipboard.copied()
     graph = target_graph(workspace)
     before = clipboard.paste_target(graph, context.selected)
@@ -214,7 +197,7 @@ def _paste(context: MenuContext) -> None:
     edit_many(workspace, f"Paste {_nodes_text(chosen)}", size_of(fragment.graph.nodes), paste)
 
 
-@action(
+@Action(
     "edit.duplicate",
     "Dup&licate",
     Menu.EDIT.section(2),
@@ -231,10 +214,10 @@ def _duplicate(context: MenuContext) -> None:
         groups = nodes_by_graph(map(copy_of, chosen))
         return [copy for group in groups for copy in nodes.duplicate(edit, group)]
 
-    edit_many(context.opened, f"Duplicate {_nodes_text(chosen)}", size_of(chosen), duplicate)
+    edit_many(context.workspace, f"Duplicate {_nodes_text(chosen)}", size_of(chosen), duplicate)
 
 
-@action(
+@Action(
     "edit.delete",
     "D&elete",
     Menu.EDIT.section(3),
@@ -253,7 +236,7 @@ def _delete(context: MenuContext) -> None:
     functions_ = [item for item in context.selected if isinstance(item, Function)]
     title = _deleting(chosen, values, functions_)
     if not values and not functions_:
-        change_nodes(context.opened, title, chosen, nodes.delete)
+        change_nodes(context.workspace, title, chosen, nodes.delete)
         return
 
     def delete(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Node]:
@@ -263,10 +246,10 @@ def _delete(context: MenuContext) -> None:
         functions.remove_functions(edit, [copy_of(function) for function in functions_])
         return ()
 
-    edit_many(context.opened, title, size_of(chosen) + len(values) + len(functions_), delete)
+    edit_many(context.workspace, title, size_of(chosen) + len(values) + len(functions_), delete)
 
 
-@action(
+@Action(
     "edit.delete_and_bridge",
     "Delete and &Bridge",
     Menu.EDIT.section(3),
@@ -280,16 +263,16 @@ def _delete(context: MenuContext) -> None:
 def _delete_and_bridge(context: MenuContext) -> None:
     chosen = context.selected_nodes
     title = display(chosen[0].title, 60) if len(chosen) == 1 else plural(len(chosen), "node")
-    change_nodes(context.opened, f"Delete and bridge {title}", chosen, nodes.delete_and_bridge)
+    change_nodes(context.workspace, f"Delete and bridge {title}", chosen, nodes.delete_and_bridge)
 
 
-@action(
+@Action(
     "edit.rename",
     "Rena&me",
     Menu.EDIT.section(3),
     key="F2",
     on_graph=True,
-    when=_can_rename,
+    when=lambda context: isinstance(context.current, (Node, Value)),
     icon="edit",
     on=("node", "value"),
     tip="Edit the name in place. All uses of a value are renamed.",
@@ -298,17 +281,16 @@ def _delete_and_bridge(context: MenuContext) -> None:
 def _rename(context: MenuContext) -> None:
     from onnx_workbench.viewer.canvas.rename_field import rename
 
-    workspace, tab = context.opened, context.area.tab
-    item = workspace.selection.current
-    if tab is not None and isinstance(item, (Node, Value)):
-        rename(tab.canvas, item, workspace.document, tab.drawn(item))
+    item = context.current
+    assert isinstance(item, (Node, Value))
+    rename(context.view, item, context.workspace.document, context.tab.drawn(item))
 
 
-@action(
+@Action(
     "edit.message",
     "Edit Messa&ge…",
     Menu.EDIT.section(3),
-    when=lambda context: context.workspace is not None and context.workspace.selection.current is not None,
+    when=with_selection,
     on=("node", "value", "graph", "function"),
     tip="Edit any field of the selected object's protobuf message as text, fields that no panel shows too.",
     words="protobuf raw text proto field unknown metadata device sharding",
@@ -316,27 +298,23 @@ def _rename(context: MenuContext) -> None:
 def _edit_message(context: MenuContext) -> None:
     from onnx_workbench.viewer.dialogs.edit_message import edit_message
 
-    target = context.opened.selection.current
-    if target is not None:
-        edit_message(context.window, context.opened, target)
+    assert context.current is not None
+    edit_message(context.window, context.workspace, context.current)
 
 
-@action(
+_copy_names = Action(
     "edit.copy_name",
     "Copy &Name",
     Menu.EDIT.section(2),
+    lambda context: _put_text("\n".join(_names(context))),
     key="Ctrl+Alt+C",
     when=lambda context: any(True for _ in _names(context)),
     on=("node", "value", "graph", "function"),
     words="clipboard identifier",
 )
-def _copy_names(context: MenuContext) -> None:
-    # Bytes that were not UTF-8 are surrogates in names; no clipboard takes those.
-    text = "\n".join(_names(context))
-    QApplication.clipboard().setText(text.encode("utf-8", "replace").decode("utf-8"))
 
 
-@action(
+@Action(
     "edit.copy_reference",
     "Cop&y Reference",
     Menu.EDIT.section(2),
@@ -346,26 +324,29 @@ def _copy_names(context: MenuContext) -> None:
     words="clipboard link permalink share location goto",
 )
 def _copy_reference(context: MenuContext) -> None:
-    tab, name = context.area.tab, _referred(context)
-    if tab is not None and tab.path is not None:
-        text = shlex.join([tab.path.name, "--goto", name])
-        QApplication.clipboard().setText(text.encode("utf-8", "replace").decode("utf-8"))
+    assert context.tab.path is not None
+    _put_text(shlex.join([context.tab.path.name, "--goto", _referred(context)]))
 
 
-@action("edit.select_all", "Select &All", Menu.EDIT.section(6), key="Ctrl+A", on_graph=True)
-def _select_all(context: MenuContext) -> None:
-    context.opened.selection.set(context.opened.graph.nodes)
+_select_all = Action(
+    "edit.select_all",
+    "Select &All",
+    Menu.EDIT.section(6),
+    lambda context: context.workspace.selection.set(context.workspace.graph.nodes),
+    key="Ctrl+A",
+    on_graph=True,
+)
 
 
-@action(
+@Action(
     "edit.invert_selection", "&Invert Selection", Menu.EDIT.section(6), key="Ctrl+Shift+I", words="others complement"
 )
 def _invert(context: MenuContext) -> None:
-    selection = context.opened.selection
-    selection.set(selection.others_of(context.opened.graph.nodes))
+    selection = context.workspace.selection
+    selection.set(selection.others_of(context.workspace.graph.nodes))
 
 
-@action(
+@Action(
     "edit.select_same",
     "Select Same &Operators",
     Menu.EDIT.section(6),
@@ -376,56 +357,53 @@ def _invert(context: MenuContext) -> None:
 )
 def _select_same(context: MenuContext) -> None:
     operators = {(node.domain, node.op_type) for node in context.selected_nodes}
-    graph = context.opened.graph
-    context.opened.selection.set(node for node in graph.nodes if (node.domain, node.op_type) in operators)
+    graph = context.workspace.graph
+    context.workspace.selection.set(node for node in graph.nodes if (node.domain, node.op_type) in operators)
 
 
-@action(
+_select_between = Action(
     "edit.select_between",
     "Select Everything Between",
     Menu.EDIT.section(6),
+    select_between,
     when=has_several,
     on=("node", "value"),
     tip="Select all nodes on paths between the selected nodes or values.",
     words="path range",
 )
-def _select_between(context: MenuContext) -> None:
-    select_between(context)
 
 
-@action("edit.select_outputs", "Select Output Values", Menu.EDIT.section(6), when=has_node, words="wires edges results")
+@Action("edit.select_outputs", "Select Output Values", Menu.EDIT.section(6), when=has_node, words="wires edges results")
 def _select_values(context: MenuContext) -> None:
     chosen = context.selected_nodes
-    context.opened.selection.set(dict.fromkeys(v for node in chosen for v in node.outputs if v is not None))
+    context.workspace.selection.set(dict.fromkeys(v for node in chosen for v in node.outputs if v is not None))
 
 
-@action(
-    "edit.clear_selection",
-    "&Deselect",
-    Menu.EDIT.section(6),
-    when=with_selection,
-    tip="Same as Esc in the graph. Esc again closes the newest message.",
-    words="nothing clear selection escape",
+SELECTION = (
+    Action(
+        "edit.clear_selection",
+        "&Deselect",
+        Menu.EDIT.section(6),
+        lambda context: context.workspace.selection.clear(),
+        when=with_selection,
+        tip="Same as Esc in the graph. Esc again closes the newest message.",
+        words="nothing clear selection escape",
+    ),
+    Action(
+        "edit.find",
+        "&Find…",
+        Menu.EDIT.section(7),
+        lambda context: context.docks.open("find"),
+        key="Ctrl+F",
+        icon="find",
+        toolbar=91,
+        tip="Find nodes, values and attributes by name, operator, type or shape.",
+        words="search look for",
+    ),
 )
-def _clear_selection(context: MenuContext) -> None:
-    context.opened.selection.clear()
 
 
-@action(
-    "edit.find",
-    "&Find…",
-    Menu.EDIT.section(7),
-    key="Ctrl+F",
-    icon="find",
-    toolbar=91,
-    tip="Find nodes, values and attributes by name, operator, type or shape.",
-    words="search look for",
-)
-def _find(context: MenuContext) -> None:
-    context.docks.open("find")
-
-
-@action(
+@Action(
     "edit.find_places",
     "Find All Suc&h Places…",
     Menu.EDIT.section(7),
@@ -437,10 +415,10 @@ def _find(context: MenuContext) -> None:
 def _find_places(context: MenuContext) -> None:
     from onnx_workbench.viewer.dialogs.find_places import FindPlacesDialog
 
-    show_aside(context.opened, FindPlacesDialog(context.opened, context.selected_nodes, context.window))
+    show_aside(context.workspace, FindPlacesDialog(context.workspace, context.selected_nodes, context.window))
 
 
-@action(
+@Action(
     "edit.replace",
     "Find and Replace…",
     Menu.EDIT.section(7),
@@ -451,15 +429,15 @@ def _find_places(context: MenuContext) -> None:
 def _find_and_replace(context: MenuContext) -> None:
     from onnx_workbench.viewer.dialogs.find_replace import FindReplaceDialog
 
-    FindReplaceDialog.show_for(context.window, context.opened)
+    FindReplaceDialog.show_for(context.window, context.workspace)
 
 
-@action(
+@Action(
     "edit.preferences",
     "&Preferences…",
     Menu.EDIT.section(9),
     key="Ctrl+,",
-    when=always,
+    on_start_page=True,
     icon="settings",
     words="options settings configuration",
 )

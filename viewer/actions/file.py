@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QApplication
 
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.actions.action import (
-    Action,
-    Menu,
-    MenuContext,
-    action,
-    always,
-    with_selection,
-)
+from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, with_selection
 from onnx_workbench.viewer.popups.file_dialogs import ask_folder
 
 if TYPE_CHECKING:
@@ -25,78 +17,58 @@ if TYPE_CHECKING:
 _RECENT = 9
 
 
-def _tab_open(context: MenuContext) -> bool:
-    return context.area.tab is not None
-
-
 def _has_file(context: MenuContext) -> bool:
-    tab = context.area.tab
-    return tab is not None and tab.path is not None
-
-
-def _can_save(context: MenuContext) -> bool:
-    tab = context.area.tab
-    return tab is not None and (tab.modified or tab.path is None)
+    return context.tab.path is not None
 
 
 def _export(part: Part, context: MenuContext) -> None:
     from onnx_workbench.viewer.pictures.export_picture import export_picture
 
-    if context.area.tab is not None:
-        export_picture(context.area.tab, part)
-
-
-def _recent(number: int, context: MenuContext) -> Path | None:
-    files = context.recent_files
-    return Path(files[number - 1]) if number <= len(files) else None
+    export_picture(context.tab, part)
 
 
 def _recent_label(number: int, context: MenuContext) -> str:
-    path = _recent(number, context)
-    if path is None:
+    paths = context.recent_files
+    if number > len(paths):
         return ""
-    is_alone = sum(Path(file).name == path.name for file in context.recent_files) == 1
+    path = paths[number - 1]
+    is_alone = sum(other.name == path.name for other in paths) == 1
     name = path.name if is_alone else f"{path.parent.name}/{path.name}"
     return f"&{number}  {display(name, 60).replace('&', '&&')}"
 
 
-def _open_recent(number: int, context: MenuContext) -> None:
-    path = _recent(number, context)
-    if path is not None:
-        context.files.open([path])
-
-
 def _recent_action(number: int) -> Action:
-    return action(
-        action_id=f"file.recent.{number}",
+    return Action(
+        id=f"file.recent.{number}",
         title=f"Recent file {number}",
         place=Menu.FILE.section(8),
+        run=lambda context: context.files.open([context.recent_files[number - 1]]),
         key=f"Ctrl+{number}",
         when=lambda context: number <= len(context.recent_files),
+        on_start_page=True,
         label=partial(_recent_label, number),
         words="recent open",
-    )(partial(_open_recent, number))
+    )
 
 
-@action(
+_open = Action(
     "file.open",
     "&Open…",
     Menu.FILE.section(1),
+    lambda context: context.files.choose_and_open(),
     key="Ctrl+O",
-    when=always,
+    on_start_page=True,
     icon="open",
     toolbar=11,
     words="load read model",
 )
-def _open(context: MenuContext) -> None:
-    context.files.choose_and_open()
 
 
-@action(
+@Action(
     "file.open_folder",
     "Open &Folder…",
     Menu.FILE.section(1),
-    when=always,
+    on_start_page=True,
     tip="Open a model with test_data_set_* folders, run them and show pass or fail for each output.",
     words="test data expected outputs backend directory",
 )
@@ -107,12 +79,17 @@ def _open_folder(context: MenuContext) -> None:
         context.files.open([folder])
 
 
-@action("file.open_sample", "Open the Sample &Model", Menu.FILE.section(1), when=always, words="example demo")
-def _open_sample(context: MenuContext) -> None:
-    context.files.open_sample()
+_open_sample = Action(
+    "file.open_sample",
+    "Open the Sample &Model",
+    Menu.FILE.section(1),
+    lambda context: context.files.open_sample(),
+    on_start_page=True,
+    words="example demo",
+)
 
 
-@action(
+@Action(
     "file.reload",
     "&Reload",
     Menu.FILE.section(1),
@@ -123,9 +100,7 @@ def _open_sample(context: MenuContext) -> None:
     words="refresh revert",
 )
 def _reload(context: MenuContext) -> None:
-    tab = context.area.tab
-    if tab is None:
-        return
+    tab = context.tab
     if tab.modified:
         tab.workspace.messages.show(
             "warning",
@@ -136,68 +111,59 @@ def _reload(context: MenuContext) -> None:
         context.files.reload(tab)
 
 
-@action(
-    "file.save",
-    "&Save",
-    Menu.FILE.section(2),
-    key="Ctrl+S",
-    when=_can_save,
-    icon="save",
-    toolbar=12,
-    words="write store",
+SAVES = (
+    Action(
+        "file.save",
+        "&Save",
+        Menu.FILE.section(2),
+        lambda context: context.files.saver.save(context.tab),
+        key="Ctrl+S",
+        when=lambda context: context.tab.modified or context.tab.path is None,
+        icon="save",
+        toolbar=12,
+        words="write store",
+    ),
+    Action(
+        "file.save_as",
+        "Save &As…",
+        Menu.FILE.section(2),
+        lambda context: context.files.saver.save_as(context.tab),
+        key="Ctrl+Shift+S",
+        words="write copy format",
+    ),
+    Action(
+        "file.export",
+        "&Export Picture…",
+        Menu.FILE.section(3),
+        lambda context: _export("graph", context),
+        key=("Ctrl+Shift+E", "Ctrl+Alt+E"),
+        icon="export",
+        on=("canvas",),
+        tip="Export the whole graph as PNG, SVG or PDF.",
+        words="image png svg pdf screenshot",
+    ),
+    Action(
+        "file.export_view",
+        "Export Picture of the &View…",
+        Menu.FILE.section(3),
+        lambda context: _export("view", context),
+        tip="Export the visible part of the graph as PNG, SVG or PDF.",
+        words="image png svg pdf screenshot visible",
+    ),
+    Action(
+        "file.export_selection",
+        "Export P&icture of the Selection…",
+        Menu.FILE.section(3),
+        lambda context: _export("selection", context),
+        when=with_selection,
+        on=("node",),
+        tip="Export the selected nodes and the edges between them as PNG, SVG or PDF.",
+        words="image png svg pdf screenshot",
+    ),
 )
-def _save(context: MenuContext) -> None:
-    if context.area.tab is not None:
-        context.files.saver.save(context.area.tab)
 
 
-@action(
-    "file.save_as", "Save &As…", Menu.FILE.section(2), key="Ctrl+Shift+S", when=_tab_open, words="write copy format"
-)
-def _save_as(context: MenuContext) -> None:
-    if context.area.tab is not None:
-        context.files.saver.save_as(context.area.tab)
-
-
-@action(
-    "file.export",
-    "&Export Picture…",
-    Menu.FILE.section(3),
-    key=("Ctrl+Shift+E", "Ctrl+Alt+E"),
-    icon="export",
-    on=("canvas",),
-    tip="Export the whole graph as PNG, SVG or PDF.",
-    words="image png svg pdf screenshot",
-)
-def _export_graph(context: MenuContext) -> None:
-    _export("graph", context)
-
-
-@action(
-    "file.export_view",
-    "Export Picture of the &View…",
-    Menu.FILE.section(3),
-    tip="Export the visible part of the graph as PNG, SVG or PDF.",
-    words="image png svg pdf screenshot visible",
-)
-def _export_view(context: MenuContext) -> None:
-    _export("view", context)
-
-
-@action(
-    "file.export_selection",
-    "Export P&icture of the Selection…",
-    Menu.FILE.section(3),
-    when=with_selection,
-    on=("node",),
-    tip="Export the selected nodes and the edges between them as PNG, SVG or PDF.",
-    words="image png svg pdf screenshot",
-)
-def _export_selection(context: MenuContext) -> None:
-    _export("selection", context)
-
-
-@action(
+@Action(
     "file.export_page",
     "Export We&b Page…",
     Menu.FILE.section(3),
@@ -207,26 +173,38 @@ def _export_selection(context: MenuContext) -> None:
 def _export_page(context: MenuContext) -> None:
     from onnx_workbench.viewer.pictures.export_picture import export_page
 
-    if context.area.tab is not None:
-        export_page(context.area.tab)
+    export_page(context.tab)
 
 
-@action("file.copy_path", "Copy File &Path", Menu.FILE.section(3), when=_has_file, words="clipboard location folder")
-def _copy_path(context: MenuContext) -> None:
-    tab = context.area.tab
-    if tab is not None and tab.path is not None:
-        QApplication.clipboard().setText(str(tab.path))
+_copy_path = Action(
+    "file.copy_path",
+    "Copy File &Path",
+    Menu.FILE.section(3),
+    lambda context: QApplication.clipboard().setText(str(context.tab.path)),
+    when=_has_file,
+    words="clipboard location folder",
+)
 
 
 RECENT_ACTIONS = tuple(_recent_action(number) for number in range(1, _RECENT + 1))
 
 
-@action("file.close", "&Close", Menu.FILE.section(9), key="Ctrl+W", words="tab")
-def _close(context: MenuContext) -> None:
-    if context.area.tab is not None:
-        context.files.close(context.area.tab)
-
-
-@action("file.quit", "&Quit", Menu.FILE.section(9), key="Ctrl+Q", when=always, words="exit end")
-def _quit(context: MenuContext) -> None:
-    context.window.close()
+ENDS = (
+    Action(
+        "file.close",
+        "&Close",
+        Menu.FILE.section(9),
+        lambda context: context.files.close(context.tab),
+        key="Ctrl+W",
+        words="tab",
+    ),
+    Action(
+        "file.quit",
+        "&Quit",
+        Menu.FILE.section(9),
+        lambda context: context.window.close(),
+        key="Ctrl+Q",
+        on_start_page=True,
+        words="exit end",
+    ),
+)

@@ -14,11 +14,7 @@ from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.model.text.types import parse_dimensions, parse_type, type_source
-from onnx_workbench.viewer.actions.action import (
-    MenuContext,
-    Submenu,
-    action,
-)
+from onnx_workbench.viewer.actions.action import Action, MenuContext, Submenu
 from onnx_workbench.viewer.actions.targets import graph_in_view, has_element, has_value, may_have
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_for
 from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
@@ -86,7 +82,7 @@ def _make_constant(context: MenuContext, values: Sequence[Value], text: str) -> 
             interface.inputs_to_initializers_only(edit, graph, constants)
         return ()
 
-    edit_many(context.opened, f"Make {_title(values)} constant", len(values), make)
+    edit_many(context.workspace, f"Make {_title(values)} constant", len(values), make)
 
 
 def _ask_for_values(context: MenuContext, values: Sequence[Value]) -> None:
@@ -99,10 +95,10 @@ def _ask_for_values(context: MenuContext, values: Sequence[Value]) -> None:
         explanation="A single value fills the tensor. If the type has open dimensions, write the type with numbers.",
         button="Make constant",
     )
-    show_for(context.opened, dialog)
+    show_for(context.workspace, dialog)
 
 
-@action(
+@Action(
     "graph.make_output",
     "Make &Output",
     Submenu.ENDS,
@@ -113,7 +109,7 @@ def _ask_for_values(context: MenuContext, values: Sequence[Value]) -> None:
     words="result return expose intermediate",
 )
 def _make_output(context: MenuContext) -> None:
-    workspace = context.opened
+    workspace = context.workspace
     values = [v for v in _candidates(context) if v.graph is not None and v not in v.graph.outputs]
     if not values:
         raise ModelError("They are outputs already", "Every selected value is an output of its graph.")
@@ -129,7 +125,7 @@ def _make_output(context: MenuContext) -> None:
     edit_many(workspace, f"Make {_title(values)} {_as(values, 'an output', 'outputs')}", len(values), make)
 
 
-@action(
+@Action(
     "graph.remove_output",
     "Remove from Outputs",
     Submenu.ENDS,
@@ -147,13 +143,13 @@ def _remove_outputs(context: MenuContext) -> None:
             interface.remove_outputs(edit, graph, [value for value in made if value in graph.outputs])
         return ()
 
-    edit_many(context.opened, f"Remove {_title(values)} from the outputs", len(values), remove)
+    edit_many(context.workspace, f"Remove {_title(values)} from the outputs", len(values), remove)
 
 
-@action("graph.add_input", "Add an &Input…", Submenu.ENDS, on=("canvas", "graph"), words="graph input new parameter")
+@Action("graph.add_input", "Add an &Input…", Submenu.ENDS, on=("canvas", "graph"), words="graph input new parameter")
 def _add_input(context: MenuContext) -> None:
 
-    workspace, graph = context.opened, graph_in_view(context)
+    workspace, graph = context.workspace, graph_in_view(context)
 
     def add(texts: list[str]) -> None:
         name, type_ = texts
@@ -175,7 +171,7 @@ def _add_input(context: MenuContext) -> None:
     show_for(workspace, dialog)
 
 
-@action("graph.remove_unused_inputs", "Remove Unused Inputs", Submenu.ENDS, words="clean graph input")
+@Action("graph.remove_unused_inputs", "Remove Unused Inputs", Submenu.ENDS, words="clean graph input")
 def _remove_unused_inputs(context: MenuContext) -> None:
     from onnx_workbench.viewer.workflows.background_edit import remove_unused_inputs_in
 
@@ -184,16 +180,16 @@ def _remove_unused_inputs(context: MenuContext) -> None:
         raise ModelError(
             "These inputs are part of a signature", "Inputs of a body or function cannot become constants."
         )
-    remove_unused_inputs_in(context.opened, graph)
+    remove_unused_inputs_in(context.workspace, graph)
 
 
-@action(
+@Action(
     "value.type", "&Declare Type…", Submenu.TYPES, when=has_value, on=("value",), words="shape dimensions element dtype"
 )
 def _set_type(context: MenuContext) -> None:
     from onnx_workbench.model.edits.declare_types import declarable, size_names
 
-    workspace, values = context.opened, context.selected_values
+    workspace, values = context.workspace, context.selected_values
     known = workspace.types.type_of(values[-1])
     known = None if known is None else declarable(known, values[-1].type, size_names(workspace.model))
 
@@ -221,7 +217,7 @@ def _set_type(context: MenuContext) -> None:
     show_for(workspace, dialog)
 
 
-@action(
+@Action(
     "value.to_constant",
     "Turn Initializer into Constant Node",
     Submenu.CONSTANTS,
@@ -237,10 +233,10 @@ def _to_constant(context: MenuContext) -> None:
     def change(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
         return initializers_to_constants(edit, [copy_of(value) for value in values], progress)
 
-    edit_many(context.opened, title, len(values), change)
+    edit_many(context.workspace, title, len(values), change)
 
 
-@action(
+@Action(
     "value.to_input",
     "Turn Constant into Input",
     Submenu.CONSTANTS,
@@ -267,10 +263,10 @@ def _to_input(context: MenuContext) -> None:
             interface.initializers_to_inputs(edit, graph, constants, progress=progress)
         return made
 
-    edit_many(context.opened, f"Make {_title(what)} {_as(what, 'an input', 'inputs')}", len(what), change)
+    edit_many(context.workspace, f"Make {_title(what)} {_as(what, 'an input', 'inputs')}", len(what), change)
 
 
-@action(
+@Action(
     "value.only_constant",
     "Turn Input into Constant…",
     Submenu.CONSTANTS,
@@ -287,7 +283,7 @@ def _only_constant(context: MenuContext) -> None:
         _ask_for_values(context, values)
 
 
-@action(
+@Action(
     "node.to_initializer",
     "Turn Constant Node into Initializer",
     Submenu.CONSTANTS,
@@ -305,10 +301,10 @@ def _to_initializer(context: MenuContext) -> None:
     def change(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
         return constants_to_initializers(edit, [copy_of(node) for node in chosen], progress)
 
-    edit_many(context.opened, title, len(chosen), change)
+    edit_many(context.workspace, title, len(chosen), change)
 
 
-@action(
+@Action(
     "graph.batch",
     "Set &Batch Dimension…",
     Submenu.TYPES,
@@ -318,7 +314,7 @@ def _to_initializer(context: MenuContext) -> None:
 def _set_batch(context: MenuContext) -> None:
     from onnx_workbench.viewer.workflows.background_edit import set_batch
 
-    workspace, graph = context.opened, graph_in_view(context)
+    workspace, graph = context.workspace, graph_in_view(context)
 
     def accept(texts: list[str]) -> None:
         dims = parse_dimensions(texts[0])

@@ -8,12 +8,7 @@ from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QApplication, QWidget
 
-from onnx_workbench.viewer.actions.action import (
-    Menu,
-    MenuContext,
-    action,
-    always,
-)
+from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext
 from onnx_workbench.viewer.program.folders import state_folder
 from onnx_workbench.viewer.program.manual import manual_folder, page_name
 
@@ -79,13 +74,13 @@ def start_tour(context: MenuContext) -> None:
     Tour(context.window, steps)
 
 
-@action(
+@Action(
     "help.manual",
     "&Manual",
     Menu.HELP.section(1),
     key="F1",
     everywhere=True,
-    when=always,
+    on_start_page=True,
     icon="help",
     tip="Open the page about the panel or dialog in focus in the browser.",
     words="help documentation guide how to user",
@@ -94,49 +89,48 @@ def _open_manual(context: MenuContext) -> None:
     """Open the manual's page about the panel or dialog in focus; the list of shortcuts where it was not built."""
     folder = manual_folder()
     if folder is None:
-        _show_shortcuts(context)
+        _show_shortcuts.run(context)
         return
     page = folder / f"{page_name(QApplication.focusWidget())}.html"
     QDesktopServices.openUrl(QUrl.fromLocalFile(str(page if page.exists() else folder / "index.html")))
 
 
-@action(
+_palette = Action(
     "help.palette",
     "&Command Palette…",
     Menu.HELP.section(1),
+    lambda context: context.open_palette(),
     key="Ctrl+Shift+P",
-    when=always,
+    on_start_page=True,
     icon="command",
     toolbar=92,
     tip="Find and run any action by a few letters.",
     words="search action run",
 )
-def _palette(context: MenuContext) -> None:
-    context.open_palette()
 
 
-@action(
+@Action(
     "help.tour",
     "&Tour",
     Menu.HELP.section(1),
-    when=always,
+    on_start_page=True,
     tip="Seven steps through the window; on the sample model if nothing is open.",
     words="introduction tutorial getting started learn first",
 )
 def _tour(context: MenuContext) -> None:
     """Start the tour on the current document, or on the sample where none is open."""
-    if context.area.tab is None:
+    if not context.document_open:
         context.files.open_sample().opened.connect(lambda _tab: start_tour(context))
     else:
         start_tour(context)
 
 
-@action(
+@Action(
     "help.shortcuts",
     "&Keyboard and Mouse",
     Menu.HELP.section(1),
     key="Ctrl+/",
-    when=always,
+    on_start_page=True,
     words="shortcuts keys hotkeys",
 )
 def _show_shortcuts(context: MenuContext) -> None:
@@ -145,18 +139,18 @@ def _show_shortcuts(context: MenuContext) -> None:
     ShortcutsDialog(context.window).show()
 
 
-@action("help.logs", "Open &Log Folder", Menu.HELP.section(2), when=always, words="settings errors state crash")
+@Action("help.logs", "Open &Log Folder", Menu.HELP.section(2), on_start_page=True, words="settings errors state crash")
 def _open_state_folder(_context: MenuContext) -> None:
     folder = state_folder()
     folder.mkdir(parents=True, exist_ok=True)
     QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
 
 
-@action(
+@Action(
     "help.recovered_files",
     "Recovered &Files…",
     Menu.HELP.section(2),
-    when=always,
+    on_start_page=True,
     tip="Unsaved edits of sessions that crashed, also those that were discarded in the last week.",
     words="crash recovery autosave journal unsaved discarded lost",
 )
@@ -166,11 +160,11 @@ def _recovered_files(context: MenuContext) -> None:
     RecoveredFilesDialog(context.files, context.window).show()
 
 
-@action(
+@Action(
     "help.report",
     "&Report a Problem…",
     Menu.HELP.section(2),
-    when=always,
+    on_start_page=True,
     tip="A report with the versions and the last error, to copy. Nothing is sent.",
     words="bug issue error feedback",
 )
@@ -180,7 +174,7 @@ def _report(context: MenuContext) -> None:
     ReportDialog(context.window).show()
 
 
-@action("help.about", "&About ONNX Workbench", Menu.HELP.section(3), when=always, words="version licence help")
+@Action("help.about", "&About ONNX Workbench", Menu.HELP.section(3), on_start_page=True, words="version licence help")
 def _about(context: MenuContext) -> None:
     from onnx_workbench.viewer.dialogs.about import AboutDialog
 

@@ -12,13 +12,7 @@ from PySide6.QtWidgets import QFileDialog
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model
 from onnx_workbench.model.text.formatting import display, left_out_text, plural
-from onnx_workbench.viewer.actions.action import (
-    Menu,
-    MenuContext,
-    Submenu,
-    action,
-    always,
-)
+from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, Submenu
 from onnx_workbench.viewer.actions.targets import graph_in_view, has_node, has_several, has_several_documents
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside, show_for
 from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
@@ -46,7 +40,7 @@ def _extract(way: Way, context: MenuContext) -> None:
     """Open the extraction preview; the parts open in new tabs, the source model does not change."""
     from onnx_workbench.viewer.dialogs.extract import ExtractDialog
 
-    window, origin = context.window, context.opened
+    window, origin = context.window, context.workspace
 
     def done(parts: Sequence[tuple[Model, str]], lost: Sequence[str]) -> None:
         def warn(tab: DocumentTab) -> None:
@@ -64,7 +58,7 @@ def merge_file(context: MenuContext, path: Path) -> None:
     """Read a model and open the merge dialog."""
     from onnx_workbench.model.io.reader.read import load
 
-    workspace, graph = context.opened, graph_in_view(context)
+    workspace, graph = context.workspace, graph_in_view(context)
 
     def show_dialog(other: Model) -> None:
         _ask_how(context.window, workspace, graph, other, path.name)
@@ -101,7 +95,7 @@ def _ask_how(window: QWidget, workspace: Workspace, graph: Graph, other: Model, 
 
 
 def _has_history(context: MenuContext) -> bool:
-    return context.workspace is not None and context.workspace.document.current.parent is not None
+    return context.workspace.document.current.parent is not None
 
 
 def export_script(context: MenuContext, path: Path) -> None:
@@ -109,10 +103,10 @@ def export_script(context: MenuContext, path: Path) -> None:
     from onnx_workbench.model.io.writer.atomic_file import replacing
     from onnx_workbench.model.scripts.edit_script import export
 
-    text = export(context.opened.document)
+    text = export(context.workspace.document)
     with replacing(path) as file:
         file.write(text.encode("utf-8"))
-    context.opened.messages.show("info", f"{plural(text.count(chr(10)) - 1, 'edit')} written to {path.name}.")
+    context.workspace.messages.show("info", f"{plural(text.count(chr(10)) - 1, 'edit')} written to {path.name}.")
 
 
 def replay_script(context: MenuContext, path: Path) -> None:
@@ -127,18 +121,15 @@ def replay_script(context: MenuContext, path: Path) -> None:
         content = path.read_bytes()
     except OSError as error:
         raise ModelError(f"{path.name} could not be read", error.strerror or str(error)) from error
-    count = replay(context.opened.document, text_of(content))
-    context.opened.messages.show("info", f"{plural(count, 'edit')} replayed from {path.name}.")
+    count = replay(context.workspace.document, text_of(content))
+    context.workspace.messages.show("info", f"{plural(count, 'edit')} replayed from {path.name}.")
 
 
 def _ask_how_to_save(context: MenuContext, *, copy: bool = False) -> None:
     from onnx_workbench.model.analysis.node_subset import part_of, tensors_of
     from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
 
-    window, tab = context.window, context.area.tab
-    if tab is None:
-        return
-
+    window, tab = context.window, context.tab
     path = tab.path or Path(context.settings.get(LAST_FOLDER), f"{tab.workspace.title}.onnx").absolute()
     suggestion = path.with_name(f"{path.stem}-copy{path.suffix}") if copy else path
     save = partial(context.files.saver.save_with, tab)
@@ -149,12 +140,12 @@ def _ask_how_to_save(context: MenuContext, *, copy: bool = False) -> None:
     show_for(workspace, dialog)
 
 
-@action(
+@Action(
     "file.new",
     "&New…",
     Menu.FILE.section(1),
     key="Ctrl+N",
-    when=always,
+    on_start_page=True,
     icon="new",
     tip="Create a model with opsets, inputs and outputs.",
     words="create empty model",
@@ -167,83 +158,69 @@ def _new(context: MenuContext) -> None:
     dialog.show()
 
 
-@action(
-    "file.save_options",
-    "Save &with Options…",
-    Menu.FILE.section(2),
-    key="Ctrl+Alt+S",
-    tip="Choose the file format, and whether weights are stored in the model or in data files.",
-    words="external data text json format inline",
+SAVING_AND_CUTTING = (
+    Action(
+        "file.save_options",
+        "Save &with Options…",
+        Menu.FILE.section(2),
+        _ask_how_to_save,
+        key="Ctrl+Alt+S",
+        tip="Choose the file format, and whether weights are stored in the model or in data files.",
+        words="external data text json format inline",
+    ),
+    Action(
+        "file.save_copy",
+        "Save a Cop&y…",
+        Menu.FILE.section(2),
+        lambda context: _ask_how_to_save(context, copy=True),
+        tip="Save to another file and keep working on the one that is open.",
+        words="duplicate backup",
+    ),
+    Action(
+        "model.extract",
+        "&Extract Selection as New Model…",
+        Submenu.CUT,
+        lambda context: _extract("selection", context),
+        key="Ctrl+Shift+X",
+        when=has_node,
+        on=("node",),
+        tip="Open the selected nodes as a model in a new tab. Values from outside become inputs.",
+        words="subgraph cut part submodel",
+    ),
+    Action(
+        "model.extract_between",
+        "Extract Everything &Between as New Model…",
+        Submenu.CUT,
+        lambda context: _extract("between", context),
+        when=has_several,
+        on=("node", "value"),
+        tip="Open all nodes on paths between the selected nodes or values as a model. Other inputs become its inputs.",
+        words="subgraph cut part submodel",
+    ),
+    Action(
+        "model.extract_ends",
+        "Extract by &Inputs and Outputs as New Model…",
+        Submenu.CUT,
+        lambda context: _extract("ends", context),
+        when=has_several,
+        on=("value",),
+        tip="Open the nodes that compute the last of the selected values from the first of them.",
+        words="subgraph cut part submodel",
+    ),
+    Action(
+        "model.split",
+        "&Split the Model Here…",
+        Submenu.CUT,
+        lambda context: _extract("split", context),
+        when=lambda context: has_node(context) or any(v.producer is not None for v in context.selected_values),
+        on=("value",),
+        tip="Open two new models: one computes the selected values, the other takes them as inputs.",
+        words="cut two parts",
+    ),
 )
-def _save_with_options(context: MenuContext) -> None:
-    _ask_how_to_save(context)
 
 
-@action(
-    "file.save_copy",
-    "Save a Cop&y…",
-    Menu.FILE.section(2),
-    tip="Save to another file and keep working on the one that is open.",
-    words="duplicate backup",
-)
-def _save_copy(context: MenuContext) -> None:
-    _ask_how_to_save(context, copy=True)
-
-
-@action(
-    "model.extract",
-    "&Extract Selection as New Model…",
-    Submenu.CUT,
-    key="Ctrl+Shift+X",
-    when=has_node,
-    on=("node",),
-    tip="Open the selected nodes as a model in a new tab. Values from outside become inputs.",
-    words="subgraph cut part submodel",
-)
-def _model_extract(context: MenuContext) -> None:
-    _extract("selection", context)
-
-
-@action(
-    "model.extract_between",
-    "Extract Everything &Between as New Model…",
-    Submenu.CUT,
-    when=has_several,
-    on=("node", "value"),
-    tip="Open all nodes on paths between the selected nodes or values as a model. Other inputs become its inputs.",
-    words="subgraph cut part submodel",
-)
-def _extract_between(context: MenuContext) -> None:
-    _extract("between", context)
-
-
-@action(
-    "model.extract_ends",
-    "Extract by &Inputs and Outputs as New Model…",
-    Submenu.CUT,
-    when=has_several,
-    on=("value",),
-    tip="Open the nodes that compute the last of the selected values from the first of them.",
-    words="subgraph cut part submodel",
-)
-def _extract_ends(context: MenuContext) -> None:
-    _extract("ends", context)
-
-
-@action(
-    "model.split",
-    "&Split the Model Here…",
-    Submenu.CUT,
-    when=lambda context: has_node(context) or any(v.producer is not None for v in context.selected_values),
-    on=("value",),
-    tip="Open two new models: one computes the selected values, the other takes them as inputs.",
-    words="cut two parts",
-)
-def _split(context: MenuContext) -> None:
-    _extract("split", context)
-
-
-@action(
+@Action(
     "model.merge",
     "&Merge a Model from File…",
     Submenu.CUT,
@@ -257,7 +234,7 @@ def _merge(context: MenuContext) -> None:
         merge_file(context, path)
 
 
-@action(
+@Action(
     "model.import_weights",
     "Import &Weights…",
     Submenu.CONSTANTS,
@@ -269,7 +246,7 @@ def _import_weights(context: MenuContext) -> None:
     from onnx_workbench.model.io.tensors.weight_files import SUFFIXES, WeightFile, open_weights
     from onnx_workbench.viewer.dialogs.import_weights import ImportWeightsDialog
 
-    window, workspace = context.window, context.opened
+    window, workspace = context.window, context.workspace
     filters = (f"Weights ({' '.join(f'*{suffix}' for suffix in SUFFIXES)})", "All files (*)")
     path = ask_file(window, context.settings, "Import Weights", filters)
     if path is None:
@@ -281,7 +258,7 @@ def _import_weights(context: MenuContext) -> None:
     workspace.tasks.start(f"Reading {path.name}", lambda _progress: open_weights(path), done=done)
 
 
-@action(
+@Action(
     "model.merge_tab",
     "Merge an &Open Model…",
     Submenu.CUT,
@@ -292,10 +269,10 @@ def _merge_tab(context: MenuContext) -> None:
     """Merge the document of another tab: the one to the left, or the first other one."""
     from onnx_workbench.viewer.workflows.working_copies import copy_model
 
-    window, workspace, graph = context.window, context.opened, graph_in_view(context)
+    window, workspace, graph = context.window, context.workspace, graph_in_view(context)
     choices = []
     for tab in context.area.tabs():
-        if tab is context.area.tab:
+        if tab is context.tab:
             continue
         other = tab.workspace
 
@@ -319,7 +296,7 @@ def _merge_tab(context: MenuContext) -> None:
     )
 
 
-@action(
+@Action(
     "edit.export_script",
     "Export Edit Script…",
     Menu.EDIT.section(8),
@@ -329,14 +306,14 @@ def _merge_tab(context: MenuContext) -> None:
 )
 def _export_script(context: MenuContext) -> None:
 
-    suggestion = Path(f"{context.opened.title.removesuffix('.onnx')}-edits.jsonl")
+    suggestion = Path(f"{context.workspace.title.removesuffix('.onnx')}-edits.jsonl")
     filters = tuple(_SCRIPTS.split(";;"))
     path = ask_save(context.window, context.settings, "Export edit script", suggestion, filters, "script")
     if path is not None:
         export_script(context, path)
 
 
-@action(
+@Action(
     "edit.replay_script",
     "Replay Edit Script…",
     Menu.EDIT.section(8),
@@ -349,11 +326,11 @@ def _replay_script(context: MenuContext) -> None:
         replay_script(context, Path(name))
 
 
-@action(
+@Action(
     "model.operator_sets",
     "C&ustom Operators…",
     Menu.MODEL.section(3),
-    when=always,
+    on_start_page=True,
     tip="Load documents that declare operators (ONNXOPSET), for the palette and the checks.",
     words="schema custom operators onnxopset register",
 )

@@ -11,12 +11,7 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import display, plural
-from onnx_workbench.viewer.actions.action import (
-    Menu,
-    MenuContext,
-    Submenu,
-    action,
-)
+from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, Submenu
 from onnx_workbench.viewer.actions.targets import has_node
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside, show_for
 from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
@@ -33,7 +28,7 @@ def _disconnect(edit: Transaction, node: Node) -> None:
 
 
 def _output_limits(context: MenuContext, node: Node) -> tuple[int, int]:
-    return nodes.output_limits(context.opened.model, node)
+    return nodes.output_limits(context.workspace.model, node)
 
 
 def _can_add_output(context: MenuContext) -> bool:
@@ -55,19 +50,16 @@ def _common_scope(chosen: Iterable[Node]) -> str:
 
 
 def _calls_function(context: MenuContext) -> bool:
-    workspace = context.workspace
-    if workspace is None or not workspace.model.functions:
-        return False
-    keys = {function.key for function in workspace.model.functions}
-    return any(node.operator in keys for node in context.selected_nodes)
+    keys = {function.key for function in context.workspace.model.functions}
+    return bool(keys) and any(node.operator in keys for node in context.selected_nodes)
 
 
 def _has_functions(context: MenuContext) -> bool:
-    return context.workspace is not None and bool(context.workspace.model.functions)
+    return bool(context.workspace.model.functions)
 
 
 def _imports_microsoft(context: MenuContext) -> bool:
-    return context.workspace is not None and "com.microsoft" in context.workspace.model.opset_imports
+    return "com.microsoft" in context.workspace.model.opset_imports
 
 
 def _at_once(title: str, context: MenuContext, **what: Any) -> None:
@@ -75,10 +67,10 @@ def _at_once(title: str, context: MenuContext, **what: Any) -> None:
     from onnx_workbench.exec.transform.convert import ConvertOptions
     from onnx_workbench.viewer.workflows.background_edit import convert_in_background
 
-    convert_in_background(context.opened, title, ConvertOptions(**what))
+    convert_in_background(context.workspace, title, ConvertOptions(**what))
 
 
-@action(
+@Action(
     "node.add",
     "&Add Operator…",
     Menu.MODEL.section(1),
@@ -92,7 +84,7 @@ def _at_once(title: str, context: MenuContext, **what: Any) -> None:
 def _add(context: MenuContext) -> None:
     from onnx_workbench.viewer.workflows.insert_operator import caption, insert, operator_palette, target_graph
 
-    workspace = context.opened
+    workspace = context.workspace
     graph, places = target_graph(workspace), workspace.selection.items
 
     def chosen(operator: OperatorEntry, shift: bool) -> None:
@@ -103,7 +95,7 @@ def _add(context: MenuContext) -> None:
     palette.choose_for(graph, chosen, caption=caption(workspace))
 
 
-@action(
+@Action(
     "node.connect",
     "&Connect an Input…",
     Menu.MODEL.section(1),
@@ -116,10 +108,10 @@ def _add(context: MenuContext) -> None:
 def _connect(context: MenuContext) -> None:
     from onnx_workbench.viewer.popups.connect import choose_input
 
-    choose_input(context.window, context.opened, context.selected_nodes[-1])
+    choose_input(context.window, context.workspace, context.selected_nodes[-1])
 
 
-@action(
+@Action(
     "node.disconnect",
     "&Disconnect Inputs",
     Menu.MODEL.section(1),
@@ -130,10 +122,10 @@ def _connect(context: MenuContext) -> None:
 )
 def _disconnect_inputs(context: MenuContext) -> None:
     chosen = context.selected_nodes
-    change_each(context.opened, f"Disconnect {plural(len(chosen), 'node')}", chosen, _disconnect)
+    change_each(context.workspace, f"Disconnect {plural(len(chosen), 'node')}", chosen, _disconnect)
 
 
-@action(
+@Action(
     "node.change_operator",
     "Change Ope&rator…",
     Menu.MODEL.section(1),
@@ -145,7 +137,7 @@ def _disconnect_inputs(context: MenuContext) -> None:
 def _change_operator(context: MenuContext) -> None:
     from onnx_workbench.viewer.workflows.insert_operator import operator_palette, target_graph
 
-    workspace = context.opened
+    workspace = context.workspace
     targets = context.selected_nodes
     what = display(targets[0].title, 40) if len(targets) == 1 else plural(len(targets), "node")
 
@@ -161,7 +153,7 @@ def _change_operator(context: MenuContext) -> None:
     )
 
 
-@action(
+@Action(
     "node.add_output",
     "Add an Output to the Node",
     Submenu.ENDS,
@@ -170,11 +162,11 @@ def _change_operator(context: MenuContext) -> None:
 )
 def _add_output(context: MenuContext) -> None:
     node = context.selected_nodes[-1]
-    with context.opened.document.edit(f"Add an output to {display(node.title, 60)}") as edit:
+    with context.workspace.document.edit(f"Add an output to {display(node.title, 60)}") as edit:
         nodes.set_output_count(edit, node, len(node.outputs) + 1)
 
 
-@action(
+@Action(
     "node.remove_output",
     "Remove the Last Output of the Node",
     Submenu.ENDS,
@@ -183,11 +175,11 @@ def _add_output(context: MenuContext) -> None:
 )
 def _remove_output(context: MenuContext) -> None:
     node = context.selected_nodes[-1]
-    with context.opened.document.edit(f"Remove an output of {display(node.title, 60)}") as edit:
+    with context.workspace.document.edit(f"Remove an output of {display(node.title, 60)}") as edit:
         nodes.set_output_count(edit, node, len(node.outputs) - 1)
 
 
-@action(
+@Action(
     "node.extract_function",
     "Move into a &Function…",
     Submenu.FUNCTIONS,
@@ -199,7 +191,7 @@ def _remove_output(context: MenuContext) -> None:
 )
 def _extract_function(context: MenuContext) -> None:
 
-    workspace, chosen = context.opened, context.selected_nodes
+    workspace, chosen = context.workspace, context.selected_nodes
 
     def extract(texts: list[str]) -> None:
         name, domain = texts
@@ -221,7 +213,7 @@ def _extract_function(context: MenuContext) -> None:
     show_for(workspace, dialog)
 
 
-@action(
+@Action(
     "node.inline",
     "&Inline the Call",
     Submenu.FUNCTIONS,
@@ -233,17 +225,22 @@ def _extract_function(context: MenuContext) -> None:
 def _inline(context: MenuContext) -> None:
     from onnx_workbench.viewer.workflows.background_edit import inline_calls
 
-    workspace = context.opened
+    workspace = context.workspace
     keys = {function.key for function in workspace.model.functions}
     inline_calls(workspace, [node for node in context.selected_nodes if node.operator in keys])
 
 
-@action("model.inline_all", "Inline &All Functions", Submenu.FUNCTIONS, when=_has_functions, words="function expand")
-def _inline_all(context: MenuContext) -> None:
-    _at_once("Inline all functions", context, functions="inline")
+_inline_all = Action(
+    "model.inline_all",
+    "Inline &All Functions",
+    Submenu.FUNCTIONS,
+    lambda context: _at_once("Inline all functions", context, functions="inline"),
+    when=_has_functions,
+    words="function expand",
+)
 
 
-@action(
+@Action(
     "model.standard_operators",
     "Replace by &Standard Operators…",
     Submenu.FUNCTIONS,
@@ -255,21 +252,20 @@ def _inline_all(context: MenuContext) -> None:
 def _standard_operators(context: MenuContext) -> None:
     from onnx_workbench.viewer.dialogs.simplify import StandardOperatorsDialog
 
-    show_aside(context.opened, StandardOperatorsDialog(context.opened, context.window))
+    show_aside(context.workspace, StandardOperatorsDialog(context.workspace, context.window))
 
 
-@action(
+_sort = Action(
     "graph.sort",
     "&Sort Topologically",
     Submenu.NAMES,
+    lambda context: _at_once("Sort nodes", context, sort=True),
     tip="Place each node after the nodes it depends on, in all graphs of the model.",
     words="topological order",
 )
-def _sort(context: MenuContext) -> None:
-    _at_once("Sort nodes", context, sort=True)
 
 
-@action(
+@Action(
     "model.remove_documentation",
     "Remove Documentation",
     Submenu.NAMES,
@@ -279,42 +275,39 @@ def _sort(context: MenuContext) -> None:
 def _remove_documentation(context: MenuContext) -> None:
     from onnx_workbench.viewer.workflows.background_edit import remove_documentation_in
 
-    remove_documentation_in(context.opened)
+    remove_documentation_in(context.workspace)
 
 
-@action(
-    "model.node_names",
-    "Regenerate Node Names",
-    Submenu.NAMES,
-    tip="Name every node after its operator, with a number.",
-    words="rename all",
+NAMES = (
+    Action(
+        "model.node_names",
+        "Regenerate Node Names",
+        Submenu.NAMES,
+        lambda context: _at_once("Regenerate node names", context, rename=["nodes"]),
+        tip="Name every node after its operator, with a number.",
+        words="rename all",
+    ),
+    Action(
+        "model.missing_names",
+        "Name Unnamed Nodes",
+        Submenu.NAMES,
+        lambda context: _at_once("Name unnamed nodes", context, rename=["unnamed"]),
+        words="rename missing",
+    ),
+    Action(
+        "model.value_names",
+        "Regenerate Value Names",
+        Submenu.NAMES,
+        lambda context: _at_once("Regenerate value names", context, rename=["values"]),
+        tip="Name node outputs after their node. Graph inputs, outputs and initializers keep their names.",
+        words="rename tensor",
+    ),
+    Action(
+        "model.initializer_names",
+        "Regenerate Initializer Names",
+        Submenu.NAMES,
+        lambda context: _at_once("Regenerate initializer names", context, rename=["initializers"]),
+        tip="Name initializers after the first node that uses them and its input.",
+        words="rename weights constants",
+    ),
 )
-def _node_names(context: MenuContext) -> None:
-    _at_once("Regenerate node names", context, rename=["nodes"])
-
-
-@action("model.missing_names", "Name Unnamed Nodes", Submenu.NAMES, words="rename missing")
-def _missing_names(context: MenuContext) -> None:
-    _at_once("Name unnamed nodes", context, rename=["unnamed"])
-
-
-@action(
-    "model.value_names",
-    "Regenerate Value Names",
-    Submenu.NAMES,
-    tip="Name node outputs after their node. Graph inputs, outputs and initializers keep their names.",
-    words="rename tensor",
-)
-def _value_names(context: MenuContext) -> None:
-    _at_once("Regenerate value names", context, rename=["values"])
-
-
-@action(
-    "model.initializer_names",
-    "Regenerate Initializer Names",
-    Submenu.NAMES,
-    tip="Name initializers after the first node that uses them and its input.",
-    words="rename weights constants",
-)
-def _initializer_names(context: MenuContext) -> None:
-    _at_once("Regenerate initializer names", context, rename=["initializers"])

@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.text.formatting import display, plural
-from onnx_workbench.viewer.actions.action import (
-    Action,
-    Menu,
-    MenuContext,
-    Submenu,
-    action,
-    always,
-    is_on,
-    toggle,
-)
+from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, Submenu
 from onnx_workbench.viewer.actions.targets import elements, has_element, has_results
 from onnx_workbench.viewer.document.selection import Item
 from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
@@ -52,11 +43,6 @@ def _target(context: MenuContext) -> Node | None:
     return None
 
 
-def _is_live(context: MenuContext) -> bool:
-    runs = context.runs
-    return runs is not None and runs.live
-
-
 def _is_stop(item: Item) -> TypeGuard[Node | Value]:
     """Return whether a run can stop there: at nodes, and at computed or fed values."""
     return isinstance(item, Node) or (isinstance(item, Value) and item.initializer is None)
@@ -69,7 +55,7 @@ def _has_breakpoints(context: MenuContext) -> bool:
 
 def _go_to_bad(context: MenuContext) -> Callable[[Value, tuple[int, ...]], None]:
     """Show the first value that is not finite in the tensor view, and the elements that caused it."""
-    workspace, docks = context.opened, context.docks
+    workspace, docks = context.workspace, context.docks
 
     def found(value: Value, index: tuple[int, ...]) -> None:
         workspace.navigation.reveal(value.producer or value)
@@ -83,13 +69,8 @@ def _go_to_bad(context: MenuContext) -> Callable[[Value, tuple[int, ...]], None]
     return found
 
 
-def _has_inputs(context: MenuContext) -> bool:
-    workspace = context.workspace
-    return workspace is not None and bool(workspace.model.graph.required_inputs)
-
-
 def _overlay(kind: str, context: MenuContext) -> None:
-    context.opened.runs.overlays.choose(kind)
+    context.workspace.runs.overlays.choose(kind)
 
 
 def _is_overlay(kind: str, context: MenuContext) -> bool:
@@ -97,31 +78,27 @@ def _is_overlay(kind: str, context: MenuContext) -> bool:
     return runs is not None and runs.overlays.kind == kind
 
 
-def _set_edge_notes(kind: str, context: MenuContext) -> None:
-    context.settings.set(EDGE_NOTES, kind)
-
-
 def _edge_note(kind: str, title: str) -> Action:
-    return action(
-        action_id=f"run.edges_{kind}",
+    return Action(
+        id=f"run.edges_{kind}",
         title=title,
         place=Submenu.EDGES,
-        when=always,
-        checked=lambda context: context.settings.get(EDGE_NOTES) == kind,
+        on_start_page=True,
         tip="Choose what is shown on each edge after a run.",
         words="label statistic sparkline show",
-    )(partial(_set_edge_notes, kind))
+    ).choosing(EDGE_NOTES, kind)
 
 
 def _colour_by(kind: str, title: str) -> Action:
-    return action(
-        action_id=f"run.colour_{kind}",
+    return Action(
+        id=f"run.colour_{kind}",
         title=f"Colour by {title}",
         place=Submenu.COLOURS,
+        run=partial(_overlay, kind),
         when=has_results,
         checked=partial(_is_overlay, kind),
         words="overlay heat map legend statistic" + (" macs flops" if kind == "macs" else ""),
-    )(partial(_overlay, kind))
+    )
 
 
 #: Titles of the overlays; `viewer.run.views.overlays` has them with their units, but imports numpy.
@@ -151,18 +128,17 @@ EDGE_NOTE_ACTIONS = tuple(_edge_note(kind, title) for kind, title in _EDGE_NOTES
 COLOUR_ACTIONS = tuple(_colour_by(kind, title) for kind, title in _OVERLAYS.items())
 
 
-@action(
+_colour_none = Action(
     "run.colour_none",
     "Colour by Operator Category",
     Submenu.COLOURS,
+    lambda context: _overlay("", context),
     checked=partial(_is_overlay, ""),
     words="overlay remove heat map",
 )
-def _colour_none(context: MenuContext) -> None:
-    _overlay("", context)
 
 
-@action(
+@Action(
     "run.colour_file",
     "Open Node &Data…",
     Menu.FILE.section(1),
@@ -174,9 +150,9 @@ def _overlay_file(context: MenuContext) -> None:
     paths = ask_files(context.window, context.settings, "Open Node Data", filters)
     if len(paths) > 2:
         detail = "Choose one file, or two, to show the numbers of the second minus those of the first."
-        context.opened.messages.report(ModelError(f"{len(paths)} files of node data were chosen", detail))
+        context.workspace.messages.report(ModelError(f"{len(paths)} files of node data were chosen", detail))
     elif paths:
-        context.opened.runs.overlays.load(*paths)
+        context.workspace.runs.overlays.load(*paths)
 
 
 def _data(context: MenuContext) -> Matched | None:
@@ -188,16 +164,12 @@ def _can_subtract(context: MenuContext) -> bool:
     return runs is not None and runs.overlays.can_subtract
 
 
-def _has_data(context: MenuContext) -> bool:
-    return _data(context) is not None
-
-
 def _has_columns(context: MenuContext) -> bool:
     data = _data(context)
     return data is not None and bool(data.more)
 
 
-@action(
+@Action(
     "run.data_column",
     "Colour by Column of Node Data…",
     Submenu.COLOURS,
@@ -206,9 +178,9 @@ def _has_columns(context: MenuContext) -> bool:
 )
 def _choose_column(context: MenuContext) -> None:
 
-    data, overlays = _data(context), context.opened.runs.overlays
+    data, overlays = _data(context), context.workspace.runs.overlays
     assert data is not None
-    popup = ChoicePopup(context.window, "Columns", context.opened.messages.report)
+    popup = ChoicePopup(context.window, "Columns", context.workspace.messages.report)
     choices = [Choice(display(one.title, 60), partial(_show_column, overlays, one.title)) for one in data.columns]
     popup.open(choices, caption="Colour nodes by a column of the node data")
 
@@ -218,23 +190,22 @@ def _show_column(overlays: Overlays, title: str, _shift: bool) -> None:
         overlays.show_data(overlays.data.column(title))
 
 
-@action(
+_subtract_data = Action(
     "run.data_difference",
     "Difference of the Last Two Node Data",
     Submenu.COLOURS,
+    lambda context: context.workspace.runs.overlays.subtract(),
     when=_can_subtract,
     tip="Colour nodes by the difference between the last two node data files.",
     words="overlay subtract compare profile",
 )
-def _subtract_data(context: MenuContext) -> None:
-    context.opened.runs.overlays.subtract()
 
 
-@action(
+@Action(
     "run.data_names",
     "Names in the Node Data…",
     Submenu.COLOURS,
-    when=_has_data,
+    when=lambda context: _data(context) is not None,
     tip="List the names of the node data that are in the model, and those that are not.",
     words="overlay match unknown",
 )
@@ -243,10 +214,10 @@ def _list_names(context: MenuContext) -> None:
 
     data = _data(context)
     assert data is not None
-    show_list(context.window, "Names in the Node Data", data.summary(), context.opened.runs.overlays.data_text())
+    show_list(context.window, "Names in the Node Data", data.summary(), context.workspace.runs.overlays.data_text())
 
 
-@action(
+@Action(
     "run.test",
     "Run Test &Data",
     Menu.RUN.section(6),
@@ -255,16 +226,16 @@ def _list_names(context: MenuContext) -> None:
     once_open=True,
 )
 def _test(context: MenuContext) -> None:
-    runs = context.opened.runs
+    runs = context.workspace.runs
     runs.test_data.run(runs.inputs.data_sets())
     context.docks.open("run")
 
 
-@action(
+@Action(
     "run.inputs",
     "Inputs from &File…",
     Menu.RUN.section(6),
-    when=_has_inputs,
+    when=lambda context: bool(context.workspace.model.graph.required_inputs),
     tip="Load inputs from an .npz file, matched by name.",
     words="feeds arrays npz data",
 )
@@ -277,7 +248,7 @@ def _inputs_from_file(context: MenuContext) -> None:
         panel.take_file(path)
 
 
-@action(
+@Action(
     "run.save",
     "Sa&ve Run…",
     Menu.RUN.section(6),
@@ -288,7 +259,7 @@ def _inputs_from_file(context: MenuContext) -> None:
 def _save_run(context: MenuContext) -> None:
     from onnx_workbench.viewer.run.results.saved_runs import write_run
 
-    workspace = context.opened
+    workspace = context.workspace
     suggestion = Path(workspace.title).with_suffix(".npz")
     filters = ("Arrays (*.npz)",)
     path = ask_save(context.window, context.settings, "Save run", suggestion, filters, "run")
@@ -296,7 +267,7 @@ def _save_run(context: MenuContext) -> None:
         write_run(workspace, path)
 
 
-@action(
+@Action(
     "run.load",
     "L&oad Run…",
     Menu.RUN.section(6),
@@ -308,13 +279,14 @@ def _load_run(context: MenuContext) -> None:
 
     path = ask_file(context.window, context.settings, "Load run", ("Arrays (*.npz)", "All files (*)"))
     if path is not None:
-        restore_run(context.opened, path)
+        restore_run(context.workspace, path)
 
 
-@action(
+_run = Action(
     "run.run",
     "&Run",
     Menu.RUN.section(1),
+    lambda context: context.workspace.runs.run(),
     key="F6",
     icon="run",
     toolbar=61,
@@ -323,11 +295,9 @@ def _load_run(context: MenuContext) -> None:
     words="execute compute evaluate infer",
     once_open=True,
 )
-def _run(context: MenuContext) -> None:
-    context.opened.runs.run()
 
 
-@action(
+@Action(
     "run.to",
     "Run to &Selected Node",
     Menu.RUN.section(1),
@@ -340,43 +310,41 @@ def _run(context: MenuContext) -> None:
 def _run_to(context: MenuContext) -> None:
     node = _target(context)
     assert node is not None
-    context.opened.runs.run_to(node)
+    context.workspace.runs.run_to(node)
 
 
-@action(
-    "run.fresh",
-    "Rerun &All",
-    Menu.RUN.section(1),
-    key="Ctrl+Shift+F6",
-    tip="Compute all nodes again, also unchanged ones, so that times can be compared.",
-    words="again clean cache profile",
-    once_open=True,
+WHOLE_RUNS = (
+    Action(
+        "run.fresh",
+        "Rerun &All",
+        Menu.RUN.section(1),
+        lambda context: context.workspace.runs.run(fresh=True),
+        key="Ctrl+Shift+F6",
+        tip="Compute all nodes again, also unchanged ones, so that times can be compared.",
+        words="again clean cache profile",
+        once_open=True,
+    ),
+    Action(
+        "run.stop",
+        "S&top",
+        Menu.RUN.section(1),
+        lambda context: context.workspace.runs.stop(),
+        key="Shift+F6",
+        when=_can_stop,
+        icon="stop",
+        toolbar=62,
+        tip="Values computed so far are kept.",
+        words="cancel abort end",
+    ),
 )
-def _run_fresh(context: MenuContext) -> None:
-    context.opened.runs.run(fresh=True)
 
 
-@action(
-    "run.stop",
-    "S&top",
-    Menu.RUN.section(1),
-    key="Shift+F6",
-    when=_can_stop,
-    icon="stop",
-    toolbar=62,
-    tip="Values computed so far are kept.",
-    words="cancel abort end",
-)
-def _stop(context: MenuContext) -> None:
-    context.opened.runs.stop()
-
-
-@action(
+@Action(
     "run.live",
     "&Live",
     Menu.RUN.section(2),
     key="Ctrl+Alt+L",
-    checked=_is_live,
+    checked=lambda context: context.runs is not None and context.runs.live,
     icon="live",
     toolbar=63,
     tip="After every edit, run the nodes that it affects.",
@@ -384,64 +352,56 @@ def _stop(context: MenuContext) -> None:
     once_open=True,
 )
 def _toggle_live(context: MenuContext) -> None:
-    runs = context.opened.runs
+    runs = context.workspace.runs
     runs.set_live(not runs.live)
 
 
-@action(
-    "run.step",
-    "Ste&p",
-    Menu.RUN.section(3),
-    key="F10",
-    icon="step",
-    tip="Compute the next node, with its bodies. After a breakpoint in a body, compute the next node of that body.",
-    words="debug single node over",
-    once_open=True,
+STEPS = (
+    Action(
+        "run.step",
+        "Ste&p",
+        Menu.RUN.section(3),
+        lambda context: context.workspace.runs.step(),
+        key="F10",
+        icon="step",
+        tip="Compute the next node, with its bodies. After a breakpoint in a body, compute the next node of that body.",
+        words="debug single node over",
+        once_open=True,
+    ),
+    Action(
+        "run.step_into",
+        "Step Into",
+        Menu.RUN.section(3),
+        lambda context: context.workspace.runs.step("into"),
+        key="Ctrl+Shift+F10",
+        tip="Pause before the first node in the body of the next node. If it has no body, compute it.",
+        words="debug enter body loop branch function",
+        once_open=True,
+    ),
+    Action(
+        "run.step_out",
+        "Step Out",
+        Menu.RUN.section(3),
+        lambda context: context.workspace.runs.step("out"),
+        key="Ctrl+F10",
+        when=_is_paused,
+        tip="Compute the rest of the body, with all iterations, or of the function in which the run is paused.",
+        words="debug leave body loop finish",
+    ),
+    Action(
+        "run.continue",
+        "&Continue",
+        Menu.RUN.section(3),
+        lambda context: context.workspace.runs.resume(),
+        key="F8",
+        when=_is_paused,
+        tip="Run to the next breakpoint or the end.",
+        words="debug resume go on",
+    ),
 )
-def _step(context: MenuContext) -> None:
-    context.opened.runs.step()
 
 
-@action(
-    "run.step_into",
-    "Step Into",
-    Menu.RUN.section(3),
-    key="Ctrl+Shift+F10",
-    tip="Pause before the first node in the body of the next node. If it has no body, compute it.",
-    words="debug enter body loop branch function",
-    once_open=True,
-)
-def _step_into(context: MenuContext) -> None:
-    context.opened.runs.step("into")
-
-
-@action(
-    "run.step_out",
-    "Step Out",
-    Menu.RUN.section(3),
-    key="Ctrl+F10",
-    when=_is_paused,
-    tip="Compute the rest of the body, with all iterations, or of the function in which the run is paused.",
-    words="debug leave body loop finish",
-)
-def _step_out(context: MenuContext) -> None:
-    context.opened.runs.step("out")
-
-
-@action(
-    "run.continue",
-    "&Continue",
-    Menu.RUN.section(3),
-    key="F8",
-    when=_is_paused,
-    tip="Run to the next breakpoint or the end.",
-    words="debug resume go on",
-)
-def _continue(context: MenuContext) -> None:
-    context.opened.runs.resume()
-
-
-@action(
+@Action(
     "run.breakpoint",
     "Toggle &Breakpoint",
     Menu.RUN.section(4),
@@ -454,28 +414,32 @@ def _continue(context: MenuContext) -> None:
 )
 def _toggle_breakpoint(context: MenuContext) -> None:
     for thing in filter(_is_stop, context.selected):
-        context.opened.runs.breakpoints.toggle(thing)
+        context.workspace.runs.breakpoints.toggle(thing)
 
 
-@action("run.clear_breakpoints", "Remove All Breakpoints", Menu.RUN.section(4), when=_has_breakpoints, words="debug")
-def _clear_breakpoints(context: MenuContext) -> None:
-    context.opened.runs.breakpoints.set(())
-
-
-@action(
-    "run.first_non_finite",
-    "First &Non-finite Value",
-    Menu.RUN.section(5),
-    key="Ctrl+Alt+N",
-    when=has_results,
-    tip="Go to the node where NaN or infinity appeared first, and the elements that caused it.",
-    words="nan inf infinity debug overflow",
+SEARCHES = (
+    Action(
+        "run.clear_breakpoints",
+        "Remove All Breakpoints",
+        Menu.RUN.section(4),
+        lambda context: context.workspace.runs.breakpoints.set(()),
+        when=_has_breakpoints,
+        words="debug",
+    ),
+    Action(
+        "run.first_non_finite",
+        "First &Non-finite Value",
+        Menu.RUN.section(5),
+        lambda context: context.workspace.runs.non_finite_navigator.first(_go_to_bad(context)),
+        key="Ctrl+Alt+N",
+        when=has_results,
+        tip="Go to the node where NaN or infinity appeared first, and the elements that caused it.",
+        words="nan inf infinity debug overflow",
+    ),
 )
-def _first_non_finite(context: MenuContext) -> None:
-    context.opened.runs.non_finite_navigator.first(_go_to_bad(context))
 
 
-@action(
+@Action(
     "run.reduce",
     "Reduce to t&he Failure…",
     Menu.RUN.section(6),
@@ -488,7 +452,7 @@ def _reduce(context: MenuContext) -> None:
     from onnx_workbench.exec.inspect import reference
     from onnx_workbench.viewer.run.session.reduction import FAILURES, failure_seen, start_reduction
 
-    workspace, files = context.opened, context.files
+    workspace, files = context.workspace, context.files
 
     def done(found: Reduction) -> None:
         def show(tab: DocumentTab) -> None:
@@ -522,31 +486,29 @@ def _reduce(context: MenuContext) -> None:
     )
 
 
-@action(
+_next_non_finite = Action(
     "run.next_non_finite",
     "Ne&xt Non-finite Value",
     Menu.RUN.section(5),
+    lambda context: context.workspace.runs.non_finite_navigator.select_next(_go_to_bad(context)),
     key="Ctrl+Alt+Shift+N",
     when=has_results,
     tip="Go to the next node that produces NaN or infinity from finite inputs.",
     words="nan inf infinity debug overflow hunt",
 )
-def _next_non_finite(context: MenuContext) -> None:
-    context.opened.runs.non_finite_navigator.select_next(_go_to_bad(context))
 
 
-toggle_nan_alone = action(
+toggle_nan_alone = Action(
     "run.nan_alone",
     "Ignore Infinities",
     Menu.RUN.section(5),
-    when=always,
-    checked=partial(is_on, NAN_ALONE),
+    on_start_page=True,
     tip="Search for NaN only and skip infinities, such as those of an attention mask.",
     words="inf infinity non-finite first next ignore",
-)(partial(toggle, NAN_ALONE))
+).switching(NAN_ALONE)
 
 
-@action(
+@Action(
     "run.pin",
     "&Watch Value",
     Menu.RUN.section(5),
@@ -562,5 +524,5 @@ def _pin(context: MenuContext) -> None:
     for thing in elements(context):
         found = thing.outputs if isinstance(thing, Node) else (thing,)
         values.update((value, None) for value in found if value is not None)
-    context.opened.results.pin(values)
+    context.workspace.results.pin(values)
     context.docks.open("watch")

@@ -88,10 +88,10 @@ class ShortcutsDialog(QDialog):
     def _fill(self) -> None:
         groups: dict[str, QTreeWidgetItem] = {}
         for one in actions():
-            if not one.key or one.id in _SAME_AGAIN:
+            if not one.keys or one.id in _SAME_AGAIN:
                 continue
             name = without_mnemonic(one.place.menu.value) if one.place else "Other"
-            keys = ", ".join(_native(text) for text in one.key)
+            keys = ", ".join(_native(text) for text in one.keys)
             self._add(groups, name, one.plain_title, f"{keys} …" if one.id == _FIRST_RECENT else keys)
         for title, keys in INSPECTOR:
             self._add(groups, "Inspector", title, _native(keys))

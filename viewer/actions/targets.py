@@ -44,7 +44,7 @@ def has_several(context: MenuContext) -> bool:
 
 def has_results(context: MenuContext) -> bool:
     """Enabled while values of a run are shown."""
-    return context.runs is not None and context.opened.results.current is not None
+    return context.runs is not None and context.workspace.results.current is not None
 
 
 def has_several_documents(context: MenuContext) -> bool:
@@ -70,7 +70,7 @@ def graph_in_view(context: MenuContext) -> Graph:
     item = context.selected[-1] if context.selected else None
     if isinstance(item, Graph):
         return item
-    return item.body if isinstance(item, Function) else context.opened.graph
+    return item.body if isinstance(item, Function) else context.workspace.graph
 
 
 def select_between(context: MenuContext) -> None:
@@ -78,4 +78,4 @@ def select_between(context: MenuContext) -> None:
     found = topology.between(context.selected)
     if not found:
         raise ModelError("No nodes in between", "There is no path between the selected nodes or values.")
-    context.opened.navigation.reveal_all(dict.fromkeys([*context.selected_nodes, *found]))
+    context.workspace.navigation.reveal_all(dict.fromkeys([*context.selected_nodes, *found]))

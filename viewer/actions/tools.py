@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.formatting import display
-from onnx_workbench.viewer.actions.action import (
-    Menu,
-    MenuContext,
-    Submenu,
-    action,
-    with_document,
-)
+from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, Submenu
 from onnx_workbench.viewer.actions.targets import may_have
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside, show_for
 from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
@@ -23,19 +17,18 @@ if TYPE_CHECKING:
 
 
 def _knows_types(context: MenuContext) -> bool:
-    return with_document(context) and context.opened.types.inferred is not None
+    return context.workspace.types.inferred is not None
 
 
 def _knows_selected_types(context: MenuContext) -> bool:
-    return _knows_types(context) and bool(context.opened.selection.nodes)
+    return _knows_types(context) and bool(context.workspace.selection.nodes)
 
 
 def _custom_nodes(context: MenuContext) -> list[Node]:
-    nodes = context.opened.selection.nodes if with_document(context) else ()
-    return [node for node in nodes if node.domain]
+    return [node for node in context.selected_nodes if node.domain]
 
 
-@action(
+@Action(
     "model.simplify",
     "Simplif&y…",
     Menu.MODEL.section(3),
@@ -45,10 +38,10 @@ def _custom_nodes(context: MenuContext) -> list[Node]:
 def _simplify(context: MenuContext) -> None:
     from onnx_workbench.viewer.dialogs.simplify import SimplifyDialog
 
-    show_aside(context.opened, SimplifyDialog(context.opened, context.window))
+    show_aside(context.workspace, SimplifyDialog(context.workspace, context.window))
 
 
-@action(
+@Action(
     "model.convert",
     "Con&vert…",
     Menu.MODEL.section(3),
@@ -58,10 +51,10 @@ def _simplify(context: MenuContext) -> None:
 def _convert(context: MenuContext) -> None:
     from onnx_workbench.viewer.dialogs.convert import ConvertDialog
 
-    show_aside(context.opened, ConvertDialog(context.opened, context.window))
+    show_aside(context.workspace, ConvertDialog(context.workspace, context.window))
 
 
-@action(
+@Action(
     "model.quantize",
     "&Quantize…",
     Menu.MODEL.section(3),
@@ -71,10 +64,10 @@ def _convert(context: MenuContext) -> None:
 def _quantize(context: MenuContext) -> None:
     from onnx_workbench.viewer.dialogs.quantize import QuantizeDialog
 
-    show_aside(context.opened, QuantizeDialog(context.opened, context.window))
+    show_aside(context.workspace, QuantizeDialog(context.workspace, context.window))
 
 
-@action(
+@Action(
     "model.write_types",
     "Write Inferred &Types into the Model",
     Submenu.TYPES,
@@ -85,10 +78,10 @@ def _quantize(context: MenuContext) -> None:
 def _write_types(context: MenuContext) -> None:
     from onnx_workbench.viewer.workflows.background_edit import write_types
 
-    write_types(context.opened)
+    write_types(context.workspace)
 
 
-@action(
+@Action(
     "model.write_selected_types",
     "Write Inferred Types of the &Selection",
     Submenu.TYPES,
@@ -99,10 +92,10 @@ def _write_types(context: MenuContext) -> None:
 def _write_selected_types(context: MenuContext) -> None:
     from onnx_workbench.viewer.workflows.background_edit import write_types
 
-    write_types(context.opened, selected=True)
+    write_types(context.workspace, selected=True)
 
 
-@action(
+@Action(
     "model.type_rule",
     "Types of an Unknown Operator…",
     Submenu.TYPES,
@@ -113,7 +106,7 @@ def _write_selected_types(context: MenuContext) -> None:
 def _set_type_rule(context: MenuContext) -> None:
     from onnx_workbench.model.inference.custom_rules import rule_of_text
 
-    workspace, custom = context.opened, _custom_nodes(context)
+    workspace, custom = context.workspace, _custom_nodes(context)
     if not custom:
         raise ModelError(
             "No custom operator is selected",

@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Value
-from onnx_workbench.viewer.actions.action import (
-    Action,
-    Menu,
-    MenuContext,
-    Submenu,
-    action,
-    with_document,
-)
+from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, Submenu
 from onnx_workbench.viewer.actions.targets import has_results, may_have
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_for
 from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
@@ -42,14 +35,20 @@ def _view_action(
     run: Callable[[TensorPanel], object],
     tip: str,
     words: str,
-    enabled: Callable[[MenuContext], bool] = with_document,
+    when: Callable[[MenuContext], bool] = lambda _context: True,
 ) -> Action:
-    return action(action_id=f"values.{name}", title=title, place=Submenu.LOOK, when=enabled, tip=tip, words=words)(
-        lambda context: run(_tensor(context))
+    return Action(
+        id=f"values.{name}",
+        title=title,
+        place=Submenu.LOOK,
+        run=lambda context: run(_tensor(context)),
+        when=when,
+        tip=tip,
+        words=words,
     )
 
 
-def _view(view: View) -> Action:
+def _view(view: View, title: str) -> Action:
     def run(panel: TensorPanel) -> None:
         pane = panel.pane
         pane.choose_view(view)
@@ -61,7 +60,7 @@ def _view(view: View) -> Action:
             pane.workspace.messages.show("info", f"{view} cannot show this value", detail)
 
     name = view.lower().replace(" ", "_")
-    return _view_action(name, f"Values as {view}", run, "If the shape allows it.", "tensor panel show preview")
+    return _view_action(name, title, run, "If the shape allows it.", "tensor panel show preview")
 
 
 def _mode(number: int, name: str, title: str) -> Action:
@@ -85,8 +84,8 @@ def _is_constant(value: Value) -> bool:
 def _watched(context: MenuContext) -> list[Value]:
     if context.runs is None:
         return []
-    selection = context.opened.selection
-    return [v for v in context.opened.results.pinned if v in selection or v.producer in selection]
+    selection = context.workspace.selection
+    return [v for v in context.workspace.results.pinned if v in selection or v.producer in selection]
 
 
 def _stops_when(condition: Condition, context: MenuContext) -> bool:
@@ -94,13 +93,13 @@ def _stops_when(condition: Condition, context: MenuContext) -> bool:
 
 
 def _toggle_condition(condition: Condition, context: MenuContext) -> None:
-    breakpoints = context.opened.runs.breakpoints
+    breakpoints = context.workspace.runs.breakpoints
     breakpoints.set_condition(condition, on=not breakpoints.has(condition))
 
 
 def _break_above(context: MenuContext) -> None:
     """Ask for the threshold, or remove the breakpoint."""
-    breakpoints = context.opened.runs.breakpoints
+    breakpoints = context.workspace.runs.breakpoints
     if breakpoints.has("above"):
         breakpoints.set_condition("above", on=False)
         return
@@ -117,30 +116,31 @@ def _break_above(context: MenuContext) -> None:
     dialog = TextPrompt(
         context.window, "Break on Large Values", [PromptField("Stop when |x| is above", "10000")], apply
     )
-    show_for(context.opened, dialog)
+    show_for(context.workspace, dialog)
 
 
 def _break(condition: Condition, title: str, run: Callable[[MenuContext], None] | None = None) -> Action:
-    return action(
-        action_id=f"values.break_{condition.replace('-', '_')}",
+    return Action(
+        id=f"values.break_{condition.replace('-', '_')}",
         title=title,
         place=Submenu.BREAK,
+        run=run or partial(_toggle_condition, condition),
         checked=partial(_stops_when, condition),
         words="breakpoint condition stop debug pause nan inf infinity large shape differs mismatch",
-    )(run or partial(_toggle_condition, condition))
+    )
 
 
 INSPECT_ACTIONS = (
     _break("non-finite", "Break When a Value Is Not Finite"),
     _break("above", "Break When |x| Is Above…", _break_above),
     _break("shape", "Break When a Shape Differs From the Declared One"),
-    _view("Table"),
-    _view("Heat map"),
-    _view("Feature maps"),
-    _view("Attention"),
-    _view("Image"),
-    _view("Lines"),
-    _view("Text"),
+    _view("Table", "Values as Table"),
+    _view("Heat map", "Values as Heat Map"),
+    _view("Feature maps", "Values as Feature Maps"),
+    _view("Attention", "Values as Attention"),
+    _view("Image", "Values as Image"),
+    _view("Lines", "Values as Lines"),
+    _view("Text", "Values as Text"),
     _mode(0, "now", "Values of This Run"),
     _mode(1, "before", "Values of the Previous Run"),
     _mode(2, "difference", "Difference From the Previous Run"),
@@ -196,43 +196,38 @@ INSPECT_ACTIONS = (
 )
 
 
-@action(
-    "values.import",
-    "Import Values…",
-    Submenu.LOOK,
-    when=_may_hold_values,
-    on=("value",),
-    tip="Import .npy, .npz, .pb, CSV or PNG into the initializer or constant in the Tensor panel.",
-    words="load tensor array weights",
+VALUES = (
+    Action(
+        "values.import",
+        "Import Values…",
+        Submenu.LOOK,
+        lambda context: _tensor(context).pane.menu.ask_import(),
+        when=_may_hold_values,
+        on=("value",),
+        tip="Import .npy, .npz, .pb, CSV or PNG into the initializer or constant in the Tensor panel.",
+        words="load tensor array weights",
+    ),
+    Action(
+        "run.trace_element",
+        "Trace Element",
+        Submenu.LOOK,
+        lambda context: context.docks.open("element"),
+        key="Ctrl+Alt+F",
+        tip="Show which input elements affect the element clicked in the Tensor panel.",
+        words="provenance origin receptive field where from",
+    ),
+    Action(
+        "values.unwatch",
+        "Stop Watching Value",
+        run=lambda context: context.workspace.results.unpin(_watched(context)),
+        when=lambda context: bool(_watched(context)),
+        on=("node", "value"),
+        words="unpin watch list",
+    ),
 )
-def _import(context: MenuContext) -> None:
-    _tensor(context).pane.menu.ask_import()
 
 
-@action(
-    "run.trace_element",
-    "Trace Element",
-    Submenu.LOOK,
-    key="Ctrl+Alt+F",
-    tip="Show which input elements affect the element clicked in the Tensor panel.",
-    words="provenance origin receptive field where from",
-)
-def _trace(context: MenuContext) -> None:
-    context.docks.open("element")
-
-
-@action(
-    "values.unwatch",
-    "Stop Watching Value",
-    when=lambda context: bool(_watched(context)),
-    on=("node", "value"),
-    words="unpin watch list",
-)
-def _unwatch(context: MenuContext) -> None:
-    context.opened.results.unpin(_watched(context))
-
-
-@action(
+@Action(
     "values.correct_types",
     "Correct Declared Types",
     Menu.RUN.section(5),

@@ -47,7 +47,7 @@ def tensor(window, qtbot, workspace, name):
 @pytest.mark.parametrize("view", ["Table", "Heat map", "Feature maps", "Attention", "Image", "Lines", "Text"])
 def test_every_view_is_in_the_palette(window, qtbot, workspace, view):
     panel = tensor(window, qtbot, workspace, "c")
-    do(qtbot, window, workspace, f"Values as {view}")
+    do(qtbot, window, workspace, f"Values as {view.title()}")
     assert panel.pane.view == view
 
 
@@ -58,7 +58,7 @@ def test_a_view_of_nothing_says_that_nothing_is_selected(window, qtbot, received
     idle(qtbot, workspace)
     assert panel.pane.subject is None
     report = received(workspace.messages.shown)
-    do(qtbot, window, workspace, "Values as Feature maps")
+    do(qtbot, window, workspace, "Values as Feature Maps")
     assert [message.title for message in report] == ["No tensor is selected"]
 
 
@@ -228,7 +228,7 @@ def test_an_element_follows_renaming_and_reports_no_upstream(window, qtbot, work
 @pytest.mark.long
 def test_clicking_a_cell_of_a_picture_shows_what_reaches_it(window, qtbot, workspace):
     panel = tensor(window, qtbot, workspace, "c")
-    do(qtbot, window, workspace, "Values as Feature maps")
+    do(qtbot, window, workspace, "Values as Feature Maps")
     picture = panel.pane.picture
     qtbot.waitUntil(lambda: panel.pane.stack.currentWidget() is picture)
     frame = picture.layer_rect()
@@ -243,7 +243,7 @@ def test_clicking_a_cell_of_a_picture_shows_what_reaches_it(window, qtbot, works
 @pytest.mark.long
 def test_dragging_a_picture_chooses_nothing(window, qtbot, workspace):
     panel = tensor(window, qtbot, workspace, "c")
-    do(qtbot, window, workspace, "Values as Heat map")
+    do(qtbot, window, workspace, "Values as Heat Map")
     picture = panel.pane.picture
     centre = picture._frame().center().toPoint()
     chosen = workspace.results.element

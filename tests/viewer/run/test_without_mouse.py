@@ -146,7 +146,7 @@ def test_a_tensor_is_seen_walked_sliced_pinned_and_written(window, workspace, ke
     panel = window.docks.panel("tensor")
     pane = panel.pane
     keys.wait(lambda: pane.target is not None and pane.target.value is value(workspace, "c") and pane.view is not None)
-    keys.call("Values as Heat map")
+    keys.call("Values as Heat Map")
     keys.tab_to("Picture of the tensor")
     keys.wait(lambda: pane.picture.picture is not None and pane.picture.picture.index(0, 0) == (0, 0, 0, 0))
     keys.press("Shift+Right", "Shift+Right", "Shift+Down", "+", "+")
