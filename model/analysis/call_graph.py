@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
+from onnx_workbench.model.analysis.reachable import reachable
 from onnx_workbench.model.analysis.scoping import enclosing
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
@@ -106,14 +107,11 @@ def _graph_of(part: object) -> Graph | None:
 
 def functions_used(model: Model, nodes: Collection[Node]) -> tuple[Function, ...]:
     """Return the functions that nodes call, directly or indirectly."""
-    functions = {f.key: f for f in model.functions}
-    wanted: dict[Operator, Function] = {}
-    graphs = [g for node in nodes for body in node.bodies for g in body.walk()]
-    pending = [*nodes, *(n for g in graphs for n in g.nodes)]
-    while pending:
-        node = pending.pop()
-        key = node.operator
-        if key in functions and key not in wanted:
-            wanted[key] = functions[key]
-            pending.extend(n for g in functions[key].body.walk() for n in g.nodes)
-    return tuple(f for f in model.functions if f.key in wanted)
+
+    def called(graphs: Iterable[Graph]) -> list[Function | None]:
+        return [model.function(*node.operator) for graph in graphs for node in graph.nodes]
+
+    inner = called(graph for node in nodes for body in node.bodies for graph in body.walk())
+    first = [f for f in (*(model.function(*node.operator) for node in nodes), *inner) if f is not None]
+    wanted = reachable(first, lambda function: called(function.body.walk()))
+    return tuple(f for f in model.functions if f in wanted)

@@ -8,8 +8,10 @@ scale that their consumers get.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from onnx_workbench.model.analysis.reachable import reachable
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 
 #: Operators that pass integers through unchanged, with their scale.
@@ -95,16 +97,15 @@ def _replacement(values: dict[str, Value], name: str) -> Counterpart | None:
 
 def _parameters(integers: Value) -> tuple[Value | None, Value | None] | None:
     """Return scale and zero point of integers, from the first operator that gets them."""
-    pending, seen = [integers], {integers}
-    while pending:
-        for node, index in pending.pop().uses:
-            if not isinstance(node, Node):
-                continue
-            if node.op_type.startswith("QLinear") or node.op_type in ("QGemm", "DequantizeLinear"):
+
+    def passed_on(value: Value) -> Iterator[Value | None]:
+        users = (user for user, index in value.uses if isinstance(user, Node) and index == 0)
+        return (user.outputs[0] for user in users if user.op_type in _PASSING)
+
+    for value in reachable([integers], passed_on):
+        for node, index in value.uses:
+            takes_scale = isinstance(node, Node) and node.op_type in ("QGemm", "DequantizeLinear")
+            if isinstance(node, Node) and (takes_scale or node.op_type.startswith("QLinear")):
                 scale, zero_point, *_ = (*node.inputs[index + 1 : index + 3], None, None)
                 return scale, zero_point
-            output = node.outputs[0] if node.op_type in _PASSING and index == 0 else None
-            if output is not None and output not in seen:
-                seen.add(output)
-                pending.append(output)
     return None

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnx_workbench.model.analysis.adjacency import OUTSIDE, Adjacency, Index, contracted_cycles
+from onnx_workbench.model.analysis.reachable import reachable
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.progress import SILENT, Progress
 
@@ -336,11 +337,7 @@ class _Convexity:
         follows: dict[int, set[int]] = {index: set() for index in position.values()}
         for a, b in inner:
             follows[position[a]].add(position[b])
-        pending = list(late)
-        while pending:
-            new = follows[pending.pop()] - late
-            late |= new
-            pending += new
+        late = set(reachable(late, follows.__getitem__))
         import networkx as nx
 
         rest = nx.Graph((a, b) for a, after in follows.items() for b in after if a not in late and b not in late)
@@ -357,16 +354,6 @@ def _saved(block: Index) -> int:
 def _entered_again(occurrence: list[int], knot: dict[int, list[int]]) -> set[int]:
     """Return indices of nodes of an occurrence that depend on it through nodes outside."""
     position = {node: index for index, node in enumerate(occurrence)}
-    pending = list(occurrence)
-    seen: set[int] = set()
-    found: set[int] = set()
-    while pending:
-        node = pending.pop()
-        for after in knot.get(node, ()):
-            if after in position:
-                if node not in position:
-                    found.add(position[after])
-            elif after not in seen:
-                seen.add(after)
-                pending.append(after)
-    return found
+    behind = reachable(occurrence, lambda node: (after for after in knot.get(node, ()) if after not in position))
+    outside = (node for node in behind if node not in position)
+    return {position[after] for node in outside for after in knot.get(node, ()) if after in position}

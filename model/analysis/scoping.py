@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator
 
+from onnx_workbench.model.analysis.reachable import reachable
 from onnx_workbench.model.ir.graph import Function, Graph, Node, TrainingInfo, Value
 from onnx_workbench.model.ir.name_index import NameIndex, ancestor_in, comes_before
 from onnx_workbench.model.progress import SILENT, Progress
@@ -160,17 +161,16 @@ def nodes_upstream(nodes: Iterable[Node], graph: Graph | None = None, *, start: 
 
     With `start`, a node of that graph, nodes before it in the list are not visited.
     """
-    found = set(nodes)
-    pending = list(found)
-    while pending:
-        for value in dependencies(pending.pop()):
+
+    def before(node: Node) -> Iterator[Node]:
+        for value in dependencies(node):
             producer = value.producer
-            if producer is None or producer in found or (graph is not None and producer.graph is not graph):
+            if producer is None or (graph is not None and producer.graph is not graph):
                 continue
             if start is None or not comes_before(producer, start):
-                found.add(producer)
-                pending.append(producer)
-    return found
+                yield producer
+
+    return set(reachable(nodes, before))
 
 
 def users_in(value: Value | None, graph: Graph | None) -> Iterator[Node]:
@@ -191,14 +191,12 @@ def followers_before(last: Node, nodes: Collection[Node]) -> set[Node]:
     """
     graph = last.graph
     assert graph is not None
-    end, found, pending = graph.nodes.place(last), set[Node](), list(nodes)
-    while pending:
-        for value in pending.pop().outputs:
-            for user in users_in(value, graph):
-                if user not in found and user not in nodes and graph.nodes.place(user) < end:
-                    found.add(user)
-                    pending.append(user)
-    return found
+    place, end = graph.nodes.place, graph.nodes.place(last)
+
+    def after(node: Node) -> Iterator[Node]:
+        return (user for value in node.outputs for user in users_in(value, graph) if place(user) < end)
+
+    return set(reachable(nodes, after)).difference(nodes)
 
 
 def makes_cycle(node: Node, value: Value) -> bool:

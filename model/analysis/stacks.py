@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from itertools import groupby
 
 from onnx_workbench.model.analysis.name_scopes import Path, Scope, ScopeTree
+from onnx_workbench.model.analysis.reachable import reachable
 from onnx_workbench.model.analysis.scoping import dependencies
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.progress import SILENT, Progress
@@ -124,25 +125,14 @@ class _Level:
         """Return the nodes on paths between some scopes; None if there are other scopes too."""
         places = [self._place[layer] for layer in layers]
         around = range(min(places), max(places))
-        hull = self._reached(self._graph.successors, layers, around) & self._reached(
-            self._graph.predecessors, layers, around
-        )
-        hull.difference_update(layers)
+
+        def reached(neighbours: Callable[[_Element], Iterable[_Element]]) -> set[_Element]:
+            start: list[_Element] = [*layers]
+            return set(reachable(start, lambda e: (o for o in neighbours(e) if self._place[o] in around)))
+
+        hull = (reached(self._graph.successors) & reached(self._graph.predecessors)).difference(layers)
         nodes = [element for element in hull if isinstance(element, Node)]
         return nodes if len(nodes) == len(hull) else None
-
-    def _reached(
-        self, neighbours: Callable[[_Element], Iterable[_Element]], start: Iterable[Scope], around: range
-    ) -> set[_Element]:
-        """Return all that follows, or comes before, among elements with these places."""
-        found: set[_Element] = set()
-        pending: list[_Element] = list(start)
-        while pending:
-            for other in neighbours(pending.pop()):
-                if other not in found and self._place[other] in around:
-                    found.add(other)
-                    pending.append(other)
-        return found
 
     def _put(self, tree: ScopeTree, layers: list[Scope], between: list[Node]) -> None:
         """Put scopes and nodes into a new scope."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from onnx_workbench.model.analysis.reachable import reachable
 from onnx_workbench.model.analysis.scoping import captured, followers_before, nodes_upstream, users_in
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Node, Value
@@ -12,9 +13,6 @@ from onnx_workbench.model.ir.name_index import NameIndex
 from onnx_workbench.model.progress import SILENT, Progress
 
 Thing = Node | Value
-
-#: Nodes and values between two checks of the progress.
-_CHECKED = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +29,11 @@ def upstream(start: Iterable[Thing]) -> dict[Thing, None]:
     A node depends on its inputs and captured values; a value on its producer. Stops at graph inputs and constants.
     Linear in the result.
     """
-    found: dict[Thing, None] = dict.fromkeys(start)
-    pending = list(found)
-    while pending:
-        thing = pending.pop()
-        if isinstance(thing, Value):
-            before: Iterable[Thing | None] = (thing.producer,)
-        else:
-            before = (*thing.inputs, *outer_values(thing))
-        for other in before:
-            if other is not None and other not in found:
-                found[other] = None
-                pending.append(other)
-    return found
+
+    def before(thing: Thing) -> Iterable[Thing | None]:
+        return (thing.producer,) if isinstance(thing, Value) else (*thing.inputs, *outer_values(thing))
+
+    return reachable(start, before)
 
 
 def downstream(start: Iterable[Thing], progress: Progress = SILENT) -> dict[Thing, None]:
@@ -51,27 +41,14 @@ def downstream(start: Iterable[Thing], progress: Progress = SILENT) -> dict[Thin
 
     A use inside a subgraph makes the node that owns the subgraph dependent too. About 0.6 µs each.
     """
-    found: dict[Thing, None] = dict.fromkeys(start)
-    pending = list(found)
-    steps = 0
-    while pending:
-        steps += 1
-        if not steps % _CHECKED:
-            progress.check()
-        thing = pending.pop()
-        after: list[Thing | None] = []
-        if isinstance(thing, Node):
-            after += thing.outputs
-            owner = thing.graph.owner if thing.graph is not None else None
-            if isinstance(owner, Node):
-                after.append(owner)
-        else:
-            after += [_user(user) for user, _ in thing.uses]
-        for other in after:
-            if other is not None and other not in found:
-                found[other] = None
-                pending.append(other)
-    return found
+
+    def after(thing: Thing) -> Iterable[Thing | None]:
+        if isinstance(thing, Value):
+            return [_user(user) for user, _ in thing.uses]
+        owner = thing.graph.owner if thing.graph is not None else None
+        return (*thing.outputs, owner) if isinstance(owner, Node) else thing.outputs
+
+    return reachable(start, after, progress)
 
 
 def between(things: Iterable[object]) -> list[Node]:

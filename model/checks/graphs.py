@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
+from onnx_workbench.model.analysis.reachable import reachable
 from onnx_workbench.model.analysis.scoping import (
     dependencies,
     enclosing,
@@ -445,13 +446,9 @@ def check_dead(graph: Graph, progress: Progress) -> Iterator[Problem]:
     """Report dead nodes, of whose results none reaches an output of the graph; none in a graph without outputs."""
     if not graph.outputs:
         return
-    alive = {v.producer for v in chain(graph.outputs, _used_by_training(graph, progress)) if v.producer is not None}
-    pending = list(alive)
-    while pending:
-        progress.check()
-        needed = {v.producer for v in dependencies(pending.pop()) if v.producer is not None and v.graph is graph}
-        pending.extend(needed - alive)
-        alive |= needed
+    used = chain(graph.outputs, _used_by_training(graph, progress))
+    alive = dict.fromkeys(v.producer for v in used if v.producer is not None)
+    alive = reachable(alive, lambda node: (v.producer for v in dependencies(node) if v.graph is graph), progress)
     for node in progress.paced(graph.nodes):
         if node not in alive:
             yield info(

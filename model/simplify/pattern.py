@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from onnx_workbench.model.analysis.node_constants import tensor_of
+from onnx_workbench.model.analysis.reachable import reachable
 from onnx_workbench.model.analysis.scoping import users_in
 from onnx_workbench.model.analysis.topology import outer_values
 from onnx_workbench.model.errors import ModelError
@@ -93,12 +94,7 @@ class Pattern:
             yield from ((user, value, "sibling") for user in users_in(value, self.function.body) if user is not node)
 
     def _require_connected(self) -> None:
-        seen, pending = {self.nodes[0]}, [self.nodes[0]]
-        while pending:
-            for other, _, _ in self.neighbours(pending.pop()):
-                if other not in seen:
-                    seen.add(other)
-                    pending.append(other)
+        seen = reachable(self.nodes[:1], lambda node: (other for other, _, _ in self.neighbours(node)))
         apart = next((node for node in self.nodes if node not in seen), None)
         if apart is not None:
             _refuse(self.function, f"{apart.title} is connected to {self.nodes[0].title} by no value", apart)
