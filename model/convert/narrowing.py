@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.text.elements import float_limits
+from onnx_workbench.model.text.formatting import plural
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_LARGEST = {
-    ElementType.FLOAT: 3.4028234663852886e38,
-    ElementType.FLOAT16: 65504.0,
-    ElementType.BFLOAT16: 3.3895313892515355e38,
-}
 _LEAST_NORMAL = {ElementType.FLOAT16: 2.0**-14}  # the others have the exponents of float32
 
 #: Inputs to which a small number is given to keep a result away from 0; None: any.
 _OFFSETS = {"Add": None, "Sub": None, "Sum": None, "Max": None, "Div": (1,), "Clip": (1,)}
 #: Operators that give such a number another shape or type first.
 _CARRIERS = ("Cast", "CastLike", "Expand", "Identity", "Reshape", "Squeeze", "Unsqueeze")
-
-
-def largest(kind: ElementType) -> float:
-    """Return the largest finite number of a type; infinity where types are not converted to it."""
-    return _LARGEST.get(kind, math.inf)
 
 
 def is_offset(value: Value) -> bool:
@@ -55,6 +46,7 @@ class Narrowing:
     def __init__(self, target: ElementType, *, keeps_small: bool = False) -> None:
         self._target = target
         self._least = _LEAST_NORMAL.get(target, 0.0) if keeps_small else 0.0
+        self._most = float_limits(target)[0]
         self._beyond = self._vanished = self._raised = 0
         self._largest = 0.0  # of those beyond the target's range
 
@@ -65,10 +57,10 @@ class Narrowing:
         with np.errstate(all="ignore"):
             wide = values.astype(np.float64)
             size = np.abs(wide)
-            beyond = np.isfinite(wide) & (size > largest(self._target))
+            beyond = np.isfinite(wide) & (size > self._most)
             raised = (size > 0) & (size < self._least)
             if beyond.any() or raised.any():
-                wide = np.copysign(np.where(beyond, largest(self._target), np.where(raised, self._least, size)), wide)
+                wide = np.copysign(np.where(beyond, self._most, np.where(raised, self._least, size)), wide)
                 values = wide
             narrow: NDArray[Any] = values.astype(self._target.numpy_dtype)
             self._vanished += int(((size > 0) & (narrow.astype(np.float64) == 0)).sum())
@@ -81,13 +73,13 @@ class Narrowing:
         """Yield what is to be said of the tensor of a name."""
         if self._beyond:
             yield (
-                f"{_count(self._beyond, 'value')} of {name} beyond {self._target.text} (up to {self._largest:.3g}) "
-                f"became {largest(self._target):.6g}"
+                f"{plural(self._beyond, 'value')} of {name} beyond {self._target.text} (up to {self._largest:.3g}) "
+                f"became {self._most:.6g}"
             )
         if self._vanished:
-            yield f"{_count(self._vanished, 'small value')} of {name} became 0"
+            yield f"{plural(self._vanished, 'small value')} of {name} became 0"
         if self._raised:
-            yield f"{_count(self._raised, 'small value')} of {name} became {self._least:.3g}, to stay apart from 0"
+            yield f"{plural(self._raised, 'small value')} of {name} became {self._least:.3g}, to stay apart from 0"
 
 
 def is_small(pieces: Iterable[NDArray[Any]], target: ElementType) -> bool:
@@ -106,7 +98,3 @@ def is_small(pieces: Iterable[NDArray[Any]], target: ElementType) -> bool:
 def keeps_small(tensor: Tensor, values: Iterable[Value], target: ElementType) -> bool:
     """Return whether the small numbers of a constant must not become 0: an epsilon, by its numbers and its users."""
     return target in _LEAST_NORMAL and any(map(is_offset, values)) and is_small(tensor.pieces(), target)
-
-
-def _count(count: int, noun: str) -> str:
-    return f"1 {noun}" if count == 1 else f"{count:,} {noun}s"
