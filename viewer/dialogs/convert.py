@@ -116,7 +116,6 @@ class ConvertDialog(PreviewDialog):
         self.weights.setToolTip("Save with weights in data files or in the model")
         self.weights.clicked.connect(lambda: self.workspace.trigger("file.save_options"))
         without_icons(self.buttons.buttons())
-        self.buttons.rejected.connect(self.reject)
 
     def _make_fields(self) -> None:
         """Create the fields for scope, opset, precision and dimensions."""

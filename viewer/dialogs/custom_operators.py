@@ -54,12 +54,11 @@ class CustomOperatorsDialog(QDialog):
         self.tree.header().resizeSection(2, 180)
         self.tree.currentItemChanged.connect(self._on_current)
         self.error = ErrorLabel()
-        buttons = close_button()
+        buttons = close_button(self)
         self.add_button = buttons.addButton("&Open…", QDialogButtonBox.ButtonRole.ActionRole)
         self.add_button.clicked.connect(self._choose_files)
         self.remove_button = buttons.addButton("&Forget", QDialogButtonBox.ButtonRole.ActionRole)
         self.remove_button.clicked.connect(self._remove)
-        buttons.rejected.connect(self.reject)
         layout = QVBoxLayout(self)
         for widget in (hint, self.tree, self.error, buttons):
             layout.addWidget(widget)

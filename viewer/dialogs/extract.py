@@ -74,7 +74,6 @@ class ExtractDialog(PreviewDialog):
         self.way.setCurrentIndex(list(WAYS).index(way))
         self.list = self._make_list()
         self.ok.setText("Extract")
-        self.buttons.rejected.connect(self.reject)
         layout = QVBoxLayout(self)
         for widget in (self.way, self.state, self.list, self.error, self.bar, self.buttons):
             layout.addWidget(widget, int(widget is self.list))

@@ -94,7 +94,6 @@ class ImportWeightsDialog(PreviewDialog):
         layout = QVBoxLayout(self)
         for part in (self.summary, self.table, self.differing, self.state, self.error, self.bar, self.buttons):
             layout.addWidget(part)
-        self.buttons.rejected.connect(self.reject)
         self.differing.toggled.connect(lambda _on: self._show())
         self.table.activated.connect(lambda index: workspace.navigation.reveal(self.model.rows[index.row()].value))
         self.preview()

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QCheckBox,
     QComboBox,
-    QDialog,
     QFormLayout,
     QLineEdit,
     QVBoxLayout,
@@ -22,7 +20,6 @@ from PySide6.QtWidgets import (
 
 from onnx_workbench.model.analysis.scoping import names_taken, visible_values
 from onnx_workbench.model.edits.copy_paste import merge
-from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.inference.infer import compatible
 from onnx_workbench.model.ir.graph import Graph, Model, Value
@@ -31,16 +28,14 @@ from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.schemas.schema import type_text as signature_text
 from onnx_workbench.model.text.formatting import display, plural, type_text
-from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
+from onnx_workbench.viewer.dialogs.preview import PreviewDialog
 from onnx_workbench.viewer.property_tree.rows import Suggestion
 from onnx_workbench.viewer.property_tree.validating_delegate import ValidatingDelegate
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tables.row_model import Column, Index, RowModel
 from onnx_workbench.viewer.tables.row_table import RowTable
-from onnx_workbench.viewer.tasks.tasks import Task
-from onnx_workbench.viewer.widgets.dialog_buttons import ok_and_cancel
 from onnx_workbench.viewer.widgets.plain_label import plain_label
-from onnx_workbench.viewer.workflows.background_edit import EditOutcome, edit_in_background
+from onnx_workbench.viewer.workflows.background_edit import EditOutcome
 
 _MOST_OFFERED = 1000  # values listed for an input
 _COLUMNS = (Column("Input", 28), Column("Type", 34), Column("Fed By"))
@@ -64,15 +59,13 @@ class _Row:
     giver: str = ""
 
 
-class MergeDialog(QDialog):
+class MergeDialog(PreviewDialog):
     """A table of the inputs that can be fed: the other model's, or this one's where the other comes before it."""
 
     def __init__(self, window: QWidget, workspace: Workspace, graph: Graph, other: Model, title: str) -> None:
-        super().__init__(window)
-        self.setWindowTitle(f"Merge {display(title, 60)}")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__(workspace, f"Merge {display(title, 60)}", window)
         self.resize(820, 520)
-        self._workspace, self._graph, self._other, self._title = workspace, graph, other, title
+        self._graph, self._other = graph, other
         self._here = visible_values(graph)
         self.place = QComboBox()
         self.place.setAccessibleName("Place of the other model")
@@ -88,34 +81,31 @@ class MergeDialog(QDialog):
         self.prefix.setAccessibleName("Prefix for names that clash")
         self.prefix.setPlaceholderText("empty: a number is added")
         self.keep = QCheckBox("Outputs that feed the other model &stay outputs")
-        self.preview = plain_label()
-        self.error = ErrorLabel()
         self._lay_out()
         self.set_place(self._likely_place())
         self.place.currentIndexChanged.connect(self._show_inputs)
         workspace.types.changed.connect(self._update_types)
-        self.inputs.chosen.connect(self._show_preview)
-        self.prefix.textChanged.connect(self._show_preview)
-        self.keep.toggled.connect(self._show_preview)
-        self._merging: Task[bool] | None = None
-        self.finished.connect(self._cancel_merge)
+        self.inputs.chosen.connect(self.preview)
+        self.prefix.textChanged.connect(self.preview)
+        self.keep.toggled.connect(self.preview)
         self.place.setFocus()
 
     def _lay_out(self) -> None:
-        buttons, self.ok = ok_and_cancel("Merge", self.try_merge, self.reject)
-        form = QFormLayout()
-        form.addRow("&Place:", self.place)
+        self.ok.setText("Merge")
+        place = QFormLayout()
+        place.addRow("&Place:", self.place)
         names = QFormLayout()
         names.addRow("Prefi&x:", self.prefix)
+        choices = QVBoxLayout(self.form)
+        choices.setContentsMargins(0, 0, 0, 0)
+        choices.addLayout(place)
+        choices.addWidget(self.intro)
+        choices.addWidget(self.table, 1)
+        choices.addLayout(names)
+        choices.addWidget(self.keep)
         layout = QVBoxLayout(self)
-        layout.addLayout(form)
-        layout.addWidget(self.intro)
-        layout.addWidget(self.table, 1)
-        layout.addLayout(names)
-        layout.addWidget(self.keep)
-        layout.addWidget(self.preview)
-        layout.addWidget(self.error)
-        layout.addWidget(buttons)
+        for part in (self.form, self.state, self.error, self.bar, self.buttons):
+            layout.addWidget(part, int(part is self.form))
 
     # -- inputs and what feeds them ----------------------------------------------------------------------------
 
@@ -181,7 +171,7 @@ class MergeDialog(QDialog):
     def type_of(self, value: Value) -> Type | None:
         """Return the type of a value of either model, as far as known."""
         is_here = value.name in self._here and self._here[value.name] is value
-        return self._workspace.types.type_of(value) if is_here else value.type
+        return self.workspace.types.type_of(value) if is_here else value.type
 
     def _may_feed(self, giver: Value, row: _Row) -> bool:
         """Return whether the element types are the same; other dimensions are allowed, a later edit may fix them."""
@@ -202,14 +192,14 @@ class MergeDialog(QDialog):
             else "Choose what feeds each input of the other model. Inputs that nothing feeds become inputs of this one."
         )
         self.keep.setVisible(place is not Place.BESIDE)
-        self._show_preview()
+        self.preview()
 
     def _update_types(self) -> None:
         """Show types that were inferred meanwhile; what was chosen stays."""
         for row in self.inputs.rows:
             row.known = self.type_of(row.value)
         self.inputs.refresh()
-        self._show_preview()
+        self.preview()
 
     def givers(self) -> Mapping[str, Value]:
         """Return all values that can feed an input, by name."""
@@ -237,7 +227,10 @@ class MergeDialog(QDialog):
 
     # -- outcome ---------------------------------------------------------------------------------------------
 
-    def _show_preview(self, *_: object) -> None:
+    def preview(self, *_: object) -> None:
+        """Say what merging would do."""
+        if self._is_busy:
+            return
         self.error.show_error(None)
         part = self._other.graph
         connected, feeding = self.connections(), self.feeding()
@@ -274,7 +267,7 @@ class MergeDialog(QDialog):
             shown = ", ".join(display(name, 30) for name in clashes[:5])
             how = f"the prefix {self.prefix.text()!r}" if self.prefix.text() else "a number"
             lines.append(f"Names in use, changed by {how}: {shown}{' …' if clashes[5:] else ''}")
-        self.preview.setText("\n".join(lines))
+        self.state.setText("\n".join(lines))
 
     def _unmerged_parts(self) -> str:
         """Return the parts of the other model that cannot be merged."""
@@ -289,9 +282,9 @@ class MergeDialog(QDialog):
             return False
         return (ours.element_type, ours.shape) == (theirs.element_type, theirs.shape)
 
-    def try_merge(self) -> None:
-        """Merge as one edit, or show the error."""
-        graph, other, title = self._graph, self._other, f"Merge {display(self._title, 60)}"
+    def apply(self) -> None:
+        """Merge as one edit."""
+        graph, other, title = self._graph, self._other, self.windowTitle()
         wishes: dict[str, Any] = {"feeding": self.feeding(), "prefix": self.prefix.text()}
         wishes |= {"connections": self.connections(), "keep_outputs": self.keep.isChecked()}
         detail = self._unmerged_parts() if other.training_info else ""
@@ -303,31 +296,11 @@ class MergeDialog(QDialog):
             merged = f"{plural(len(nodes), 'node')} added"
             return EditOutcome(steps, merged, detail, places=[*map(copy.original, nodes)])
 
-        self._lock(True)
-        self.error.show_error(None)
-        self._merging = edit_in_background(self._workspace, title, work, failed=self._refuse, ended=self._end)
+        self._edit(title, work)
 
-    def _lock(self, is_merging: bool) -> None:
-        for part in (self.place, self.table, self.prefix, self.keep, self.ok):
-            part.setEnabled(not is_merging)
-
-    def _refuse(self, error: BaseException) -> None:
-        if isinstance(error, ModelError):
-            self.error.show_error(error)
-
-    def _end(self, is_made: bool) -> None:
-        self._merging = None
-        self._lock(False)
-        if is_made:
-            self.accept()
-
-    def _cancel_merge(self, *_: object) -> None:
-        if self._merging is not None:
-            self._merging.cancel()
-
-    def closeEvent(self, event: QCloseEvent) -> None:
-        self._cancel_merge()
-        super().closeEvent(event)
+    def _start_over(self, text: str) -> None:
+        super()._start_over(text)
+        self.preview()
 
 
 class _InputModel(RowModel[_Row, Column]):

@@ -27,8 +27,7 @@ class PreferencesDialog(QDialog):
         form = QFormLayout()
         for option in PREFERENCES:
             self._add(form, option)
-        buttons = close_button()
-        buttons.rejected.connect(self.reject)
+        buttons = close_button(self)
         options = QWidget()
         options.setLayout(form)
         self.extensions = ExtensionList(settings)

@@ -17,9 +17,11 @@ from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 from onnx_workbench.viewer.widgets.plain_label import plain_label
 from onnx_workbench.viewer.workflows.apply_edits import apply_edits
+from onnx_workbench.viewer.workflows.background_edit import EditOutcome, edit_in_background
 
 if TYPE_CHECKING:
     from onnx_workbench.model.history.steps import Step
+    from onnx_workbench.model.history.working_copy import WorkingCopy
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.model.recovery.write_ahead import Recording
     from onnx_workbench.viewer.tasks.tasks import Task
@@ -31,7 +33,8 @@ class PreviewDialog(QDialog):
     """Has a form, a line about the state, an error, a bar of progress, and the buttons OK and Cancel.
 
     Subclasses arrange them. They override `preview`, which starts the trial, and `apply`, which ends in `_change`; both
-    by `_start`. Once a task was stopped or has failed, OK starts again.
+    by `_start`. Where nothing is to be tried, `apply` is one `_edit`. Once a task was stopped or has failed, OK starts
+    again.
     """
 
     def __init__(self, workspace: Workspace, title: str, parent: QWidget | None) -> None:
@@ -55,6 +58,7 @@ class PreviewDialog(QDialog):
         self.cancel = self.buttons.button(QDialogButtonBox.StandardButton.Cancel)
         without_icons(self.buttons.buttons())
         self.buttons.accepted.connect(self.apply)
+        self.buttons.rejected.connect(self._cancel)
         workspace.tasks.progressed.connect(self._show_progress)
 
     @abstractmethod
@@ -78,11 +82,7 @@ class PreviewDialog(QDialog):
         """
         if self._task is not None:
             self._task.cancel()
-        self.error.show_error(None)
-        self.state.setText(text)
-        self.ok.setEnabled(False)
-        self.bar.setRange(0, 0)
-        self.bar.show()
+        self._show_start(text)
         self._task = self.workspace.tasks.start(
             title,
             work,
@@ -91,6 +91,26 @@ class PreviewDialog(QDialog):
             finished=self._ended,
             **options,
         )
+
+    def _show_start(self, text: str) -> None:
+        self.error.show_error(None)
+        self.state.setText(text)
+        self.ok.setEnabled(False)
+        self.bar.setRange(0, 0)
+        self.bar.show()
+
+    def _edit(self, title: str, work: Callable[[WorkingCopy, Progress], EditOutcome]) -> None:
+        """Make what `work` does to a copy one edit of the document, and close the dialog."""
+
+        def ended(is_made: bool) -> None:
+            if is_made and isValid(self):
+                self.accept()
+            else:
+                self._ended()
+
+        self._lock(True)
+        self._show_start("Changing the model…")
+        self._task = edit_in_background(self.workspace, title, work, failed=self._failed, ended=ended)
 
     def _show_progress(self, task: Task[object]) -> None:
         if task is self._task and task.text:
@@ -146,6 +166,10 @@ class PreviewDialog(QDialog):
         self.ok.setText("Close")
         self.ok.setEnabled(True)
         self.cancel.setVisible(False)
+
+    def _cancel(self) -> None:
+        """Called by Cancel."""
+        self.reject()
 
     def _lock(self, is_working: bool) -> None:
         self.form.setEnabled(not is_working)

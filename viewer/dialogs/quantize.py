@@ -142,7 +142,6 @@ class QuantizeDialog(PreviewDialog):
         self.buttons.addButton(self.measure_button, QDialogButtonBox.ButtonRole.ActionRole)
         without_icons(self.buttons.buttons())
         self.measure_button.clicked.connect(self.preview)
-        self.buttons.rejected.connect(self._cancel)
 
     def _fill_data(self) -> None:
         """List the sources of inputs; a chosen path keeps its entry."""

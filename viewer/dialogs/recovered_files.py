@@ -46,10 +46,9 @@ class RecoveredFilesDialog(QDialog):
         self.table.set_widths(_COLUMNS)
         self.table.doubleClicked.connect(self._recover_chosen)
         self.table.selectionModel().selectionChanged.connect(self._update_button)
-        buttons = close_button()
+        buttons = close_button(self)
         self.recover_button = buttons.addButton("&Recover", QDialogButtonBox.ButtonRole.ActionRole)
         self.recover_button.clicked.connect(self._recover_chosen)
-        buttons.rejected.connect(self.reject)
         layout = QVBoxLayout(self)
         for widget in (self._text, self.table, buttons):
             layout.addWidget(widget)

@@ -51,7 +51,6 @@ class SimplifyDialog(PreviewDialog):
         self.resize(620, 640)
         self._trial: Simplification | None = None  # on a working copy of the current model, once it was searched
         self._arrange()
-        self.buttons.rejected.connect(self.reject)
         self.passes.shown.connect(self._show_match)
         self.passes.choice_changed.connect(self._enable)
         self.scope.changed.connect(self._on_change)

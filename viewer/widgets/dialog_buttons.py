@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from PySide6.QtGui import QIcon
-from PySide6.QtWidgets import QAbstractButton, QDialogButtonBox, QPushButton
+from PySide6.QtWidgets import QAbstractButton, QDialog, QDialogButtonBox, QPushButton
 
 
-def close_button() -> QDialogButtonBox:
-    """Return a button box with Close, to which a dialog adds its own."""
+def close_button(dialog: QDialog) -> QDialogButtonBox:
+    """Return a button box with Close, which closes the dialog, to which that adds its own."""
     box = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
     without_icons(box.buttons())
+    box.rejected.connect(dialog.reject)
     return box
 
 

@@ -88,12 +88,12 @@ def test_values_of_other_types_are_not_offered(dialog):
 
 
 def test_training_graphs_stay_behind_and_both_say_so(dialog, desk, received):
-    assert "training" not in dialog.preview.text()
+    assert "training" not in dialog.state.text()
     dialog._other.training_info = (TrainingInfo(Graph("start"), Graph("step")),)
     dialog.prefix.setText("b_")
-    assert "Not merged: 2 training graphs." in dialog.preview.text()
+    assert "Not merged: 2 training graphs." in dialog.state.text()
     report = received(desk.workspace.messages.shown)
-    dialog.try_merge()
+    dialog.apply()
     desk.qtbot.waitUntil(lambda: not isValid(dialog))
     assert [message.detail for message in report] == ["Not merged: 2 training graphs."]
 
@@ -103,7 +103,7 @@ def test_it_feeds_an_input_here_as_one_edit(dialog, desk, texts):
     before = texts()
     dialog.set_place(Place.BEFORE)
     assert dialog.feeding() == {"x": "s"}
-    assert "Replaces inputs: x." in dialog.preview.text()
+    assert "Replaces inputs: x." in dialog.state.text()
     dialog.findChild(QDialogButtonBox).button(QDialogButtonBox.StandardButton.Ok).click()
     assert not dialog.ok.isEnabled()
     desk.qtbot.waitUntil(lambda: not isValid(dialog))
@@ -118,7 +118,7 @@ def test_it_feeds_an_input_here_as_one_edit(dialog, desk, texts):
 
 def test_outputs_that_feed_it_stay_only_when_asked(dialog, desk):
     dialog.keep.click()
-    dialog.try_merge()
+    dialog.apply()
     desk.qtbot.waitUntil(lambda: not isValid(dialog))
     assert [v.name for v in desk.workspace.graph.outputs] == ["y", "s", "odd"]
 
@@ -126,7 +126,7 @@ def test_outputs_that_feed_it_stay_only_when_asked(dialog, desk):
 def test_other_dimensions_are_named(dialog):
     dialog.set_place(Place.BEFORE)
     dialog.feed("x", "odd")
-    assert "Their dimensions differ: odd is float [3], x is float N×4." in dialog.preview.text()
+    assert "Their dimensions differ: odd is float [3], x is float N×4." in dialog.state.text()
 
 
 @pytest.mark.long
@@ -135,7 +135,7 @@ def test_inputs_keep_their_public_names(desk):
     text = "g (uint8[N, 4] x) => (float[N, 4] z) { z = Cast <to = 1> (x) }"
     dialog = MergeDialog(desk.window, desk.workspace, desk.workspace.graph, builders.model(text), "other.onnx")
     assert dialog.feeding() == {"x": "z"}
-    dialog.try_merge()
+    dialog.apply()
     desk.qtbot.waitUntil(lambda: not isValid(dialog))
     assert [str(v.type) for v in desk.workspace.graph.inputs if v.name == "x"] == ["uint8[N,4]"]
 
@@ -151,20 +151,20 @@ def test_types_that_are_inferred_later_are_shown_and_choices_stay(dialog, desk, 
 @pytest.mark.long
 def test_merging_can_be_stopped(dialog, desk, texts):
     before = texts()
-    dialog.try_merge()
+    dialog.apply()
     (task,) = (task for task in desk.workspace.tasks.running if task.title == "Merge other.onnx")
     task.cancel()
     desk.qtbot.waitUntil(dialog.ok.isEnabled)
     assert dialog.isVisible()
     assert texts() == before
-    dialog.try_merge()
+    dialog.apply()
     desk.qtbot.waitUntil(lambda: not isValid(dialog))
     assert texts() != before
 
 
 def test_closing_the_dialog_ends_merging(dialog, desk, texts):
     before = texts()
-    dialog.try_merge()
+    dialog.apply()
     dialog.reject()
     desk.qtbot.waitUntil(
         lambda: not [task for task in desk.workspace.tasks.running if task.title == "Merge other.onnx"]
@@ -175,7 +175,7 @@ def test_closing_the_dialog_ends_merging(dialog, desk, texts):
 def test_outputs_that_get_other_names_are_named_first(desk):
     other = builders.model(builders.CHAIN)
     dialog = MergeDialog(desk.window, desk.workspace, desk.workspace.graph, other, "other.onnx")
-    (clashing,) = (line for line in dialog.preview.text().splitlines() if line.startswith("Names in use"))
+    (clashing,) = (line for line in dialog.state.text().splitlines() if line.startswith("Names in use"))
     assert clashing.rpartition(": ")[2].split(", ")[:3] == ["x", "unused", "y"]
     dialog.deleteLater()
 
@@ -184,7 +184,7 @@ def test_constants_that_may_be_one_are_not_said_to_get_other_names(desk):
     """They come once where they are the same, as in parts of one model."""
     other = builders.model(builders.CHAIN.replace("float[4] b = {0.5, 0.5, 0.5, 0.5}", "float[2] b = {0.5, 0.5}"))
     dialog = MergeDialog(desk.window, desk.workspace, desk.workspace.graph, other, "other.onnx")
-    lines = dialog.preview.text().splitlines()
+    lines = dialog.state.text().splitlines()
     assert "Shared constants, added once: w" in lines
     (clashing,) = (line for line in lines if line.startswith("Names in use"))
     assert "b" in clashing.rpartition(": ")[2].split(", ")

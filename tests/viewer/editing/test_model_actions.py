@@ -377,7 +377,7 @@ def test_closing_a_document_during_a_merge_asks_nothing(desk, tmp_path):
 
 
 def merged(desk, dialog):
-    dialog.try_merge()
+    dialog.apply()
     desk.qtbot.waitUntil(lambda: not isValid(dialog))
 
 
@@ -400,7 +400,7 @@ def test_merge_from_a_file_with_other_names_and_clashes(desk, tmp_path):
     dialog.feed("in_x", "y")
     dialog.keep.click()
     dialog.prefix.setText("b/")
-    assert "Names in use, changed by the prefix" in dialog.preview.text()
+    assert "Names in use, changed by the prefix" in dialog.state.text()
     merged(desk, dialog)
     assert builders.value(desk.document, "b/r").producer.op_type == "Relu"
     assert names(desk.workspace.graph.outputs) == ["y", "in_y"]

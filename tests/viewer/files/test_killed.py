@@ -175,7 +175,7 @@ def test_a_merge_closed_while_its_weights_are_written_is_off(qtbot, window, tmp_
     with qtbot.waitExposed(dialog):
         dialog.show()
     dialog.prefix.setText("other_")
-    dialog.try_merge()
+    dialog.apply()
     qtbot.waitUntil(lambda: workspace.journal.path is not None)
     task = task_of(qtbot, workspace.tasks, "Merge other.onnx")
     dialog.reject()
