@@ -155,18 +155,17 @@ def resize(
     state = previous.state
     if not isinstance(state, _State) or state.floating is not None:
         return None
-    if state.shown is not state.placed:
-        return None  # see `ResizeInPlace.fit`
     if len(nodes) > 1 and len(nodes) * len(state.request.edges) > _LOOKS:
         return None
     every = state.request.sizes.copy()
     every[nodes] = sizes
     request = replace(state.request, sizes=every, source_ports=source_ports, target_ports=target_ports)
     graph = _oriented(request)
-    work = ResizeInPlace(graph, state.placed)
-    if not all(work.fit(node) for node in nodes.tolist()):
+    shown = ResizeInPlace(graph, state.shown)
+    works = [shown] if state.shown is state.placed else [shown, ResizeInPlace(graph, state.placed)]
+    if not all(work.fit(node) for work in works for node in nodes.tolist()):
         return None
-    placed, edges = work.placed, work.changed()
+    placed, edges = shown.placed, shown.changed()
     if edges.size and not _are_drawable(placed.lines.take(edges)):
         return None
     points = previous.route_points.copy()
@@ -181,7 +180,7 @@ def resize(
     bounds = (min(left, low[0]), min(top, low[1]), max(right, high[0]), max(bottom, high[1]))
     layout = replace(
         previous, positions=positions, sizes=extents, route_points=points, bounds=bounds,
-        state=_State(request, graph, placed, placed),
+        state=_State(request, graph, works[-1].placed, placed),
     )  # fmt: skip
     return Resized(layout, edges.astype(np.int32))
 

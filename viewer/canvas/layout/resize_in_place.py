@@ -39,8 +39,6 @@ class ResizeInPlace:
         graph, placed = self.graph, self.placed
         if (graph.parent == node).any() or ((graph.source == node) & (graph.target == node)).any():
             return False  # a container has the size of its content; a self-loop is at the right border
-        if placed.shift is not None and placed.shift[graph.parent == graph.parent[node]].any():
-            return False  # what grows in columns may have to go to the next one
         level = self._level(node)
         left = self._place_along(node, level)
         if left is None:
@@ -112,7 +110,24 @@ class ResizeInPlace:
         if not (of_part | (graph.parent != home)).all():  # other parts beside this one
             low = max(low, float(placed.x[of_part].min()))
             high = min(high, float((placed.x + placed.width)[of_part].max()))
+        lefts, rights, own = self._columns(node)
+        if own:
+            low = max(low, float(rights[own - 1]) + spacing.component / 2)
+        if own + 1 < len(lefts):
+            high = min(high, float(lefts[own + 1]) - spacing.component / 2)
         return max(low, ends[on_left].max(initial=low)), min(high, starts[~on_left].min(initial=high))
+
+    def _columns(self, node: int) -> tuple[Real, Real, int]:
+        """[columns] the least and greatest x of the nodes in each column of the node's part; and its own column."""
+        placed = self.placed
+        part = placed.part[node]
+        column = np.cumsum(np.diff(placed.bands[part][:, 0], prepend=-np.inf) < 0)  # ranks begin further up there
+        nodes = np.flatnonzero(placed.part == part)
+        of_node = column[placed.rank[nodes]]
+        lefts, rights = np.full(column[-1] + 1, np.inf), np.full(column[-1] + 1, -np.inf)
+        np.minimum.at(lefts, of_node, placed.x[nodes])
+        np.maximum.at(rights, of_node, (placed.x + placed.width)[nodes])
+        return lefts, rights, int(column[placed.rank[node]])
 
     def _passing(self, node: int, level: Mask) -> Real:
         """Return the x of routes that pass the node's band without ending in it."""
@@ -149,6 +164,13 @@ class ResizeInPlace:
             swings &= (points[:, 0] >= placed.x[home]) & (points[:, 0] <= placed.x[home] + placed.width[home])
         swings[placed.lines.starts[:-1]] = False  # these are ends at nodes
         swings[placed.lines.starts[1:] - 1] = False
+        lefts, rights, own = self._columns(node)
+        if len(lefts) > 1:
+            x = points[:, 0]
+            inside = [swings & (x >= low) & (x <= high) for low, high in zip(lefts, rights, strict=True)]
+            if (swings & ~np.logical_or.reduce(inside)).any():
+                return False  # between columns: of a lane, or of a line beside this one
+            swings = inside[own]
         points[swings, 1] = bottom
         self.redrawn.update(self.owner[swings].tolist())
         return True

@@ -173,3 +173,38 @@ def test_a_node_grows_in_place_in_a_container_that_stands_in_columns(asked: Layo
         assert_sound(grown.layout, after)
         assert_contained(grown.layout, asked.parents)
         assert over_nodes(grown.layout, after) == 0
+
+
+@pytest.mark.long
+@given(long_graphs(), st.data())
+@settings(max_examples=examples(150), deadline=None)
+def test_a_node_grows_in_place_in_a_graph_in_columns(asked: LayoutRequest, data: st.DataObject) -> None:
+    result = layout(asked)
+    for _ in range(3):
+        node = data.draw(st.integers(0, len(asked.sizes) - 1))
+        sizes = asked.sizes.copy()
+        sizes[node] = np.maximum(sizes[node] + data.draw(st.sampled_from([(0, 10), (12, 0), (-12, 5), (30, 18)])), 12.0)
+        grown = resize(result, np.array([node], np.int32), sizes[[node]], None, None)
+        if grown is None:
+            continue
+        after = dataclasses.replace(asked, sizes=sizes)
+        others = np.arange(len(sizes)) != node
+        assert (grown.layout.positions[others] == result.positions[others]).all()
+        assert_sound(grown.layout, after)
+        assert over_nodes(grown.layout, after) == 0
+        result, asked = grown.layout, after
+    again = relayout(result, asked)
+    assert_sound(again, asked)
+    assert over_nodes(again, asked) == 0
+
+
+def test_a_node_in_the_middle_of_a_column_grows_in_place() -> None:
+    n = 40
+    asked = request(n, [(i, i + 1) for i in range(n - 1)], columns=LEAST)
+    result = layout(asked)
+    column = columns_of(result, asked, np.arange(n))[1]
+    node = int(column[len(column) // 2])
+    sizes = asked.sizes[[node]] + (8.0, 10.0)
+    grown = resize(result, np.array([node], np.int32), sizes.astype(np.float32), None, None)
+    assert grown is not None
+    assert (grown.layout.sizes[node] == sizes).all()
