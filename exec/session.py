@@ -111,6 +111,25 @@ class SessionBase:
             self._taken = version, snapshot
             return snapshot
 
+    def run(
+        self,
+        feeds: Mapping[Any, Any] | None = None,
+        *,
+        progress: Progress = SILENT,
+        observer: Observer | None = None,
+        **arguments: Unpack[RunArguments],
+    ) -> RunResult:
+        """Run with values for the inputs; arguments as of `request`. Failures and exceeded limits are in the result.
+
+        ModelError if a required input is not given, the inputs alone exceed the memory limit, or a name in `values`
+        does not exist.
+        """
+        return self.perform(self.request(feeds, **arguments), progress=progress, observer=observer)
+
+    def perform(self, request: Request, *, progress: Progress = SILENT, observer: Observer | None = None) -> RunResult:
+        """Perform a request, to the first breakpoint or the end."""
+        raise NotImplementedError
+
 
 class Session(SessionBase):
     """Runs one graph of a model, or of a file, in this process and caches the computed values.
@@ -146,21 +165,6 @@ class Session(SessionBase):
         Any thread that may wait.
         """
         return recipe.within(self.memory_limit).make(progress)
-
-    def run(
-        self,
-        feeds: Mapping[Any, Any] | None = None,
-        *,
-        progress: Progress = SILENT,
-        observer: Observer | None = None,
-        **arguments: Unpack[RunArguments],
-    ) -> RunResult:
-        """Run with values for the inputs; arguments as of `request`. Failures and exceeded limits are in the result.
-
-        ModelError if a required input is not given, the inputs alone exceed the memory limit, or a name in `values`
-        does not exist.
-        """
-        return self.perform(self.request(feeds, **arguments), progress=progress, observer=observer)
 
     def perform(self, request: Request, *, progress: Progress = SILENT, observer: Observer | None = None) -> RunResult:
         """Perform a request, to the first breakpoint or the end."""

@@ -90,10 +90,10 @@ class Trainer:
         first, second = main.graph, self._snapshots.graph_snapshot(algorithm)
         by_name = {main.names[v]: v for v in reversed(_defined(first))}
         own = set(_defined(second))
-        used = {v for g in _nested(second) for n in g.nodes for v in n.inputs} | {
-            v for g in _nested(second) for v in g.outputs
+        used = {v for g in second.walk() for n in g.nodes for v in n.inputs} | {
+            v for g in second.walk() for v in g.outputs
         }
-        inner = {v for g in _nested(second) for v in _defined(g)}
+        inner = {v for g in second.walk() for v in _defined(g)}
         same = {v: by_name[main.names[v]] for v in used - own - inner - {ABSENT} if main.names[v] in by_name}
         joined = _renumbered(second, same)
         graph = replace(
@@ -178,14 +178,6 @@ class Trainer:
 def _defined(graph: GraphSnapshot) -> list[int]:
     made = [v for node in graph.nodes for v in node.outputs if v != ABSENT]
     return [*graph.inputs, *(v for v, _ in graph.initializers), *made]
-
-
-def _nested(graph: GraphSnapshot) -> list[GraphSnapshot]:
-    found, pending = [], [graph]
-    while pending:
-        found.append(pending.pop())
-        pending.extend(b for n in found[-1].nodes for b in n.bodies)
-    return found
 
 
 def _renumbered(graph: GraphSnapshot, same: Mapping[int, int]) -> GraphSnapshot:

@@ -16,7 +16,7 @@ from onnx_workbench.exec.values.arrays import RuntimeValue
 from onnx_workbench.exec.values.finiteness import NAN, NonFiniteMode, kinds_of, originating_kinds
 from onnx_workbench.exec.values.statistics import describe
 from onnx_workbench.model.ir.graph import Model, Node, Value
-from onnx_workbench.model.ir.types import TensorType, Type
+from onnx_workbench.model.ir.types import Type
 
 #: Prefix of the reason for a stop right after a node was computed.
 AFTER = "after"
@@ -84,7 +84,8 @@ class Condition:
         if not isinstance(value, np.ndarray):
             return ""
         if self.condition == "shape":
-            return shape_conflict(self.declared.get(number), value)
+            info, declared = describe(value), self.declared.get(number)
+            return "" if declared is None or info.fits(declared) else f"is {info}, declared {declared}"
         if value.dtype.kind in "OUSb" or not value.size:
             return ""
         numbers = value if value.dtype.kind in "iufc" else value.astype(np.float32)
@@ -117,19 +118,6 @@ def compile_breakpoint(breakpoint_: Breakpoint, model: Model) -> Condition:
         breakpoint_.limit,
         declared,
     )
-
-
-def shape_conflict(declared: Type | None, value: RuntimeValue) -> str:
-    """Return how a tensor contradicts its declared type; empty if it does not."""
-    if not isinstance(declared, TensorType) or not isinstance(value, np.ndarray):
-        return ""
-    found = describe(value)
-    same = declared.element_type in (found.element_type, 0)
-    if declared.shape is not None:
-        dims = declared.shape.dims
-        same = same and len(dims) == value.ndim
-        same = same and all(d == n for d, n in zip(dims, value.shape, strict=False) if isinstance(d, int) and d >= 0)
-    return "" if same else f"is {found}, declared {declared}"
 
 
 @dataclass(frozen=True, slots=True)

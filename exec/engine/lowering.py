@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from onnx_workbench.exec.engine.operations import AROUND, NO_ENVIRONMENT, Environment, Library, Operation, resolve
-from onnx_workbench.exec.engine.plan import BodyPlan, Plan, PlanStep, StepContext
+from onnx_workbench.exec.engine.plan import BodyPlan, Plan, PlanStep
 from onnx_workbench.exec.engine.snapshot import (
     ABSENT,
     FunctionKey,
@@ -19,6 +19,7 @@ from onnx_workbench.exec.engine.snapshot import (
     ModelSnapshot,
     NodeSnapshot,
 )
+from onnx_workbench.exec.kernels.context import Context
 from onnx_workbench.exec.results.slot_map import NONE_SLOT, Path
 from onnx_workbench.exec.values.limits import checkpoint
 from onnx_workbench.model.analysis.call_graph import expanded_sizes
@@ -335,8 +336,11 @@ class Compiler:
         key: Hashable = operation.number
         if not operation.problem:
             if operation.takes_context or bodies:
-                context = StepContext(self._label(node, scope), self.seed, scope.imports)
-                key = key, context.label, self.seed
+                context = Context(
+                    node.op_type, operation.opset, domain=node.domain, wanted=[value != 0 for value in node.outputs],
+                    node_name=self._label(node, scope), seed=self.seed, opset_imports=dict(scope.imports),
+                )  # fmt: skip
+                key = key, context.node_name, self.seed
             if not self._repeats or not (bodies or _is_stochastic(node)):
                 token, inputs = self._content(operation, key, ins + captured if captured else ins, outs)
             if bodies:
@@ -450,13 +454,7 @@ def _expanded_steps(graph: GraphSnapshot, functions: Mapping[FunctionKey, Functi
 
 def _operators(graph: GraphSnapshot) -> Counter[FunctionKey]:
     """Count the operators of a graph and of its bodies."""
-    found = Counter[FunctionKey]()
-    pending = [graph]
-    while pending:
-        nodes = pending.pop().nodes
-        found.update((node.domain, node.op_type, node.overload) for node in nodes)
-        pending += [body for node in nodes for body in node.bodies]
-    return found
+    return Counter((node.domain, node.op_type, node.overload) for part in graph.walk() for node in part.nodes)
 
 
 def assumed_opset(domain: str, ir_version: int) -> int:

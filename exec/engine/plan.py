@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,14 +20,7 @@ from onnx_workbench.model.ir.types import Type
 if TYPE_CHECKING:
     from onnx_workbench.exec.engine.operations import Operation
     from onnx_workbench.exec.engine.snapshot import NodeSnapshot
-
-
-class StepContext(NamedTuple):
-    """Parts of a kernel's Context besides the node: the label that seeds its random numbers, the seed, the opsets."""
-
-    label: str
-    seed: int
-    opset_imports: Mapping[str, int]
+    from onnx_workbench.exec.kernels.context import Context
 
 
 @dataclass(slots=True, eq=False)
@@ -36,7 +29,7 @@ class PlanStep:
 
     `captured` are outer slots that its bodies read; `token` says how its outputs are computed from constants and inputs
     of the graph: 0 if it cannot run, or depends on formal inputs of a body. `inputs` are the inputs it depends on, as a
-    mask of Library.input_bit. `context` is None if the kernel needs none.
+    mask of Library.input_bit. `context` is copied for the kernel in each PlanState; None if the kernel needs none.
     """
 
     index: int
@@ -47,7 +40,7 @@ class PlanStep:
     outs: tuple[int, ...]
     captured: tuple[int, ...]
     bodies: tuple[BodyPlan, ...]
-    context: StepContext | None
+    context: Context | None
     token: int
     inputs: int
 

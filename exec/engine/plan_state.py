@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from operator import itemgetter
@@ -92,7 +93,6 @@ class PlanState:
         self.program: Program | None = None  # of the last run that could be repeated
         self.code: list[Code] | None = None  # of a body, once it has run
         self._calls: list[KernelFunction | None] = [None] * len(plan.steps)
-        self._codes: list[Code | None] = [None] * len(plan.steps)
         #: Kinds of the inputs of a run that has succeeded. Those of all other values follow from them, so that a run
         #: with the same ones checks no types.
         self.accepted: Kinds | None = None
@@ -115,17 +115,6 @@ class PlanState:
 
     # -- calls and code --------------------------------------------------------------------------------------
 
-    def call(self, index: int) -> KernelFunction:
-        """Return the function that computes the outputs of a step from its inputs."""
-        found = self._calls[index]
-        if found is None:
-            found = self._calls[index] = self._make_call(self.plan.steps[index])
-        return found
-
-    def replace_call(self, index: int, call: KernelFunction) -> None:
-        """Replace the function that computes a step."""
-        self._calls[index], self._codes[index] = call, None
-
     def _make_call(self, step: PlanStep) -> KernelFunction:
         operation = step.operation
         if operation.problem:
@@ -135,7 +124,9 @@ class PlanState:
         assert kernel is not None
         call, attributes = kernel.function, self.attributes(step)
         if kernel.takes_context:
-            context = self.contexts[step.index] = self._context(step)
+            assert step.context is not None
+            context = self.contexts[step.index] = copy(step.context)
+            context.body_runner = RegionFinder(self.activation, step, self.library)
             return partial(call, context, **attributes)
         return partial(call, **attributes) if attributes else call
 
@@ -150,35 +141,16 @@ class PlanState:
             self.bodies[step.index] = bodies
         return attributes | {body.plan.attribute: body for body in bodies}
 
-    def _context(self, step: PlanStep) -> Context:
-        node, context = step.node, step.context
-        assert context is not None
-        return Context(
-            node.op_type,
-            step.operation.opset,
-            domain=node.domain,
-            wanted=[value != 0 for value in node.outputs],
-            node_name=context.label,
-            seed=context.seed,
-            opset_imports=dict(context.opset_imports),
-            body_runner=RegionFinder(self.activation, step, self.library),
-        )
-
     def code_of(self, step: PlanStep, free: tuple[int, ...] = ()) -> Code:
         """Return the code of a step; `free` are slots to empty after it."""
-        known = self._codes[step.index]
-        if known is not None and not free:
-            return known
-        count = len(step.ins)
+        call, count = self._calls[step.index], len(step.ins)
+        if call is None:
+            call = self._calls[step.index] = self._make_call(step)
         get: Callable[[list[RuntimeValue]], Any] = itemgetter(*step.ins) if count else _nothing
         single_out = step.outs[0] if len(step.outs) == 1 else 0
-        call = self.call(step.index)
         if self.library.reads_on_demand:
             call = ReadingCall(call)
-        code = Code(call, get, count == 1, single_out, free, step)
-        if not free:
-            self._codes[step.index] = code
-        return code
+        return Code(call, get, count == 1, single_out, free, step)
 
     def accept(self, kinds: Kinds) -> None:
         """Record that a run with inputs of these kinds succeeded; not with bodies, whose results may differ in type."""
@@ -209,7 +181,7 @@ class PlanState:
                         new.append(slot)
                     except _NOT_READ as error:
                         kind = LimitError if isinstance(error, LimitError) else KernelError
-                        self.replace_call(step.index, refusal(str(error), kind))
+                        self._calls[step.index] = refusal(str(error), kind)
                         self.tokens[step.index], self.bound[step.index] = 0, 1
                         library.refused = True
         return new
@@ -261,7 +233,7 @@ class PlanState:
                 prepared = library.prepared[key] = Prepared(call, sum(map(nbytes, values)) if call is not None else 0)
                 library.weight_bytes += prepared.nbytes
             if prepared.call is not None:
-                self.replace_call(step.index, prepared.call)
+                self._calls[step.index] = prepared.call
             self.bound[step.index] = 1
 
     # -- states of inner plans -------------------------------------------------------------------------------

@@ -111,6 +111,14 @@ class GraphSnapshot:
     initializers: tuple[tuple[int, int], ...]
     nodes: tuple[NodeSnapshot, ...]
 
+    def walk(self) -> Iterator[GraphSnapshot]:
+        """Yield the graph and the bodies in it, at any depth. Iterative, as nesting may be deep."""
+        pending = [self]
+        while pending:
+            graph = pending.pop()
+            yield graph
+            pending += [body for node in graph.nodes for body in node.bodies]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionSnapshot:

@@ -21,7 +21,6 @@ from onnx_workbench.model.ir.types import (
     Dimension,
     ElementType,
     MapType,
-    OptionalType,
     SequenceType,
     Shape,
     SparseTensorType,
@@ -81,29 +80,9 @@ def contradictions(result: RunResult, declared: Mapping[int, Type], progress: Pr
     for key in progress.paced(chain(result.layout.slots, inside)):
         kind = declared.get(key[1])
         info = result.info(key) if kind is not None and key[1] not in found else None
-        if kind is not None and info is not None and not is_compatible(info, kind):
+        if kind is not None and info is not None and not info.fits(kind):
             found[key[1]] = Contradiction(key, info, kind)
     return list(found.values())
-
-
-def is_compatible(info: ValueInfo, declared: Type) -> bool:
-    """Return whether a value is compatible with its declared type."""
-    if isinstance(declared, OptionalType):
-        return info.kind == "none" or declared.element is None or is_compatible(info, declared.element)
-    if isinstance(declared, (SequenceType, MapType)):
-        return info.kind == ("map" if isinstance(declared, MapType) else "sequence")
-    if not isinstance(declared, (TensorType, SparseTensorType)):
-        return True
-    if info.kind != ("tensor" if isinstance(declared, TensorType) else "sparse"):
-        return False
-    if declared.element_type not in (info.element_type, 0):
-        return False
-    if declared.shape is None:
-        return True
-    dims = declared.shape.dims
-    return len(dims) == len(info.shape) and all(
-        d == n for d, n in zip(dims, info.shape, strict=True) if isinstance(d, int) and d >= 0
-    )
 
 
 def tensor_type(

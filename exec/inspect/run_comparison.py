@@ -15,7 +15,6 @@ import numpy as np
 from onnx_workbench.exec.inputs.feeds import in_precision_of
 from onnx_workbench.exec.inputs.sources import make_feeds
 from onnx_workbench.exec.inspect.compare import ComparedValue, Tolerance, ValueDifference, compare_values
-from onnx_workbench.exec.inspect.overview import is_compatible
 from onnx_workbench.exec.inspect.tolerances import INTEGER_VALUES, RelativeErrors, tolerance, type_error
 from onnx_workbench.exec.results.run_file import Address
 from onnx_workbench.exec.results.run_result import Inside, RunResult, value_keys
@@ -285,7 +284,7 @@ def shared_feeds(ours: Graph, theirs: Graph, feeds: Mapping[str, RuntimeValue]) 
     given = {}
     for mine, other in by_position([v for v in ours.inputs if v.name in feeds], theirs.inputs):
         value = in_precision_of(other.type, feeds[mine.name])
-        if mine.name == other.name or other.type is None or is_compatible(describe(value), other.type):
+        if mine.name == other.name or other.type is None or describe(value).fits(other.type):
             given[other.name] = value
     return given
 

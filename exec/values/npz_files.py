@@ -109,7 +109,7 @@ def stored_value(arrays: Mapping[str, Array], stored: Stored, depth: int = 0) ->
 
 
 @contextlib.contextmanager
-def writing(path: Path, *, compress: bool = False, progress: Progress = SILENT) -> Iterator[NpzArchive]:
+def writing(path: Path, *, progress: Progress = SILENT) -> Iterator[NpzArchive]:
     """Open an .npz file for adding values one by one; it is created at the end, and not at all after an exception.
 
     Into a pipe or device, such as /dev/stdout, they are written directly.
@@ -117,7 +117,7 @@ def writing(path: Path, *, compress: bool = False, progress: Progress = SILENT) 
     is_special = path.exists() and not path.is_file() and not path.is_dir()  # a pipe or device
     with (
         _opened(path) if is_special else replacing(path) as content,
-        zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED) as file,
+        zipfile.ZipFile(content, "w") as file,
     ):
         yield NpzArchive(file, progress)
 

@@ -9,7 +9,15 @@ from typing import Any, Literal
 import numpy as np
 
 from onnx_workbench.exec.values.arrays import Array, RuntimeValue, SparseArray
-from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.ir.types import (
+    ElementType,
+    MapType,
+    OptionalType,
+    SequenceType,
+    SparseTensorType,
+    TensorType,
+    Type,
+)
 
 Kind = Literal["tensor", "sequence", "map", "sparse", "none"]
 
@@ -37,6 +45,25 @@ class ValueInfo:
         name = self.element_type.text if self.element_type is not None else "?"
         text = f"{name}[{','.join(map(str, self.shape))}]"
         return f"sparse {text}" if self.kind == "sparse" else text
+
+    def fits(self, declared: Type) -> bool:
+        """Return whether a value of this type and shape is compatible with a declared type."""
+        if isinstance(declared, OptionalType):
+            return self.kind == "none" or declared.element is None or self.fits(declared.element)
+        if isinstance(declared, (SequenceType, MapType)):
+            return self.kind == ("map" if isinstance(declared, MapType) else "sequence")
+        if not isinstance(declared, (TensorType, SparseTensorType)):
+            return True
+        if self.kind != ("tensor" if isinstance(declared, TensorType) else "sparse"):
+            return False
+        if declared.element_type not in (self.element_type, 0):
+            return False
+        if declared.shape is None:
+            return True
+        dims = declared.shape.dims
+        return len(dims) == len(self.shape) and all(
+            d == n for d, n in zip(dims, self.shape, strict=True) if isinstance(d, int) and d >= 0
+        )
 
 
 @dataclass(frozen=True, slots=True)

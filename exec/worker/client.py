@@ -114,17 +114,6 @@ class WorkerSession(SessionBase):
             }
         raise ModelError("The inputs cannot be created", "The run process ended twice while creating them.")
 
-    def run(
-        self,
-        feeds: Mapping[Any, Any] | None = None,
-        *,
-        progress: Progress = SILENT,
-        observer: Any = None,
-        **arguments: Unpack[RunArguments],
-    ) -> RunResult:
-        """Run with values for the inputs; takes what `request` takes. See Session.run."""
-        return self.perform(self.request(feeds, **arguments), progress=progress, observer=observer)
-
     def perform(self, request: Request, *, progress: Progress = SILENT, observer: Any = None) -> RunResult:
         """Perform a request; `observer` gets a NodeTable of the nodes that have just finished.
 

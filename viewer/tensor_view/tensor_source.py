@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from onnx_workbench.exec.inspect.overview import is_compatible
 from onnx_workbench.exec.results.node_table import RAN
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.exec.values.arrays import SparseArray
@@ -258,7 +257,7 @@ def _of_run(workspace: Workspace, target: TensorCandidate, value: Value) -> Tens
         awaits_other = isinstance(other, Summary) and results.fetch(value, results.previous)
         other = None if isinstance(other, Summary) else other
     info = describe(held)
-    mismatch = "" if value.type is None or is_compatible(info, value.type) else f"declared {type_text(value.type)}"
+    mismatch = "" if value.type is None or info.fits(value.type) else f"declared {type_text(value.type)}"
     kind = _KINDS.get(info.kind, "tree")
     return TensorSource(
         target, kind, held, info.element_type, info.shape, info.nbytes, "of the run", "", False, stale, so_far,
