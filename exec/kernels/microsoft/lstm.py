@@ -11,7 +11,7 @@ import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT
-from onnx_workbench.exec.kernels.microsoft.quantized import prepare_dynamic_quantize_matmul
+from onnx_workbench.exec.kernels.microsoft.quantized import dynamic_quantize_matmul_1
 from onnx_workbench.exec.kernels.registry import kernel, prepares
 from onnx_workbench.exec.kernels.shared.byte_products import ByteMatrix, numkong
 from onnx_workbench.exec.kernels.shared.recurrence import Cell, Times, checked_lengths, directions_of, run_layer
@@ -28,9 +28,14 @@ _LINE = 64
 
 def _times(codes: Array, scale: Array, zero: Array) -> Times:
     """Return what multiplies rows by 8-bit weights: DynamicQuantizeMatMul."""
-    run = prepare_dynamic_quantize_matmul((None, codes, scale, zero))
-    assert run is not None
-    return lambda x: run(x, codes, scale, zero) if x.size else np.zeros((len(x), codes.shape[1]), np.float32)
+    matrix = ByteMatrix(codes, zero)
+
+    def times(x: Array) -> Array:
+        if not x.size:
+            return np.zeros((len(x), codes.shape[1]), np.float32)
+        return dynamic_quantize_matmul_1(x, matrix, scale, zero)
+
+    return times
 
 
 def _reordered(x: Array) -> Array:

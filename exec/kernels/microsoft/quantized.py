@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -13,9 +12,9 @@ from onnx_workbench.exec.kernels.microsoft.attention import self_attention, spli
 from onnx_workbench.exec.kernels.microsoft.normalization import embed_layer_normalization_1
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, channels_first, channels_last, onnx
 from onnx_workbench.exec.kernels.onnx.reduction import mean_over
-from onnx_workbench.exec.kernels.registry import kernel, prepares
+from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import normal_axes
-from onnx_workbench.exec.kernels.shared.byte_products import ByteMatrix, to_int32
+from onnx_workbench.exec.kernels.shared.byte_products import ByteMatrix, byte_matrix, takes_byte_matrix, to_int32
 from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
 from onnx_workbench.exec.kernels.shared.windows import window
 from onnx_workbench.exec.values.arrays import Array
@@ -311,17 +310,9 @@ def qlinear_conv_1(
 # --- products --------------------------------------------------------------------------------------------------
 
 
-def whole_product(a: Array, b: Array, a_zero_point: Array | None, b_zero_point: Array | None) -> Array:
+def _total(a: Array, b: Array | ByteMatrix, a_zero_point: Array | None, b_zero_point: Array | None) -> Array:
     """Return the product of 8-bit matrices less their zero points, as float32."""
-    return np.asarray(onnx("MatMulInteger", 10, a, b, _one(a_zero_point), _one(b_zero_point)), np.float32)
-
-
-def _constant_matrix(constants: Sequence[Array | None], index: int, zero_index: int) -> ByteMatrix | None:
-    """Return a constant matrix less its constant zero point; None if either may change between runs."""
-    codes, zero = constants[index], constants[zero_index] if len(constants) > zero_index else None
-    if codes is None or (zero is None and len(constants) > zero_index):
-        return None
-    return ByteMatrix(codes, _one(zero))
+    return to_int32(byte_matrix(b, b_zero_point).product(a, a_zero_point)).astype(np.float32)
 
 
 @kernel("MatMulInteger16", since=1, domain=MICROSOFT)
@@ -332,10 +323,11 @@ def matmul_integer16_1(a: Array, b: Array) -> Array:
     return product.astype(np.uint32 if unsigned else np.int32)
 
 
+@takes_byte_matrix(1, 5)
 @kernel("MatMulIntegerToFloat", since=1, domain=MICROSOFT)
 def matmul_integer_to_float_1(
     a: Array,
-    b: Array,
+    b: Array | ByteMatrix,
     a_scale: Array,
     b_scale: Array,
     a_zero_point: Array | None = None,
@@ -343,28 +335,7 @@ def matmul_integer_to_float_1(
     bias: Array | None = None,
 ) -> Array:
     """Return a product of 8-bit matrices, scaled, with a bias."""
-    return _scaled(whole_product(a, b, a_zero_point, b_zero_point), a_scale, b_scale, bias)
-
-
-@prepares(matmul_integer_to_float_1)
-def prepare_matmul_integer_to_float(constants: tuple[Array | None, ...]) -> Callable[..., Array] | None:
-    """Keep a constant B in the form that products read fastest."""
-    matrix = _constant_matrix(constants, 1, 5)
-    if matrix is None:
-        return None
-
-    def run(
-        a: Array, _b: Array, a_scale: Array, b_scale: Array, a_zero: Array | None = None, _b_zero: Array | None = None,
-        bias: Array | None = None,
-    ) -> Array:  # fmt: skip
-        return _scaled(_whole(matrix, a, a_zero), a_scale, b_scale, bias)
-
-    return run
-
-
-def _whole(matrix: ByteMatrix, a: Array, a_zero_point: Array | None) -> Array:
-    """Return `whole_product` with a constant matrix."""
-    return to_int32(matrix.product(a, _one(a_zero_point))).astype(np.float32)
+    return _scaled(_total(a, b, a_zero_point, b_zero_point), a_scale, b_scale, bias)
 
 
 def _scaled(total: Array, a_scale: Array, b_scale: Array, bias: Array | None) -> Array:
@@ -377,35 +348,23 @@ def _one_or(value: Array) -> Array:
     return value.reshape(()) if value.size == 1 else value
 
 
+@takes_byte_matrix(1, 3)
 @kernel("DynamicQuantizeMatMul", since=1, domain=MICROSOFT)
 def dynamic_quantize_matmul_1(
-    a: Array, b: Array, b_scale: Array, b_zero_point: Array | None = None, bias: Array | None = None
+    a: Array, b: Array | ByteMatrix, b_scale: Array, b_zero_point: Array | None = None, bias: Array | None = None
 ) -> Array:
     """MatMulIntegerToFloat after A is quantized by its own range."""
     codes, scale, zero = onnx("DynamicQuantizeLinear", 11, a)
     return matmul_integer_to_float_1(codes, b, scale, b_scale, zero, b_zero_point, bias)
 
 
-@prepares(dynamic_quantize_matmul_1)
-def prepare_dynamic_quantize_matmul(constants: tuple[Array | None, ...]) -> Callable[..., Array] | None:
-    """Keep a constant B in the form that products read fastest."""
-    matrix = _constant_matrix(constants, 1, 3)
-    if matrix is None:
-        return None
-
-    def run(a: Array, _b: Array, b_scale: Array, _b_zero: Array | None = None, bias: Array | None = None) -> Array:
-        codes, scale, zero = onnx("DynamicQuantizeLinear", 11, a)
-        return _scaled(_whole(matrix, codes, zero), scale, b_scale, bias)
-
-    return run
-
-
+@takes_byte_matrix(3, 5)
 @kernel("QGemm", since=1, domain=MICROSOFT)
 def qgemm_1(
     a: Array,
     a_scale: Array,
     a_zero_point: Array,
-    b: Array,
+    b: Array | ByteMatrix,
     b_scale: Array,
     b_zero_point: Array,
     c: Array | None = None,
@@ -417,29 +376,9 @@ def qgemm_1(
     transB: int = 0,
 ) -> Array:
     """alpha · A' · B' + C, whose scale is alpha · a_scale · b_scale; quantized when y_scale is there."""
-    left, right = a.T if transA else a, b.T if transB else b
-    y = _with_bias(whole_product(left, right, a_zero_point, b_zero_point), a_scale, b_scale, c, alpha)
+    left, right = a.T if transA else a, b.T if transB and not isinstance(b, ByteMatrix) else b
+    y = _with_bias(_total(left, right, a_zero_point, b_zero_point), a_scale, b_scale, c, alpha)
     return y if y_scale is None else _requantized(y, y_scale, y_zero_point, a)
-
-
-@prepares(qgemm_1)
-def prepare_qgemm(
-    constants: tuple[Array | None, ...], *, alpha: float = 1.0, transA: int = 0, transB: int = 0
-) -> Callable[..., Array] | None:
-    """Keep a constant B in the form that products read fastest."""
-    turned = [c.T if c is not None and index == 3 and transB else c for index, c in enumerate(constants)]
-    matrix = _constant_matrix(turned, 3, 5)
-    if matrix is None:
-        return None
-
-    def run(
-        a: Array, a_scale: Array, a_zero: Array, _b: Array, b_scale: Array, _b_zero: Array, c: Array | None = None,
-        y_scale: Array | None = None, y_zero: Array | None = None,
-    ) -> Array:  # fmt: skip
-        y = _with_bias(_whole(matrix, a.T if transA else a, a_zero), a_scale, b_scale, c, alpha)
-        return y if y_scale is None else _requantized(y, y_scale, y_zero, a)
-
-    return run
 
 
 def _with_bias(total: Array, a_scale: Array, b_scale: Array, c: Array | None, alpha: float) -> Array:
@@ -509,10 +448,11 @@ def qembed_layer_normalization_1(
     return y, lengths
 
 
+@takes_byte_matrix(1, 7)
 @kernel("QAttention", since=1, domain=MICROSOFT)
 def qattention_1(
     x: Array,
-    weight: Array,
+    weight: Array | ByteMatrix,
     bias: Array,
     input_scale: Array,
     weight_scale: Array,
@@ -529,54 +469,10 @@ def qattention_1(
     unidirectional: int = 0,
 ) -> tuple[Array, Array]:
     """Attention whose projection is a product of 8-bit matrices."""
-    total = None if x.ndim != 3 else whole_product(x, weight, input_zero_point, weight_zero_point)
-    return _attention(
-        x, total, bias, input_scale, weight_scale, mask_index, past, do_rotary=do_rotary, num_heads=num_heads,
-        mask_filter_value=mask_filter_value, past_present_share_buffer=past_present_share_buffer, scale=scale,
-        unidirectional=unidirectional,
-    )  # fmt: skip
-
-
-@prepares(qattention_1)
-def prepare_qattention(
-    constants: tuple[Array | None, ...], **attributes: Any
-) -> Callable[..., tuple[Array, Array]] | None:
-    """Keep constant weights in the form that products read fastest."""
-    matrix = _constant_matrix(constants, 1, 7)
-    if matrix is None:
-        return None
-
-    def run(
-        x: Array, _weight: Array, bias: Array, input_scale: Array, weight_scale: Array,
-        mask_index: Array | None = None, input_zero: Array | None = None, _zero: Array | None = None,
-        past: Array | None = None,
-    ) -> tuple[Array, Array]:  # fmt: skip
-        total = None if x.ndim != 3 else _whole(matrix, x, input_zero)
-        return _attention(x, total, bias, input_scale, weight_scale, mask_index, past, **attributes)
-
-    return run
-
-
-def _attention(
-    x: Array,
-    total: Array | None,
-    bias: Array,
-    input_scale: Array,
-    weight_scale: Array,
-    mask_index: Array | None,
-    past: Array | None,
-    *,
-    do_rotary: int | None = None,
-    mask_filter_value: float | None = None,
-    num_heads: int,
-    past_present_share_buffer: int | None = None,
-    scale: float | None = None,
-    unidirectional: int = 0,
-) -> tuple[Array, Array]:
-    """Return QAttention of the product of its input and weights."""
-    if do_rotary or past_present_share_buffer or total is None:
+    if do_rotary or past_present_share_buffer or x.ndim != 3:
         msg = f"input of shape {x.shape}; expected three dimensions, and neither do_rotary nor a shared past buffer"
         raise KernelError(msg)
+    total = _total(x, weight, input_zero_point, weight_zero_point)
     projected = _scaled(total, widen(input_scale), widen(weight_scale), widen(bias))
     q, k, v = split_projections(projected, num_heads)
     y, present = self_attention(

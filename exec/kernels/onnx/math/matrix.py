@@ -14,9 +14,9 @@ from onnx_workbench.exec.kernels.shared.broadcast import check_one_type, unidire
 from onnx_workbench.exec.kernels.shared.byte_products import (
     ByteMatrix,
     along,
-    centred,
-    integer_product,
+    byte_matrix,
     largest,
+    takes_byte_matrix,
     to_int32,
 )
 from onnx_workbench.exec.kernels.shared.dtypes import (
@@ -193,60 +193,30 @@ def prepare_gemm(constants: tuple[Array | None, ...], **attributes: Any) -> Call
 # --- quantized products ----------------------------------------------------------------------------------------
 
 
+@takes_byte_matrix(1, 3)
 @kernel("MatMulInteger", since=10)
 def matmul_integer_10(
-    a: Array, b: Array, a_zero_point: Array | None = None, b_zero_point: Array | None = None
+    a: Array, b: Array | ByteMatrix, a_zero_point: Array | None = None, b_zero_point: Array | None = None
 ) -> Array:
     """Return the product of 8-bit integers less their zero points, in int32."""
-    return to_int32(integer_product(centred(a, a_zero_point, rows=True), centred(b, b_zero_point)))
+    return to_int32(byte_matrix(b, b_zero_point).product(a, a_zero_point))
 
 
-@prepares(matmul_integer_10)
-def prepare_matmul_integer(constants: tuple[Array | None, ...]) -> Callable[..., Array] | None:
-    """Keep a constant B in the form that products read fastest."""
-    b = constants[1]
-    b_zero_point = constants[3] if len(constants) > 3 else None
-    if b is None or (len(constants) > 3 and b_zero_point is None):
-        return None
-    matrix = ByteMatrix(b, b_zero_point)
-
-    def run(a: Array, _b: Array, a_zero_point: Array | None = None, _zero: Array | None = None) -> Array:
-        return to_int32(matrix.product(a, a_zero_point))
-
-    return run
-
-
+@takes_byte_matrix(3, 5)
 @kernel("QLinearMatMul", since=10)
 def qlinear_matmul_10(
     a: Array,
     a_scale: Array,
     a_zero_point: Array,
-    b: Array,
+    b: Array | ByteMatrix,
     b_scale: Array,
     b_zero_point: Array,
     y_scale: Array,
     y_zero_point: Array,
 ) -> Array:
     """Return the product of two quantized matrices, quantized: rounded half to even, saturated."""
-    total = integer_product(centred(a, a_zero_point, rows=True), centred(b, b_zero_point))
+    total = byte_matrix(b, b_zero_point).product(a, a_zero_point)
     return _requantized(total, a_scale, b_scale, y_scale, y_zero_point)
-
-
-@prepares(qlinear_matmul_10)
-def prepare_qlinear_matmul(constants: tuple[Array | None, ...]) -> Callable[..., Array] | None:
-    """Keep a constant B in the form that products read fastest."""
-    b, b_zero_point = constants[3], constants[5]
-    if b is None or b_zero_point is None or is_float8(b.dtype):
-        return None
-    matrix = ByteMatrix(b, b_zero_point)
-
-    def run(
-        a: Array, a_scale: Array, a_zero: Array, _b: Array, b_scale: Array, _b_zero: Array, y_scale: Array,
-        y_zero: Array,
-    ) -> Array:  # fmt: skip
-        return _requantized(matrix.product(a, a_zero), a_scale, b_scale, y_scale, y_zero)
-
-    return run
 
 
 def _requantized(total: Array, a_scale: Array, b_scale: Array, y_scale: Array, y_zero_point: Array) -> Array:
