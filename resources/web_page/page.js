@@ -882,6 +882,7 @@
   resize();
   showSelected();
   followAddress();
+  paint();  // where the address leads, before the page counts as loaded
   new ResizeObserver(resize).observe(view);
   addEventListener("hashchange", followAddress);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColors(); repaint(); });

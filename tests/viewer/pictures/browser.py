@@ -46,15 +46,14 @@ def _lift_memory_limit() -> None:
 
 
 def show(page: Path, profile: Path, address: str = "") -> Shown:
-    """Open a page, let its script run, and read the document."""
+    """Open a page and read the document once it is loaded: by then the script of the page ran and painted."""
     command = browser()
     assert command is not None
     done = subprocess.run(
         [
             command, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--dump-dom",
-            "--enable-logging=stderr", "--virtual-time-budget=3000", "--run-all-compositor-stages-before-draw",
-            "--window-size=1200,800", "--no-first-run", "--disable-background-networking", f"--user-data-dir={profile}",
-            page.as_uri() + address,
+            "--enable-logging=stderr", "--window-size=1200,800", "--no-first-run", "--disable-background-networking",
+            f"--user-data-dir={profile}", page.as_uri() + address,
         ],
         capture_output=True, check=True, preexec_fn=_lift_memory_limit, timeout=200, encoding="utf-8", errors="replace",
     )  # fmt: skip
