@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -27,19 +29,26 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu, QToolButton
 from pytestqt.qtbot import QtBot
 
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.recovery.journal import Journal
+from onnx_workbench.model.recovery.recover import find_journals, recover
 from onnx_workbench.model.sandbox import is_running
 from onnx_workbench.viewer.program.single_instance import OpenMessage
 from tests.attack.attack import Attack
-from tests.attack.faults import convert_on_small_disk
 from tests.attack.hostile_files import MAKERS, HostileFile, doubled, endless, hostile_files, model_of, nested_ifs
-from tests.attack.journals import recover_damaged, write_journal
 from tests.attack.monkey import StuckMenus
 from tests.attack.mutations import mutated, mutated_bytes
+from tests.model import builders
+from tests.model.recovery.crash import abandon
+from tests.model.recovery.recorded_work import work
+from tests.model.snapshots import assert_linked
 from tests.real_models import RealModels
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the commands run in forked processes with limits")
 
 _LARGEST = 4 << 20  # of a model that is changed
+_FILES = int(os.environ.get("ATTACK_FILES", "3000"))
 
 
 @pytest.fixture
@@ -51,24 +60,27 @@ def seed() -> int:
     return found
 
 
-def attacked(folder: Path, seed: int, files: int, mutants: int) -> Attack:
-    """Try so many made files and so many mutants of real models."""
+def hours(*values: object) -> object:
+    """Parameters of a test that takes minutes or more."""
+    return pytest.param(*values, marks=[pytest.mark.slow, pytest.mark.timeout(0)])
+
+
+@pytest.mark.parametrize(
+    ("files", "mutants", "named"), [(len(MAKERS), 4, 1), hours(_FILES * 2 // 3, _FILES // 3, 0.98)]
+)
+def test_no_file_breaks_a_command(tmp_path: Path, seed: int, files: int, mutants: int, named: float) -> None:
+    """Neither a made file nor a mutant of a real model."""
     rng = random.Random(seed)
     models = [path for path in RealModels().files() if path.stat().st_size <= _LARGEST]
-    folder.mkdir()
-    with Attack(folder, seed) as attack:
+    (tmp_path / "files").mkdir()
+    with Attack(tmp_path / "files", seed) as attack:
         for hostile in islice(hostile_files(rng), files):
             attack.try_file(hostile)
         for _ in range(mutants):
             attack.try_file(HostileFile("mutants", mutated(rng.choice(models).read_bytes(), rng)))
-    print(attack.figures)
-    return attack
-
-
-def test_no_file_breaks_a_command(tmp_path: Path, seed: int) -> None:
-    attack = attacked(tmp_path / "files", seed, len(MAKERS), 4)
+    print(attack.figures, *attack.figures.faults, *attack.figures.unnamed, sep="\n")
     assert not attack.figures.faults
-    assert not attack.figures.unnamed
+    assert attack.figures.named >= named
 
 
 def constants_that_double() -> ModelProto:
@@ -99,56 +111,77 @@ def test_what_took_minutes_or_gigabytes_is_quick_and_small(
     assert not attack.figures.faults
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(0)
-def test_no_file_of_thousands_breaks_a_command(tmp_path: Path, seed: int) -> None:
-    count = int(os.environ.get("ATTACK_FILES", "3000"))
-    attack = attacked(tmp_path / "files", seed, count * 2 // 3, count // 3)
-    print(*attack.figures.faults, *attack.figures.unnamed, sep="\n")
-    assert not attack.figures.faults
-    assert attack.figures.named >= 0.98
+def convert_on_small_disk(path: Path, rng: random.Random) -> str:
+    """Convert a file into itself where files may have so many bytes only; "" if it is whole then."""
+    size = rng.randrange(1, 2 * path.stat().st_size)
+    words = ["convert", str(path), "--strip", "doc", "-o", str(path), "--check", "0"]
+    before = path.read_bytes()
+
+    def limit() -> None:
+        import resource  # which Windows lacks
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    command = [sys.executable, "-m", "onnx_workbench", *words]
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit, check=False)
+    if "Traceback" in done.stderr or done.returncode not in (0, 2):
+        return f"exit {done.returncode} with {size} bytes: {done.stderr[-500:]}"
+    if done.returncode and path.read_bytes() != before:
+        return f"the file changed with {size} bytes: {done.stderr[-500:]}"
+    found = load(path)
+    problems = [v.initializer.problem for v in found.graph.initializers if v.initializer is not None]
+    return "" if not any(problems) else f"{problems[:2]} with {size} bytes"
 
 
-@pytest.mark.long
-def test_a_full_disk_leaves_a_whole_file(tmp_path: Path, seed: int) -> None:
-    convert_on_full_disks(tmp_path, seed, 1)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(0)
-def test_thirty_full_disks_leave_a_whole_file(tmp_path: Path, seed: int) -> None:
-    convert_on_full_disks(tmp_path, seed, 30)
-
-
-def convert_on_full_disks(folder: Path, seed: int, conversions: int) -> None:
-    """Convert real models into themselves so often on a disk that fills up."""
+@pytest.mark.parametrize("conversions", [pytest.param(1, marks=pytest.mark.long), hours(30)])
+def test_full_disks_leave_a_whole_file(tmp_path: Path, seed: int, conversions: int) -> None:
     rng = random.Random(seed)
     models = [path for path in RealModels().files() if path.stat().st_size < 1 << 20]
     for _ in range(conversions):
-        path = folder / "model.onnx"
+        path = tmp_path / "model.onnx"
         path.write_bytes(rng.choice(models).read_bytes())
         assert convert_on_small_disk(path, rng) == ""
-        left = sorted(p.name for p in folder.iterdir() if p.suffix not in (".onnx", ".data"))
-        for other in folder.iterdir():
+        left = sorted(p.name for p in tmp_path.iterdir() if p.suffix not in (".onnx", ".data"))
+        for other in tmp_path.iterdir():
             other.unlink()
         assert len(left) < 2
 
 
-def test_damaged_journals_recover_up_to_the_damage(tmp_path: Path, seed: int, dead: None) -> None:
-    damage(tmp_path, seed, 40)
+def write_journal(folder: Path) -> None:
+    """Leave the journal of some edits as a crash would."""
+    document = builders.document()
+    journal = Journal(document, folder)
+    work(document)
+    document.undo()
+    abandon(journal)
 
 
-@pytest.mark.slow
-def test_thousands_of_damaged_journals_recover_up_to_the_damage(tmp_path: Path, seed: int, dead: None) -> None:
-    damage(tmp_path, seed, 3000)
+def recover_damaged(whole: Path, folder: Path, rng: random.Random) -> None:
+    """Change bytes of a copy of a folder of journals, and recover: nothing but a message may come of it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(whole, folder)
+    path = rng.choice(sorted(path for path in folder.iterdir() if path.stat().st_size))
+    path.write_bytes(mutated_bytes(path.read_bytes(), rng))
+    for leftover in find_journals(folder):
+        document = builders.document()
+        try:
+            recover(document, leftover)
+        except ModelError:
+            pass  # says how far it got
+        assert_linked(document.model)
+        while document.undo():
+            pass
+        assert_linked(document.model)
 
 
-def damage(folder: Path, seed: int, times: int) -> None:
+@pytest.mark.parametrize("times", [40, hours(3000)])
+def test_damaged_journals_recover_up_to_the_damage(tmp_path: Path, seed: int, dead: None, times: int) -> None:
     rng = random.Random(seed)
-    (folder / "whole").mkdir()
-    write_journal(folder / "whole")
+    (tmp_path / "whole").mkdir()
+    write_journal(tmp_path / "whole")
     for _ in range(times):
-        recover_damaged(folder / "whole", folder / "damaged", rng)
+        recover_damaged(tmp_path / "whole", tmp_path / "damaged", rng)
 
 
 def test_no_message_from_another_process_is_more_than_files_to_open(seed: int) -> None:
@@ -227,14 +260,6 @@ def test_looking_at_the_gui_thread_keeps_nothing_alive(qapp: object) -> None:
         heartbeat.stop()
 
 
-def monkey(seed: int, *options: str) -> None:
-    """Random hands in the window, in a process of its own."""
-    command = [sys.executable, "-m", "tests.attack.monkey", "--seed", str(seed), *options]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False)
-    print(done.stdout[-4000:])
-    assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
-
-
 def test_random_hands_do_not_wait_for_a_menu_that_they_opened(qtbot: QtBot) -> None:
     button, menu = QToolButton(), QMenu()
     qtbot.addWidget(button)
@@ -252,12 +277,15 @@ def test_random_hands_do_not_wait_for_a_menu_that_they_opened(qtbot: QtBot) -> N
     stuck.stop()
 
 
-@pytest.mark.long
-def test_random_hands_find_nothing(seed: int) -> None:
-    monkey(seed, "--steps", "60")
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(0)
-def test_random_hands_find_nothing_in_twenty_minutes(seed: int) -> None:
-    monkey(seed, "--minutes", os.environ.get("ATTACK_MINUTES", "20"))
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(("--steps", "60"), marks=pytest.mark.long),
+        hours(("--minutes", os.environ.get("ATTACK_MINUTES", "20"))),
+    ],
+)
+def test_random_hands_find_nothing(seed: int, options: tuple[str, str]) -> None:
+    command = [sys.executable, "-m", "tests.attack.monkey", "--seed", str(seed), *options]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False)
+    print(done.stdout[-4000:])
+    assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-6000:]}"

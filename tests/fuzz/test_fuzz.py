@@ -24,9 +24,6 @@ from tests.fuzz.transformations import type_differs
 
 #: Fixed where the examples of hypothesis are.
 SEED = 1 if settings.default.derandomize else random.SystemRandom().randrange(1 << 32)
-#: Models, and sweeps of ten operators, in the normal suite.
-MODELS, SWEEPS = 40, 20
-
 pytestmark = [
     pytest.mark.random,
     pytest.mark.filterwarnings("ignore"),  # of numpy in the reference, which computes with whatever comes
@@ -48,32 +45,25 @@ def found_in(seed: str, number: int, oracles: tuple[str, ...]) -> str:
     return ""
 
 
-def test_random_models() -> None:
-    """Each goes through two of the oracles, in turn."""
+def hours(*values: object) -> object:
+    """Parameters of a test that takes an hour or more."""
+    return pytest.param(*values, marks=[pytest.mark.slow, pytest.mark.timeout(7200)])
+
+
+@pytest.mark.parametrize(("models", "each"), [(40, 2), hours(500, len(ORACLES))])
+def test_random_models(models: int, each: int) -> None:
+    """Each goes through so many of the oracles, in turn."""
     names = list(ORACLES)
-    for number in range(MODELS):
-        chosen = tuple(names[(2 * number + i) % len(names)] for i in range(2))
+    for number in range(models):
+        chosen = tuple(names[(each * number + i) % len(names)] for i in range(each))
         if message := found_in(f"{SEED}:{number}", number, chosen):
             pytest.fail(message)
 
 
-@pytest.mark.long
-def test_operator_cases() -> None:
-    for finding in sweep(SEED, range(10 * SWEEPS)):
+@pytest.mark.parametrize("cases", [pytest.param(200, marks=pytest.mark.long), hours(5000)])
+def test_operator_cases(cases: int) -> None:
+    for finding in sweep(SEED, range(cases)):
         pytest.fail(str(finding))
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(7200)
-def test_many_random_models() -> None:
-    found = filter(None, (found_in(f"{SEED}:many:{n}", n, tuple(ORACLES)) for n in range(500)))
-    assert not list(found)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(7200)
-def test_many_operator_cases() -> None:
-    assert not [str(finding) for finding in sweep(SEED, range(5000))]
 
 
 @pytest.mark.parametrize("opset", range(OLDEST, NEWEST + 1))

@@ -145,20 +145,6 @@ def with_data(tmp_path):
     return path
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "command",
-    ["convert IN -o W", "simplify IN -o W --no-check", "infer IN -o W", "extract IN -o W --outputs y",
-     "merge IN IN -o W", "run IN -o W", "run IN -o IN", "render IN -o IN"],
-)  # fmt: skip
-def test_no_command_replaces_what_the_model_reads(with_data, capsys, command):
-    data = with_data.with_name("w.bin")
-    before = with_data.read_bytes(), data.read_bytes()
-    assert main([str({"IN": with_data, "W": data}.get(word, word)) for word in command.split()]) == 2
-    assert (with_data.read_bytes(), data.read_bytes()) == before
-    assert capsys.readouterr().err.startswith("error: ")
-
-
 def test_a_model_of_nothing_is_checked(tmp_path):
     (tmp_path / "e.onnx").write_bytes(b"\x3a\x00")
     assert main(["check", str(tmp_path / "e.onnx")]) == 1

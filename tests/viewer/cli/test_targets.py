@@ -83,7 +83,8 @@ def test_a_run_does_not_replace_a_model_nor_its_own_inputs(folder: Path, capsys:
     assert "in.npz is read by this run" in capsys.readouterr().err
     assert main(["run", "other.onnx", "--input", "p=in.npz", "-o", "in.npz"]) == 2
     assert (folder / "in.npz").read_bytes() == before
-    assert main(["run", "other.onnx", "-o", "m.onnx"]) == 2
+    for command in ("run", "render"):
+        assert main([command, "other.onnx", "-o", "m.onnx"]) == 2
     assert main(["run", "other.onnx", "-o", "out.npz"]) == 0
     assert np.load(folder / "out.npz")["q"].shape == (2,)
 
