@@ -170,6 +170,32 @@ def prepares(*functions: KernelFunction) -> Callable[[F], F]:
     return register
 
 
+def keeps(index: int, make: Callable[..., Any], zero_index: int | None = None) -> Callable[[F], F]:
+    """Let a kernel get what `make` makes of a constant input, once per node and plan, in the place of that input.
+
+    make(constant, zero point, attributes) returns None where the constant itself is as good. A zero point must be
+    constant too.
+    """
+
+    def register(function: F) -> F:
+        def prepare(constants: Sequence[Any], **attributes: Any) -> KernelFunction | None:
+            has_zero = zero_index is not None and len(constants) > zero_index
+            zero = constants[zero_index] if zero_index is not None and has_zero else None
+            if constants[index] is None or (has_zero and zero is None):
+                return None
+            made = make(constants[index], zero, attributes)
+
+            def run(*inputs: Any) -> Any:
+                return function(*inputs[:index], made, *inputs[index + 1 :], **attributes)
+
+            return None if made is None else run
+
+        prepares(function)(prepare)
+        return function
+
+    return register
+
+
 def remove(op_type: str, domain: str, since: int) -> None:
     """Unregister what `kernel` registered; no effect if there is no such version."""
     left = [version for version in _kernels.get((domain, op_type), ()) if version.since != since]

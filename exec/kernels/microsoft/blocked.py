@@ -7,16 +7,15 @@ as in ONNX Runtime, it is assumed to be this one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import channels_first, onnx
 from onnx_workbench.exec.kernels.microsoft.products import fused_conv_1
-from onnx_workbench.exec.kernels.registry import kernel, prepares
+from onnx_workbench.exec.kernels.registry import keeps, kernel
 from onnx_workbench.exec.values.arrays import Array, zeros
 
 NCHWC = "com.microsoft.nchwc"
@@ -46,10 +45,17 @@ def _unblocked(weights: Array) -> Array:
     return blocks.transpose(0, rank + 3, 1, rank + 2, *range(2, rank + 2)).reshape(weights.shape)
 
 
+class _Plain(NamedTuple):
+    """Weights that are in no blocks any more."""
+
+    weights: Array
+
+
+@keeps(1, lambda w, _zero_point, _attributes: _Plain(_unblocked(w)))
 @kernel("Conv", since=1, domain=NCHWC)
 def conv_1(
     x: Array,
-    w: Array,
+    w: Array | _Plain,
     b: Array | None = None,
     sum_: Array | None = None,
     *,
@@ -63,24 +69,11 @@ def conv_1(
     strides: tuple[int, ...] | None = None,
 ) -> Array:
     """Convolution, plus an optional summand, and an activation."""
+    weights = w.weights if isinstance(w, _Plain) else _unblocked(w)
     return fused_conv_1(
-        x, _unblocked(w), b, sum_, activation=activation, activation_params=activation_params, auto_pad=auto_pad,
+        x, weights, b, sum_, activation=activation, activation_params=activation_params, auto_pad=auto_pad,
         dilations=dilations, group=group, kernel_shape=kernel_shape, pads=pads, strides=strides,
     )  # fmt: skip
-
-
-@prepares(conv_1)
-def prepare_conv(constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Array] | None:
-    """Unpack constant weights once."""
-    w = constants[1]
-    if w is None:
-        return None
-    weights = _unblocked(w)
-
-    def run(x: Array, _w: Array, b: Array | None = None, added: Array | None = None) -> Array:
-        return fused_conv_1(x, weights, b, added, **attributes)
-
-    return run
 
 
 @kernel("MaxPool", since=1, domain=NCHWC)

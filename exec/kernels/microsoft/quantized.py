@@ -12,9 +12,9 @@ from onnx_workbench.exec.kernels.microsoft.attention import self_attention, spli
 from onnx_workbench.exec.kernels.microsoft.normalization import embed_layer_normalization_1
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, channels_first, channels_last, onnx
 from onnx_workbench.exec.kernels.onnx.reduction import mean_over
-from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.registry import keeps, kernel
 from onnx_workbench.exec.kernels.shared.axes import normal_axes
-from onnx_workbench.exec.kernels.shared.byte_products import ByteMatrix, byte_matrix, takes_byte_matrix, to_int32
+from onnx_workbench.exec.kernels.shared.byte_products import ByteMatrix, byte_matrix, kept_byte_matrix, to_int32
 from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
 from onnx_workbench.exec.kernels.shared.windows import window
 from onnx_workbench.exec.values.arrays import Array
@@ -323,7 +323,7 @@ def matmul_integer16_1(a: Array, b: Array) -> Array:
     return product.astype(np.uint32 if unsigned else np.int32)
 
 
-@takes_byte_matrix(1, 5)
+@keeps(1, kept_byte_matrix, 5)
 @kernel("MatMulIntegerToFloat", since=1, domain=MICROSOFT)
 def matmul_integer_to_float_1(
     a: Array,
@@ -348,7 +348,7 @@ def _one_or(value: Array) -> Array:
     return value.reshape(()) if value.size == 1 else value
 
 
-@takes_byte_matrix(1, 3)
+@keeps(1, kept_byte_matrix, 3)
 @kernel("DynamicQuantizeMatMul", since=1, domain=MICROSOFT)
 def dynamic_quantize_matmul_1(
     a: Array, b: Array | ByteMatrix, b_scale: Array, b_zero_point: Array | None = None, bias: Array | None = None
@@ -358,7 +358,7 @@ def dynamic_quantize_matmul_1(
     return matmul_integer_to_float_1(codes, b, scale, b_scale, zero, b_zero_point, bias)
 
 
-@takes_byte_matrix(3, 5)
+@keeps(3, kept_byte_matrix, 5)
 @kernel("QGemm", since=1, domain=MICROSOFT)
 def qgemm_1(
     a: Array,
@@ -448,7 +448,7 @@ def qembed_layer_normalization_1(
     return y, lengths
 
 
-@takes_byte_matrix(1, 7)
+@keeps(1, kept_byte_matrix, 7)
 @kernel("QAttention", since=1, domain=MICROSOFT)
 def qattention_1(
     x: Array,

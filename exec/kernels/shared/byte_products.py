@@ -7,14 +7,12 @@ it is faster for nearly all shapes, else for few rows. Its results are the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.kernels.registry import KernelFunction, prepares
 from onnx_workbench.exec.kernels.shared.blocks import PIECE
 from onnx_workbench.exec.kernels.shared.broadcast import unidirectional
 from onnx_workbench.exec.kernels.shared.dtypes import FLOAT32, FLOAT64, is_float8
@@ -23,8 +21,6 @@ from onnx_workbench.exec.kernels.shared.scratch import copy_transposed
 from onnx_workbench.exec.kernels.shared.weights import LaidOut
 from onnx_workbench.exec.kernels.threads import parallel_for, split, threads
 from onnx_workbench.exec.values.arrays import Array, check_size, empty
-
-F = TypeVar("F", bound=KernelFunction)
 
 #: NumKong's names of processors that multiply bytes and add the products in one instruction (VNNI, AMX, dot product of
 #: ARM). With the others it widens bytes to 16 bits first.
@@ -166,32 +162,15 @@ class ByteMatrix:
 
 
 def byte_matrix(matrix: Array | ByteMatrix, zero_point: Array | None) -> ByteMatrix:
-    """Return a matrix that a kernel got as an input, or as `takes_byte_matrix` gives it."""
+    """Return a matrix that a kernel got as an input, or as it is kept."""
     return matrix if isinstance(matrix, ByteMatrix) else ByteMatrix(matrix, zero_point)
 
 
-def takes_byte_matrix(index: int, zero_index: int) -> Callable[[F], F]:
-    """Let a kernel get a constant matrix, whose zero point is constant too, as a ByteMatrix, which is kept.
-
-    With transB it is the transposed one.
-    """
-
-    def register(function: F) -> F:
-        def prepare(constants: Sequence[Array | None], **attributes: Any) -> KernelFunction | None:
-            codes, zero = constants[index], constants[zero_index] if len(constants) > zero_index else None
-            if codes is None or (zero is None and len(constants) > zero_index) or is_float8(codes.dtype):
-                return None
-            matrix = ByteMatrix(codes.T if attributes.get("transB") else codes, zero)
-
-            def run(*inputs: Array | None) -> Any:
-                return function(*inputs[:index], matrix, *inputs[index + 1 :], **attributes)
-
-            return run
-
-        prepares(function)(prepare)
-        return function
-
-    return register
+def kept_byte_matrix(codes: Array, zero_point: Array | None, attributes: dict[str, Any]) -> ByteMatrix | None:
+    """Return what kernels keep of a constant matrix; with transB, of the transposed one."""
+    if is_float8(codes.dtype):
+        return None
+    return ByteMatrix(codes.T if attributes.get("transB") else codes, zero_point)
 
 
 _BYTES = (np.dtype(np.uint8), np.dtype(np.int8))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnx_workbench.exec.kernels.onnx.math.matrix import prepare_matmul_integer
+from onnx_workbench.exec.kernels.registry import find
 from tests.exec.kernels.harness import assert_same, call, check_against, ort_one_node
 
 pytest.importorskip("onnxruntime")
@@ -117,7 +117,9 @@ def test_matmul_integer(depth: int, a_type: str, b_type: str) -> None:
         if zeros:
             left, right = left - zeros[0].reshape(-1, 1).astype(np.int64), right - zeros[1].astype(np.int64)
         expected = (left @ right).astype(np.int32)
-        prepared = prepare_matmul_integer((None, b, None, zeros[1]) if zeros else (None, b))
+        prepare = find("MatMulInteger", 10).prepare
+        assert prepare is not None
+        prepared = prepare((None, b, None, zeros[1]) if zeros else (None, b))
         assert prepared is not None
         assert_same(call("MatMulInteger", (a, b, *zeros), opset=10), expected, rtol=0, atol=0)
         assert_same(prepared(a, b, *zeros), expected, rtol=0, atol=0)

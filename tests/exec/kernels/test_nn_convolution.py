@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from typing import Any
 from unittest.mock import patch
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from onnx_workbench.exec.errors import KernelError, LimitError
 from onnx_workbench.exec.kernels.onnx.nn import strategies
-from onnx_workbench.exec.kernels.onnx.nn.convolution import conv_1, conv_integer_10, prepare_conv, prepare_conv_integer
+from onnx_workbench.exec.kernels.onnx.nn.convolution import conv_1, prepare_conv
 from onnx_workbench.exec.kernels.onnx.nn.depthwise import depthwise
 from onnx_workbench.exec.kernels.registry import find
 from onnx_workbench.exec.kernels.shared.scratch import scratch
@@ -442,11 +443,14 @@ def test_prepared_integer_weights_convolve_exactly(
     x = random.integers(0, 256, (1, channels, 12, 12)).astype(np.uint8)
     w = random.integers(0, 256, (channels, channels // attributes.get("group", 1), kernel, kernel)).astype(np.uint8)
     zeros = np.array(shift, np.uint8), random.integers(0, 256, channels).astype(np.uint8)
-    run = prepare_conv_integer([None, w, None, zeros[1]], **attributes)
+    kernel = find("ConvInteger", 10)
+    assert kernel.prepare is not None
+    run = kernel.prepare([None, w, None, zeros[1]], **attributes)
     assert run is not None
-    expected = conv_integer_10(x, w, *zeros, **attributes)
-    for _ in range(2):  # the second time by what the first one kept
-        np.testing.assert_array_equal(run(x, w, *zeros), expected, strict=True)
+    centred = [x.astype(np.float64) - shift, w.astype(np.float64) - zeros[1].reshape(-1, 1, 1, 1)]
+    expected = call("Conv", centred, opset=11, **attributes).astype(np.int32)
+    for function in (run, run, partial(kernel.function, **attributes)):  # the second time by what the first one kept
+        np.testing.assert_array_equal(function(x, w, *zeros), expected, strict=True)
 
 
 @pytest.mark.parametrize("group", [1, 2, 16])

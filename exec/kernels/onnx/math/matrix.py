@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.registry import kernel, prepares
+from onnx_workbench.exec.kernels.registry import keeps, kernel, prepares
 from onnx_workbench.exec.kernels.shared.broadcast import check_one_type, unidirectional
 from onnx_workbench.exec.kernels.shared.byte_products import (
     ByteMatrix,
     along,
     byte_matrix,
+    kept_byte_matrix,
     largest,
-    takes_byte_matrix,
     to_int32,
 )
 from onnx_workbench.exec.kernels.shared.dtypes import (
@@ -193,7 +193,7 @@ def prepare_gemm(constants: tuple[Array | None, ...], **attributes: Any) -> Call
 # --- quantized products ----------------------------------------------------------------------------------------
 
 
-@takes_byte_matrix(1, 3)
+@keeps(1, kept_byte_matrix, 3)
 @kernel("MatMulInteger", since=10)
 def matmul_integer_10(
     a: Array, b: Array | ByteMatrix, a_zero_point: Array | None = None, b_zero_point: Array | None = None
@@ -202,7 +202,7 @@ def matmul_integer_10(
     return to_int32(byte_matrix(b, b_zero_point).product(a, a_zero_point))
 
 
-@takes_byte_matrix(3, 5)
+@keeps(3, kept_byte_matrix, 5)
 @kernel("QLinearMatMul", since=10)
 def qlinear_matmul_10(
     a: Array,

@@ -13,7 +13,7 @@ from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.onnx.nn import strategies
 from onnx_workbench.exec.kernels.onnx.nn.byte_convolution import ByteConvolution
 from onnx_workbench.exec.kernels.onnx.nn.depthwise import depthwise
-from onnx_workbench.exec.kernels.registry import kernel, prepares
+from onnx_workbench.exec.kernels.registry import keeps, kernel, prepares
 from onnx_workbench.exec.kernels.shared.broadcast import check_one_type
 from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, narrow, widen
 from onnx_workbench.exec.kernels.shared.windows import Window, positions, window
@@ -230,47 +230,21 @@ def _as_it_is(x: Array) -> Array:
 # Quantized
 
 
-@kernel("ConvInteger", since=10)
-def conv_integer_10(
-    x: Array,
-    w: Array,
-    x_zero_point: Array | None = None,
-    w_zero_point: Array | None = None,
-    *,
-    auto_pad: str = "NOTSET",
-    dilations: tuple[int, ...] | None = None,
-    group: int = 1,
-    kernel_shape: tuple[int, ...] | None = None,
-    pads: tuple[int, ...] | None = None,
-    strides: tuple[int, ...] | None = None,
-) -> Array:
-    """Conv of 8-bit integers minus their zero points, exact in int32; padding has the value of the zero point."""
-    view = conv_window(x, w, group, kernel_shape, None, auto_pad, dilations, pads, strides)
-    return integer_convolve(x, w, x_zero_point, w_zero_point, view, group).astype(np.int32)
+#: Exact sums of (x - zero) (w - zero) for x and its zero point, as integers in a float array, as BLAS has no integers.
+_Sums = Callable[[Array, "Array | None"], Array]
 
 
-@prepares(conv_integer_10)
-def prepare_conv_integer(constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Array] | None:
-    """Centre constant weights once, and keep them in the form that the quickest way for the shape reads."""
-    w, w_zero = constants[1], constants[3] if len(constants) > 3 else None
-    if w is None or w.ndim < 3 or (len(constants) > 3 and w_zero is None):
-        return None
-    sums = _integer_sums(w, w_zero, attributes)
+def _integer_sums(w: Array, w_zero: Array | None, attributes: dict[str, Any]) -> _Sums:
+    """Return the sums of some weights.
 
-    def run(x: Array, _w: Array, x_zero: Array | None = None, _w_zero: Array | None = None) -> Array:
-        return sums(x, x_zero).astype(np.int32)
-
-    return run
-
-
-def _integer_sums(w: Array, w_zero: Array | None, attributes: dict[str, Any]) -> Callable[[Array, Array | None], Array]:
-    """Return what `integer_convolve` is for constant weights: a function of x and its zero point."""
+    float32 is exact up to 2²⁴, float64 up to 2⁵³: the shorter type is used when no sum can exceed it.
+    """
     weights, longest = _centred_weights(w, w_zero)
-    by_bytes = ByteConvolution(w, w_zero) if attributes.get("group", 1) == 1 else None
+    by_bytes = ByteConvolution(w, w_zero) if attributes.get("group", 1) == 1 and w.ndim > 2 and w.size else None
     made: dict[type, Callable[[Array], Array]] = {}
 
     def sums(x: Array, x_zero: Array | None) -> Array:
-        if by_bytes is not None and x.size and w.size:
+        if by_bytes is not None and x.size:
             view = _window_of(x, w, None, attributes)
             if positions(view) and by_bytes.pays(view):
                 shift, dtype = _exact_type(x, x_zero, longest)
@@ -283,12 +257,37 @@ def _integer_sums(w: Array, w_zero: Array | None, attributes: dict[str, Any]) ->
     return sums
 
 
+def _kept_sums(w: Array, w_zero: Array | None, attributes: dict[str, Any]) -> _Sums | None:
+    return None if w.ndim < 3 else _integer_sums(w, w_zero, attributes)
+
+
+@keeps(1, _kept_sums, 3)
+@kernel("ConvInteger", since=10)
+def conv_integer_10(
+    x: Array,
+    w: Array | _Sums,
+    x_zero_point: Array | None = None,
+    w_zero_point: Array | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: tuple[int, ...] | None = None,
+    group: int = 1,
+    kernel_shape: tuple[int, ...] | None = None,
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Array:
+    """Conv of 8-bit integers minus their zero points, exact in int32; padding has the value of the zero point."""
+    sums = _integer_sums(w, w_zero_point, locals()) if isinstance(w, np.ndarray) else w
+    return sums(x, x_zero_point).astype(np.int32)
+
+
+@keeps(3, _kept_sums, 5)
 @kernel("QLinearConv", since=10)
 def qlinear_conv_10(
     x: Array,
     x_scale: Array,
     x_zero_point: Array,
-    w: Array,
+    w: Array | _Sums,
     w_scale: Array,
     w_zero_point: Array,
     y_scale: Array,
@@ -303,26 +302,8 @@ def qlinear_conv_10(
     strides: tuple[int, ...] | None = None,
 ) -> Array:
     """Quantized Conv: exact integer sums, plus the int32 bias, scaled to y, rounded half to even, saturated."""
-    view = conv_window(x, w, group, kernel_shape, b, auto_pad, dilations, pads, strides)
-    total = integer_convolve(x, w, x_zero_point, w_zero_point, view, group)
-    return _requantized(total, x_scale, w_scale, y_scale, y_zero_point, b)
-
-
-@prepares(qlinear_conv_10)
-def prepare_qlinear_conv(constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Array] | None:
-    """Centre constant weights once, as for ConvInteger."""
-    w, w_zero = constants[3], constants[5]
-    if w is None or w_zero is None or w.ndim < 3:
-        return None
-    sums = _integer_sums(w, w_zero, attributes)
-
-    def run(
-        x: Array, x_scale: Array, x_zero: Array, _w: Array, w_scale: Array, _w_zero: Array, y_scale: Array,
-        y_zero: Array, b: Array | None = None,
-    ) -> Array:  # fmt: skip
-        return _requantized(sums(x, x_zero), x_scale, w_scale, y_scale, y_zero, b)
-
-    return run
+    sums = _integer_sums(w, w_zero_point, locals()) if isinstance(w, np.ndarray) else w
+    return _requantized(sums(x, x_zero_point), x_scale, w_scale, y_scale, y_zero_point, b)
 
 
 def _requantized(
@@ -331,6 +312,9 @@ def _requantized(
     """Return sums of integers, plus the bias, in the scale and type of y; overwrites `total`."""
     per_output = (-1, *(1,) * (total.ndim - 2))
     if b is not None:
+        if b.shape != total.shape[1:2]:
+            msg = f"B has shape {b.shape}, expected {total.shape[1:2]}"
+            raise KernelError(msg)
         total += b.reshape(per_output).astype(total.dtype)
     scale = np.float32(x_scale.reshape(())) * w_scale.astype(np.float32) / np.float32(y_scale.reshape(()))
     scaled = total.astype(np.float32, copy=False)
@@ -340,16 +324,6 @@ def _requantized(
     limits = np.iinfo(y_zero_point.dtype)
     np.clip(scaled, limits.min, limits.max, out=scaled)
     return scaled.astype(y_zero_point.dtype)
-
-
-def integer_convolve(x: Array, w: Array, x_zero: Array | None, w_zero: Array | None, view: Window, group: int) -> Array:
-    """Return exact sums of (x - zero) (w - zero) as integers in a float array, as BLAS has no integers.
-
-    float32 is exact up to 2²⁴, float64 up to 2⁵³: the shorter type is used when no sum can exceed it.
-    """
-    weights, longest = _centred_weights(w, w_zero)
-    source, dtype = _centred_input(x, x_zero, longest)
-    return convolve(source, weights.astype(dtype, copy=False), None, view, group)
 
 
 def _centred_weights(w: Array, zero: Array | None) -> tuple[Array, float]:

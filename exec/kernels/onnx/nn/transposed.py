@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import product
 from math import prod
@@ -12,7 +11,7 @@ import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.onnx.nn.convolution import conv_window
-from onnx_workbench.exec.kernels.registry import kernel, prepares
+from onnx_workbench.exec.kernels.registry import keeps, kernel
 from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, narrow, widen
 from onnx_workbench.exec.kernels.shared.windows import Tap, Window
 from onnx_workbench.exec.values.arrays import Array, check_size, empty, zeros
@@ -20,10 +19,24 @@ from onnx_workbench.exec.values.limits import checkpoint
 from onnx_workbench.model.analysis.output_sizes import same_transposed_size, transposed_size
 
 
+class _Taps:
+    """Weights (C, M/group, kernel…) as the matrix that gives all taps."""
+
+    def __init__(self, w: Array, group: int) -> None:
+        self.shape = w.shape
+        self.packed = _pack(widen(w), group)
+
+
+def _kept_taps(w: Array, _zero_point: Array | None, attributes: dict[str, Any]) -> _Taps | None:
+    group = attributes.get("group", 1)
+    return None if w.ndim < 3 or group < 1 or w.shape[0] % group else _Taps(w, group)
+
+
+@keeps(1, _kept_taps)
 @kernel("ConvTranspose", since=1)
 def conv_transpose_1(
     x: Array,
-    w: Array,
+    w: Array | _Taps,
     b: Array | None = None,
     *,
     auto_pad: str = "NOTSET",
@@ -39,36 +52,8 @@ def conv_transpose_1(
     view = _transposed_window(
         x.shape, w.shape, group, kernel_shape, auto_pad, dilations, output_padding, output_shape, pads, strides
     )
-    packed = _pack(widen(w), group)
+    packed = w.packed if isinstance(w, _Taps) else _pack(widen(w), group)
     return _conv_transpose(x, packed, b, view, group, w.shape[1])
-
-
-@prepares(conv_transpose_1)
-def prepare_conv_transpose(constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Array] | None:
-    """Convert constant weights once into the matrix that gives all taps."""
-    w = constants[1]
-    if w is None or w.ndim < 3 or attributes.get("group", 1) < 1 or w.shape[0] % attributes.get("group", 1):
-        return None
-    group = attributes.get("group", 1)
-    packed = _pack(widen(w), group)
-    outputs = w.shape[1]
-
-    def run(x: Array, weights: Array, bias: Array | None = None) -> Array:
-        view = _transposed_window(
-            x.shape,
-            weights.shape,
-            group,
-            attributes.get("kernel_shape"),
-            attributes.get("auto_pad", "NOTSET"),
-            attributes.get("dilations"),
-            attributes.get("output_padding"),
-            attributes.get("output_shape"),
-            attributes.get("pads"),
-            attributes.get("strides"),
-        )
-        return _conv_transpose(x, packed, bias, view, group, outputs)
-
-    return run
 
 
 def _pack(w: Array, group: int) -> Array:
