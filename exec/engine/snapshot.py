@@ -14,16 +14,18 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import chain
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onnx_workbench.model.analysis import subgraph_ports
-from onnx_workbench.model.analysis.element_types import element_type_of
 from onnx_workbench.model.garbage import no_collection
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType, Type
 from onnx_workbench.model.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.inference.infer import InferredTypes
 
 #: Id of an omitted input or output.
 ABSENT = 0
@@ -242,6 +244,7 @@ class SnapshotCache:
         self._seen_nodes: dict[Node, _SeenNode] = {}
         self._contents: dict[Hashable, int] = {}
         self._last: ModelSnapshot | None = None
+        self._inferred: InferredTypes | None = None  # where the present state needs them
 
     def take(self, *, state: int = 0, progress: Progress = SILENT) -> ModelSnapshot:
         """Return a snapshot of the current model; the last one if nothing relevant to a run changed.
@@ -256,7 +259,7 @@ class SnapshotCache:
             _progress.reset(token)
 
     def _snapshot(self, state: int) -> ModelSnapshot:
-        model = self.model
+        model, self._inferred = self.model, None
         root = self.graph if self.graph is not None else model.graph
         functions = {f.key: self._function(f) for f in model.functions}
         graph = self._graph(root)
@@ -301,7 +304,7 @@ class SnapshotCache:
 
     def _graph(self, graph: Graph) -> GraphSnapshot:
         """Return the snapshot of a graph; quick for nodes of which no object has been replaced since the last time."""
-        header: list[Any] = [graph.inputs, graph.outputs, *_declared_types(graph)]
+        header: list[Any] = [graph.inputs, graph.outputs, *self._declared_types(graph)]
         header += [v for value in graph.initializers for v in (value, value.initializer)]
         seen, check = self._seen.get(graph), _progress.get().check
         seen_nodes, nodes = self._seen_nodes, []
@@ -331,7 +334,7 @@ class SnapshotCache:
             if v.initializer is not None
         )
         inputs, outputs = tuple(map(self._value, graph.inputs)), tuple(map(self._value, graph.outputs))
-        types = _declared_types(graph)
+        types = self._declared_types(graph)
         uid = self._uid(("shell", graph.id, inputs, outputs, types, _digest(chain(*initializers))))
         return GraphSnapshot(uid, graph.id, graph.name, inputs, outputs, *types, initializers, ())
 
@@ -370,32 +373,38 @@ class SnapshotCache:
         value, kind = attribute.value, attribute.kind
         return AttributeSnapshot(attribute.name, kind, value if kind in _PLAIN else convert(value), attribute.reference)
 
+    def _declared_types(self, graph: Graph) -> tuple[tuple[Type | None, ...], tuple[Type | None, ...]]:
+        """Return the types of the inputs and outputs.
 
-def _declared_types(graph: Graph) -> tuple[tuple[Type | None, ...], tuple[Type | None, ...]]:
-    """Return the types of the inputs and outputs.
+        Stacked outputs of a loop without iterations are empty tensors of these types, so what the subgraph does not
+        declare is taken from the result of the node, else inferred.
+        """
+        owner = graph.owner
+        outputs = [v.type for v in graph.outputs]
+        if isinstance(owner, Node) and not owner.domain and owner.op_type in ("Loop", "Scan"):
+            first = len(owner.inputs) - 1 if owner.op_type == "Loop" else 0  # the outputs before it are loop-carried
+            outputs[first:] = [self._stacked_type(owner, graph, i) for i in range(first, len(outputs))]
+        return tuple(v.type for v in graph.inputs), tuple(outputs)
 
-    Stacked outputs of a loop without iterations are empty tensors of these types, so types that the subgraph does not
-    declare are taken from the producer of the value, or from the result of the node.
-    """
-    owner = graph.owner
-    outputs = [v.type for v in graph.outputs]
-    if isinstance(owner, Node) and not owner.domain and owner.op_type in ("Loop", "Scan"):
-        first = len(owner.inputs) - 1 if owner.op_type == "Loop" else 0  # the outputs before it are loop-carried
-        outputs[first:] = [_stacked_type(owner, graph, i) for i in range(first, len(outputs))]
-    return tuple(v.type for v in graph.inputs), tuple(outputs)
+    def _stacked_type(self, node: Node, graph: Graph, index: int) -> Type | None:
+        value, stacked = graph.outputs[index], subgraph_ports.result(node, graph, index)
+        unknown = TensorType(ElementType.UNDEFINED)
+        own = unknown if value.type is None else value.type
+        if not isinstance(own, TensorType) or (own.element_type and own.shape is not None):
+            return own
+        whole = stacked.type if stacked is not None and isinstance(stacked.type, TensorType) else unknown
+        shape = own.shape
+        if shape is None and whole.shape is not None and "scan_output_axes" not in node.attributes:
+            shape = Shape(whole.shape.dims[1:])
+        return TensorType(own.element_type or whole.element_type or self._element_type(value), shape)
 
+    def _element_type(self, value: Value) -> ElementType | int:
+        if self._inferred is None:
+            from onnx_workbench.model.inference import infer  # late: hardly any model leaves such a type out
 
-def _stacked_type(node: Node, graph: Graph, index: int) -> Type | None:
-    value, stacked = graph.outputs[index], subgraph_ports.result(node, graph, index)
-    unknown = TensorType(ElementType.UNDEFINED)
-    own = unknown if value.type is None else value.type
-    if not isinstance(own, TensorType) or (own.element_type and own.shape is not None):
-        return own
-    whole = stacked.type if stacked is not None and isinstance(stacked.type, TensorType) else unknown
-    shape = own.shape
-    if shape is None and whole.shape is not None and "scan_output_axes" not in node.attributes:
-        shape = Shape(whole.shape.dims[1:])
-    return TensorType(element_type_of(value) or whole.element_type, shape)
+            self._inferred = infer(self.model)
+        kind = self._inferred.type_of(value)
+        return kind.element_type if isinstance(kind, TensorType) else ElementType.UNDEFINED
 
 
 def _digest(numbers: Iterable[int]) -> bytes:
