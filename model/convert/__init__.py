@@ -1,7 +1,7 @@
 """Conversions of whole models: operator set, precision, dimensions, and what can be left out."""
 
-from onnx_workbench.model.convert.dimensions import change_batch, freeze, symbols, symbols_of
-from onnx_workbench.model.convert.dynamic_shapes import batch_places, free_dimensions, inputs_of
+from onnx_workbench.model.convert.dimensions import freeze, symbols, symbols_of
+from onnx_workbench.model.convert.dynamic_shapes import batch_places, change_batch, free_dimensions, inputs_of
 from onnx_workbench.model.convert.extract_blocks import extract_blocks
 from onnx_workbench.model.convert.function_calls import inline_calls_that_differ
 from onnx_workbench.model.convert.ir_version import claim_ir_version

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Any
 from onnx_workbench.model.analysis.node_constants import tensor_of
 from onnx_workbench.model.analysis.node_subset import roots
 from onnx_workbench.model.analysis.symbolic import parse
-from onnx_workbench.model.analysis.value_types import TypeOf, declared_type, dims_of
+from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
 from onnx_workbench.model.convert.report import ConversionReport
 from onnx_workbench.model.edits.initializers import add_initializer, define_constant
-from onnx_workbench.model.edits.interface import check_dimension, set_batch, set_dimension, substitute_dimensions
+from onnx_workbench.model.edits.interface import check_dimension, substitute_dimensions
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetInput
-from onnx_workbench.model.inference import infer
-from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
+from onnx_workbench.model.ir.graph import Model, Node
 from onnx_workbench.model.ir.tensors import ArrayTensor
-from onnx_workbench.model.ir.types import UNNAMED, Dimension, TensorType, Type
-from onnx_workbench.model.schemas.defaults import attribute
+from onnx_workbench.model.ir.types import UNNAMED, TensorType, Type
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,54 +73,6 @@ def freeze(
     return report
 
 
-def change_batch(
-    edit: Transaction, graph: Graph, batch: Dimension, type_of: TypeOf = declared_type
-) -> ConversionReport:
-    """Set the first dimension of all inputs and outputs of a graph to another number or symbol.
-
-    Reshapes to a constant shape that begins with the old number infer it instead, with the same result for that number.
-    Of results, the size is declared where it follows from the inputs, and left open elsewhere.
-    `type_of` gives types as they are before the edit, inferred where available.
-    """
-    report = ConversionReport()
-    check_dimension(batch, graph)
-    old = _batch_of(graph)
-    holding = [] if old is None or old == batch else [n for n in graph.nodes if _begins_with(n, old)]
-    fed = {node: _first_dimension(node.inputs[0], type_of) for node in holding}
-    changed = set_batch(edit, graph, batch)
-    text = "any number" if batch is None else batch
-    report.changed(f"The first dimension of {changed:,} {'value' if changed == 1 else 'values'} is {text}", graph)
-    for node in holding:
-        _loosen(edit, node, fed[node] == old, report)
-    if batch is not None:
-        _open_unproven(edit, graph, batch)
-    return report
-
-
-def _open_unproven(edit: Transaction, graph: Graph, batch: Dimension) -> None:
-    """Leave the first size of results open, or give its number, where it does not follow that it is the new batch."""
-    types = infer(edit.model).types
-    inputs = set(graph.inputs)
-    for value in dict.fromkeys((*graph.outputs, *graph.declared)):
-        if value in inputs or _first_dimension(value, declared_type) != batch:
-            continue
-        proven = _first_dimension(value, types.get)
-        if proven != batch:
-            set_dimension(edit, value, 0, proven if isinstance(proven, int) else None)
-
-
-def _batch_of(graph: Graph) -> int | None:
-    """Return the first dimension of all inputs, if they agree."""
-    found = {_first_dimension(v, declared_type) for v in graph.required_inputs} - {None}
-    only = found.pop() if len(found) == 1 else None
-    return only if isinstance(only, int) else None
-
-
-def _first_dimension(value: Value | None, type_of: TypeOf) -> Dimension:
-    dims = None if value is None else dims_of(value, type_of)
-    return dims[0] if dims else None
-
-
 def constant_shape(node: Node) -> NDArray[Any] | None:
     """Return the shape input of a Reshape or Expand, if it is constant."""
     is_shaped = node.op_type in ("Reshape", "Expand") and node.domain == "" and len(node.inputs) > 1
@@ -130,28 +80,6 @@ def constant_shape(node: Node) -> NDArray[Any] | None:
     if tensor is None or tensor.problem or not 0 < tensor.size <= _LONGEST:
         return None
     return tensor.numpy().reshape(-1)
-
-
-def _begins_with(node: Node, batch: int) -> bool:
-    sizes = constant_shape(node)
-    return sizes is not None and node.op_type == "Reshape" and int(sizes[0]) == batch
-
-
-def _loosen(edit: Transaction, node: Node, keeps_first: bool, report: ConversionReport) -> None:
-    """Make the first size of a constant shape inferred (-1) or copied from the input (0)."""
-    sizes = constant_shape(node)
-    if sizes is None or node.graph is None:
-        return
-    zero_is_zero = bool(attribute(node, "allowzero"))
-    if not (sizes[1:] == -1).any() and not (zero_is_zero and (sizes == 0).any()):
-        first = -1
-    elif keeps_first and not zero_is_zero:
-        first = 0
-    else:
-        report.warn("A Reshape contains the batch and another unknown size; check its shape", node)
-        return
-    set_constant_shape(edit, node, [first, *sizes[1:].tolist()])
-    report.changed("a Reshape accepts any batch size", node)
 
 
 def set_constant_shape(edit: Transaction, node: Node, sizes: Sequence[int]) -> None:

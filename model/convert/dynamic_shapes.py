@@ -8,11 +8,11 @@ from itertools import chain, zip_longest
 
 from onnx_workbench.model.analysis import symbolic
 from onnx_workbench.model.analysis.node_constants import number
-from onnx_workbench.model.analysis.scoping import enclosing, run_order
+from onnx_workbench.model.analysis.scoping import enclosing, run_order, unique_name
 from onnx_workbench.model.analysis.symbolic import AnySize
 from onnx_workbench.model.analysis.topology import downstream, upstream
 from onnx_workbench.model.analysis.value_types import TypeOf, declared_type, dims_of
-from onnx_workbench.model.convert.dimensions import constant_shape, set_constant_shape
+from onnx_workbench.model.convert.dimensions import constant_shape, set_constant_shape, symbols
 from onnx_workbench.model.convert.report import ConversionReport
 from onnx_workbench.model.edits.interface import check_dimension, set_dimension, substitute_dimensions
 from onnx_workbench.model.edits.values import set_type
@@ -52,6 +52,28 @@ def free_dimensions(
 def batch_places(inputs: Iterable[Value], type_of: TypeOf = declared_type) -> list[Place]:
     """Return the first axis of each of these inputs that has one."""
     return [(v.name, 0) for v in inputs if dims_of(v, type_of)]
+
+
+def change_batch(
+    edit: Transaction, graph: Graph, batch: Dimension, type_of: TypeOf = declared_type
+) -> ConversionReport:
+    """Set the first dimension of all inputs of a graph to another number or symbol, None for any number.
+
+    It is made free, with all that follows from it, and then replaced. `type_of` as for `free_dimensions`.
+    """
+    check_dimension(batch, graph)
+    first = {v.name: dims[0] for v in graph.required_inputs if (dims := dims_of(v, type_of)) and dims[0] != batch}
+    if not first:
+        return ConversionReport()
+    taken = set() if isinstance(batch, str) else set(symbols(edit.model))
+    names: dict[Dimension, str] = {}  # a symbol for each former size
+    for size in first.values():
+        if size not in names:
+            names[size] = unique_name(batch if isinstance(batch, str) else "batch", taken)
+            taken.add(names[size])
+    report = free_dimensions(edit, graph, {(name, 0): names[size] for name, size in first.items()}, type_of)
+    substitute_dimensions(edit, graph, dict.fromkeys(names.values(), batch))
+    return report
 
 
 def inputs_of(graph: Graph, among: Collection[Node] | None = None) -> list[Value]:
@@ -238,7 +260,8 @@ class _Freeing:
     def _declared(self, before: Dimension, size: AnySize | None) -> Dimension:
         if size is None:  # its dependencies are unknown
             return None if before in self.numbers.values() else before
-        if before in (None, UNNAMED) and str(size) in self._names:
+        is_open = before in (None, UNNAMED) or (isinstance(before, int) and before < 0)
+        if is_open and str(size) in self._names:
             return str(size)
         if isinstance(size, int) or not isinstance(before, int):
             return before

@@ -166,7 +166,7 @@ def set_batch(workspace: DocumentContext, graph: Graph, batch: Dimension, text: 
     """Set the first dimension of a graph's inputs and outputs to the entered `text`."""
 
     def work(copy: WorkingCopy, progress: Progress) -> EditOutcome:
-        from onnx_workbench.model.convert.dimensions import change_batch
+        from onnx_workbench.model.convert import change_batch
 
         known = known_of(workspace, copy)
         with copy.document.edit("Set the batch") as edit:
