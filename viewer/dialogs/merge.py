@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 
 from onnx_workbench.model.analysis.scoping import names_taken, visible_values
 from onnx_workbench.model.edits.copy_paste import merge
+from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.inference.infer import compatible
 from onnx_workbench.model.ir.graph import Graph, Model, Value
@@ -29,8 +30,8 @@ from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.schemas.schema import type_text as signature_text
 from onnx_workbench.model.text.formatting import display, plural, type_text
 from onnx_workbench.viewer.dialogs.preview import PreviewDialog
+from onnx_workbench.viewer.property_tree.field_delegate import CellDelegate
 from onnx_workbench.viewer.property_tree.rows import Suggestion
-from onnx_workbench.viewer.property_tree.validating_delegate import ValidatingDelegate
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tables.row_model import Column, Index, RowModel
 from onnx_workbench.viewer.tables.row_table import RowTable
@@ -75,7 +76,7 @@ class MergeDialog(PreviewDialog):
         self.inputs = _InputModel(self)
         self.table = RowTable(self.inputs, "Inputs and what feeds them")
         self.table.setEditTriggers(QAbstractItemView.EditTrigger.AllEditTriggers)
-        self.table.setItemDelegateForColumn(_FED_BY, ValidatingDelegate(self.table, self._offers))
+        self.table.setItemDelegateForColumn(_FED_BY, CellDelegate(self.table, self._offers))
         self.table.set_widths(_COLUMNS)
         self.prefix = QLineEdit("")
         self.prefix.setAccessibleName("Prefix for names that clash")
@@ -212,7 +213,7 @@ class MergeDialog(PreviewDialog):
     def feed(self, name: str, giver: str) -> None:
         """Choose what feeds the input of this name; an empty giver: nothing."""
         row = next(number for number, row in enumerate(self.inputs.rows) if row.value.name == name)
-        self.inputs.setData(self.inputs.index(row, _FED_BY), giver)
+        self.inputs.write(self.inputs.index(row, _FED_BY), giver)
 
     def _fed(self) -> dict[str, str]:
         return {row.value.name: row.giver for row in self.inputs.rows if row.giver}
@@ -323,17 +324,13 @@ class _InputModel(RowModel[_Row, Column]):
         """Return the name of what feeds an input."""
         return self.rows[index.row()].giver
 
-    def setData(self, index: Index, value: Any, _role: int = Qt.ItemDataRole.EditRole) -> bool:
-        if value and value not in self._dialog.givers():
-            return False
-        self.rows[index.row()].giver = str(value)
+    def write(self, index: Index, text: str) -> None:
+        """Choose what feeds an input, by name."""
+        if text and text not in self._dialog.givers():
+            raise ModelError("There is no value of that name", "Choose one of the list.")
+        self.rows[index.row()].giver = text
         self.dataChanged.emit(index, index)
         self.chosen.emit()
-        return True
-
-    def refusal(self) -> str:
-        """Return why a name was refused."""
-        return "There is no value of that name. Choose one of the list."
 
     def refresh(self) -> None:
         """Show types that have changed."""

@@ -30,7 +30,7 @@ from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.panels.node_table_model import NodeTableModel, title_of, write_cells
-from onnx_workbench.viewer.property_tree.validating_delegate import ValidatingDelegate
+from onnx_workbench.viewer.property_tree.field_delegate import CellDelegate
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tables.row_table import RowTable
 from onnx_workbench.viewer.tasks.event_loop import ChunkedIteration
@@ -85,7 +85,7 @@ class NodeTablePanel(Panel):
 
     def _table(self) -> RowTable:
         table = RowTable(self.model, "Nodes", self)
-        table.setItemDelegate(ValidatingDelegate(table))
+        table.setItemDelegate(CellDelegate(table))
         table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectItems)
         table.setShowGrid(True)
         table.setAlternatingRowColors(True)
@@ -96,8 +96,6 @@ class NodeTablePanel(Panel):
             | QAbstractItemView.EditTrigger.AnyKeyPressed
         )
         header = table.horizontalHeader()
-        # its own, always empty selection model: to show fully selected columns, it would query the flags of every cell
-        header.setSelectionModel(QItemSelectionModel(self.model, header))
         header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
         header.setSortIndicatorClearable(True)
         table.setSortingEnabled(True)
@@ -126,7 +124,6 @@ class NodeTablePanel(Panel):
         self.operator.activated.connect(lambda _index: self._on_operator())
         self.bulk.returnPressed.connect(self.set_selected)
         self.set_button.clicked.connect(self.set_selected)
-        self.model.refused.connect(self.error.show_error)
         self.model.modelAboutToBeReset.connect(self._on_listing)
         self.model.modelReset.connect(self._on_listed)
         self.table.selectionModel().selectionChanged.connect(self._on_selection)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QObject, Qt
 
 from onnx_workbench.exec.inspect.node_data import Matched
 from onnx_workbench.model.analysis.name_scopes import Scope
@@ -57,8 +57,6 @@ Cell = tuple[Node, AttributeColumn, str]
 class NodeTableModel(SortedRowModel[Node, AttributeColumn]):
     """Table of nodes with the attributes their operators have."""
 
-    refused = Signal(object)  # ModelError with the reason why a text was refused
-
     finds_columns = True
 
     def __init__(self, document: Document, grouping: Grouping, parent: QObject | None = None) -> None:
@@ -67,7 +65,6 @@ class NodeTableModel(SortedRowModel[Node, AttributeColumn]):
         self._grouping = grouping
         self.node_data: Matched | None = None  # shown in columns of their own for the rows that are set next
         self._row_of: dict[Node, int] = {}  # of shown nodes; filled on first use
-        self._refusal = ""
 
     def sort_key(self, rows: Sequence[Node], column: AttributeColumn, _section: int) -> Callable[[int], Key]:
         return lambda graph_column: _key(rows[graph_column], column)
@@ -134,32 +131,17 @@ class NodeTableModel(SortedRowModel[Node, AttributeColumn]):
         """Return the text of a cell for editing and copying: empty if the attribute is omitted."""
         return _source(self.rows[index.row()], self.columns[index.column()])
 
-    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
-        if role != Qt.ItemDataRole.EditRole:
-            return False
-        return self._change(index.row(), index.column(), str(value))
-
     # -- editing ---------------------------------------------------------------------------------------------
 
     def cells(self, texts: Iterable[tuple[int, int, str]]) -> list[Cell]:
         """Return the cells to write, from rows, columns and texts."""
         return [(self.rows[row], self.columns[column], text) for row, column, text in texts]
 
-    def _change(self, row: int, column: int, text: str) -> bool:
-        """Write a text into a cell; return False if it was refused, see `refused`."""
-        cells = self.cells([(row, column, text)])
-        try:
-            with self._document.edit(title_of(cells)) as edit:
-                write_cells(edit, cells)
-        except ModelError as error:
-            self._refusal = f"{error.title}\n{error.detail}"
-            self.refused.emit(error)
-            return False
-        return True
-
-    def refusal(self) -> str:
-        """Return the reason why the last text was refused."""
-        return self._refusal
+    def write(self, index: Index, text: str) -> None:
+        """Write a text into a cell, as one edit; ModelError where it is refused."""
+        cells = self.cells([(index.row(), index.column(), text)])
+        with self._document.edit(title_of(cells)) as edit:
+            write_cells(edit, cells)
 
 
 def _text(node: Node, column: AttributeColumn, limit: int | None) -> str:

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QAbstractItemModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt
-from PySide6.QtGui import QFocusEvent, QFont, QFontMetrics, QHelpEvent, QKeyEvent, QPainter
+from PySide6.QtGui import QFont, QFontMetrics, QHelpEvent, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QStyle,
-    QStyledItemDelegate,
     QStyleOptionViewItem,
     QToolTip,
     QWidget,
 )
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.viewer.property_tree.editors import (
-    Editor,
-    FieldError,
-    LineField,
-    TextField,
-    is_own_shortcut,
-    make_editor,
-    saves_or_closes,
-)
+from onnx_workbench.viewer.property_tree.editors import TextField
+from onnx_workbench.viewer.property_tree.field_delegate import FieldDelegate
 from onnx_workbench.viewer.property_tree.model import RowRole
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
 from onnx_workbench.viewer.style.icons import icon
@@ -40,23 +32,18 @@ Index = QModelIndex | QPersistentModelIndex
 ICON = 14
 _GAP = 6
 _NARROWEST = 8  # narrower than this only the ellipsis would be visible
-_TEXT_LINES = 7
 _EMPTY = "–"  # minimum width of an editable text
 _ALWAYS = ("add", "go")  # the buttons visible without the pointer, when they are the last
 
 
-class PropertyDelegate(WholeTextDelegate):
-    """Delegate of one tree. An editor stays open while its text is invalid, with the error below it."""
+class PropertyDelegate(FieldDelegate):
+    """Paints the rows of a tree with their buttons, and makes an edit of the document of what is typed."""
 
     def __init__(self, tree: PropertyTree) -> None:
         super().__init__(tree)
         self._tree = tree
-        self.editor: Editor | None = None
-        self._index = QPersistentModelIndex()
         self._key: tuple[str, ...] = ()
-        self._begun = ""
-        self._first = ""
-        self._error = FieldError(tree.viewport())
+        self._is_stepping = False
 
     # -- painting --------------------------------------------------------------------------------------------
 
@@ -176,151 +163,66 @@ class PropertyDelegate(WholeTextDelegate):
 
     # -- editing ---------------------------------------------------------------------------------------------
 
-    def createEditor(self, parent: QWidget, _option: QStyleOptionViewItem, index: Index) -> QWidget:
-        field = self._field(index)
-        assert field is not None
-        editor = make_editor(field, parent)
-        row: PropertyRow = index.data(RowRole)
-        editor.setAccessibleName(row.label or field.title)
-        editor.commit_requested.connect(self.commit_and_close)
-        editor.cancel_requested.connect(self.cancel)
-        editor.stepped.connect(lambda: self.commit(gesture=True))
-        self.editor = editor
-        self._index = QPersistentModelIndex(index)
+    def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: Index) -> QWidget:
+        editor = super().createEditor(parent, option, index)
+        assert self.editor is not None
+        self.editor.stepped.connect(self._step)
         self._key = self._tree.rows.path(index)
         return editor
 
-    def setEditorData(self, editor: QWidget, index: Index) -> None:
-        """Set the text once only: later changes of the model do not disturb what the user is typing."""
-        field = self._field(index)
-        if editor is not self.editor or field is None or editor.property("begun"):
-            return
-        editor.setProperty("begun", True)
-        self.editor.set_text(field.source())
-        self._begun = self._first = self.editor.text_now()
-
-    def setModelData(self, _editor: QWidget, _model: QAbstractItemModel, _index: Index) -> None:
-        """Does nothing: `commit` sets the data, since it may be refused."""
-
     def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: Index) -> None:
-        """Place the editor over the cell; multi-line ones extend below it, or above it at the end of the view."""
-        rect = QRect(option.rect)
+        """Several lines get the place of the label too."""
         if isinstance(editor, TextField):
-            height = QFontMetrics(editor.font()).height() * _TEXT_LINES + 12
-            room = self._tree.viewport().rect()
-            rect.setLeft(min(rect.left(), room.left() + 16))
-            rect.setHeight(height)
-            if rect.bottom() > room.bottom():
-                rect.moveBottom(max(room.bottom(), height))
+            option.rect.setLeft(min(option.rect.left(), 16))
         elif index.column() == 0:
-            rect.setLeft(rect.left() - 2)
-        editor.setGeometry(rect)
-        self._error.place(editor)
+            option.rect.setLeft(option.rect.left() - 2)
+        super().updateEditorGeometry(editor, option, index)
 
-    def _field(self, index: Index) -> PropertyField | None:
+    def field_at(self, index: Index) -> PropertyField | None:
         row: PropertyRow | None = index.data(RowRole)
         if row is None:
             return None
         return row.label_field if index.column() == 0 else row.field
 
-    def commit(self, *, gesture: bool = False) -> bool:
-        """Apply the typed text; return False if it is refused, with the error shown below the field."""
-        editor = self.editor
-        if editor is None:
-            return True
-        text = editor.text_now()
-        field = self._field(self._index) if self._tree.rows.path(self._index) == self._key else None
-        if field is None or text == self._begun:
-            return True
-        document, begun = self._tree.document, self._begun
-        self._begun = text  # new rows may close the field, which commits again
-        try:
-            merge = "/".join(("field", *self._key, str(self._index.column())))
-            with document.edit(field.title, merge=merge if gesture or self._first != begun else "") as edit:
-                field.apply(edit, text)
-        except ModelError as error:
-            self._begun = begun
-            self._show_error(error)
-            return False
-        if self.editor is editor:  # the edit may have closed it
-            self._clear_error()
-        return True
+    def title_of(self, index: Index) -> str:
+        row: PropertyRow = index.data(RowRole)
+        field = self.field_at(index)
+        return row.label or ("" if field is None else field.title)
 
-    def commit_and_close(self) -> bool:
-        """Apply the typed text and close the editor, unless it is refused."""
-        if self.editor is None:
-            return True
-        if not self.commit():
-            return False
-        self._close()
-        return True
+    def write(self, text: str, *, again: bool) -> None:
+        field = self.field_at(self._index) if self._tree.rows.path(self._index) == self._key else None
+        if field is None:
+            return
+        merge = "/".join(("field", *self._key, str(self._index.column())))
+        with self._tree.document.edit(field.title, merge=merge if again or self._is_stepping else "") as edit:
+            field.apply(edit, text)
 
-    def cancel(self) -> None:
-        """Close the editor and revert the steps made in it."""
-        editor = self.editor
-        if editor is not None and self._begun != self._first:
-            if isinstance(editor, LineField):
-                editor.set_text(self._first)
-            self.commit(gesture=True)
-        self._close()
+    def _step(self) -> None:
+        """Write a number that an arrow key has changed: steps are one entry of the history."""
+        self._is_stepping = True
+        self.commit()
+        self._is_stepping = False
 
-    def _close(self) -> None:
-        editor, self.editor = self.editor, None
-        self._clear_error()
+    def go_on(self, hint: WholeTextDelegate.EndEditHint) -> None:
+        index = self._index.sibling(self._index.row(), 1)
+        if self.commit_and_close():
+            self._tree.edit_next(index, 1 if hint == self.EndEditHint.EditNextItem else -1)
+
+    def _let_go(self) -> None:
+        super()._let_go()
         self._tree.document.end_gesture()
-        if editor is not None:
-            had_focus = editor.hasFocus()
-            self.closeEditor.emit(editor, QStyledItemDelegate.EndEditHint.NoHint)
-            if had_focus:
-                self._tree.setFocus()
-
-    def destroyEditor(self, editor: QWidget, index: Index) -> None:
-        if editor is self.editor:
-            self.editor = None
-            self._clear_error()
-            self._tree.document.end_gesture()
-        super().destroyEditor(editor, index)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Commit and open the next field on Tab; commit if the focus leaves, except to its list or another window."""
-        if watched is not self.editor:
-            return False
-        if is_own_shortcut(event) or (saves_or_closes(event) and not self.commit()):
-            event.accept()
-            return True
-        if event.type() == QEvent.Type.KeyPress:
-            key = cast("QKeyEvent", event).key()
-            if key in (Qt.Key.Key_Tab, Qt.Key.Key_Backtab):
-                index = self._index.sibling(self._index.row(), 1)
-                if self.commit_and_close():
-                    self._tree.edit_next(index, 1 if key == Qt.Key.Key_Tab else -1)
-                return True
-        elif event.type() == QEvent.Type.FocusOut:
-            reason = cast("QFocusEvent", event).reason()
-            if reason not in (Qt.FocusReason.PopupFocusReason, Qt.FocusReason.ActiveWindowFocusReason):
-                self.commit_and_close()
-                if self._tree.is_updating:  # not by the user: new rows have moved the field out of view
-                    self._tree.setFocus()
-        return False
-
-    # -- errors ----------------------------------------------------------------------------------------------
+        is_left = watched is self.editor and event.type() == QEvent.Type.FocusOut
+        is_done = super().eventFilter(watched, event)
+        if is_left and self._tree.is_updating:  # not by the user: new rows have moved the field out of view
+            self._tree.setFocus()
+        return is_done
 
     def _show_error(self, error: ModelError) -> None:
+        super()._show_error(error)
         if self.editor is None:
             self._tree.refused.emit(error)
-            return
-        self.editor.setStyleSheet(f"border: 1px solid {theme().error.name()};")
-        self._error.show_error(error, self.editor)
-
-    @property
-    def error_text(self) -> str:
-        """Return the error of the open field; empty if there is none."""
-        return "" if self._error.isHidden() else self._error.text()
-
-    def _clear_error(self) -> None:
-        self._error.hide()
-        if self.editor is not None:
-            self.editor.setStyleSheet("")
 
 
 def button_rects(area: QRect, row: PropertyRow) -> list[tuple[RowAction, QRect]]:

@@ -276,14 +276,6 @@ class PropertyTree(QTreeView):
             self.refused.emit(ModelError(f"{typed} was not accepted: {self.editor.field.title}", reason))
             self.fields.cancel()
 
-    def _stays(self) -> bool:
-        """Return whether an open editor keeps the focus because of an invalid text, which must not be lost."""
-        if self.fields.commit_and_close():
-            return False
-        if self.editor is not None:
-            self.editor.setFocus()
-        return True
-
     def run(self, action: RowAction) -> None:
         """Run an action of a row."""
         if not action.enabled:
@@ -392,7 +384,7 @@ class PropertyTree(QTreeView):
         """Start moving the boundary between labels and values, or dragging a row of an ordered list."""
         point = event.position().toPoint()
         self._splitting = event.button() == Qt.MouseButton.LeftButton and self._is_on_split(point)
-        if self._splitting or self._stays():
+        if self._splitting:
             return
         super().mousePressEvent(event)
         if event.button() == Qt.MouseButton.LeftButton and self._button_at(point) is None:
@@ -430,7 +422,7 @@ class PropertyTree(QTreeView):
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         point = event.position().toPoint()
         index = self.indexAt(point)
-        if not index.isValid() or self._button_at(point) is not None or self._stays():
+        if not index.isValid() or self._button_at(point) is not None:
             return
         if not self.begin_edit(index):
             self._open_row(index)
@@ -459,7 +451,7 @@ class PropertyTree(QTreeView):
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         keyboard = event.reason() == QContextMenuEvent.Reason.Keyboard
         index = self.currentIndex() if keyboard else self.indexAt(event.pos())
-        if index.isValid() and not self._stays():
+        if index.isValid():
             self.set_current(index)
             position = self.visualRect(index).center() if keyboard else event.pos()
             self.menu(index).popup(self.viewport().mapToGlobal(position))
