@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QDialogButtonBox
 from shiboken6 import isValid
 
 from onnx_workbench.model.edits import attributes
+from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, TrainingInfo
 from onnx_workbench.viewer.dialogs.merge import MergeDialog, Place
 from onnx_workbench.viewer.property_tree.editors import LineField
@@ -77,7 +78,8 @@ def test_what_feeds_an_input_is_chosen_in_its_list(dialog):
     assert dialog.connections() == {"p": "r"}
     choose(dialog, "p", "")
     assert dialog.connections() == {}
-    dialog.feed("p", "no such value")
+    with pytest.raises(ModelError, match="no value of that name"):
+        dialog.feed("p", "no such value")
     assert dialog.connections() == {}
 
 
