@@ -17,14 +17,11 @@ from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.text.formatting import number_text
 from onnx_workbench.viewer.document.edge_notes import EdgeNote, NoteOf
 from onnx_workbench.viewer.program.settings import EDGE_NOTES
-from onnx_workbench.viewer.run.results.results import RunRecord
+from onnx_workbench.viewer.run.results.run_record import RunRecord
 from onnx_workbench.viewer.style.type_texts import edge_text
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.workspace import Workspace
-
-#: With more painted notes than this, all labels in view are repainted instead of the changed ones.
-_MOST_COMPARED = 150
 
 _DIGITS = 3
 
@@ -74,17 +71,14 @@ class EdgeNotes:
         self._results.summaries.collect(record, keys, lambda: then(self._newest))
 
     def update(self, values: Iterable[Value] | None = None) -> None:
-        """Repaint what has changed after a run, an edit (None), or when some values or their summaries arrived."""
+        """Repaint the notes in view after a run or an edit (None), or those of values that arrived, if they changed."""
         is_another, self._record = self._record is not self._results.current, self._results.current
         if self._kind == "none" or (values is None and not is_another and self._is_live):
             return
-        if self._record is None:
-            self._given.clear()
-        if (is_another and not self._given) or (values is None and len(self._given) > _MOST_COMPARED):
+        if values is None or (is_another and not self._given):
             self.start_over()
             return
-        painted = self._given if values is None else [value for value in values if value in self._given]
-        differing = {value for value in painted if self._newest(value) != self._given[value]}
+        differing = {value for value in values if value in self._given and self._newest(value) != self._given[value]}
         if differing:
             self._workspace.highlights.notes_changed.emit(differing)
 
