@@ -27,7 +27,7 @@ from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import bytes_text, count_text, display, duration_text, plural, shape_text
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.plots.plot import Plot, load_pyqtgraph
-from onnx_workbench.viewer.run.results.results import RunRecord
+from onnx_workbench.viewer.run.results.run_record import RunRecord
 from onnx_workbench.viewer.run.results.timings import Timings, measurement
 from onnx_workbench.viewer.run.results.value_paths import name_in_run
 from onnx_workbench.viewer.run.views.overlays import TITLES, multiply_adds

@@ -24,7 +24,7 @@ from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.popups.file_dialogs import ask_file, ask_save
 from onnx_workbench.viewer.run.results import compare
 from onnx_workbench.viewer.run.results.compare import ComparisonOutcome, Prepare, comparison
-from onnx_workbench.viewer.run.results.results import RunRecord
+from onnx_workbench.viewer.run.results.run_record import RunRecord
 from onnx_workbench.viewer.run.results.value_paths import name_in_run
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.tooltips import wrapped

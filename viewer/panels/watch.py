@@ -14,7 +14,7 @@ from onnx_workbench.model.ir.types import element_type_text
 from onnx_workbench.model.text.formatting import number_text, plural, shape_text
 from onnx_workbench.viewer.document.model_signals import is_in_model
 from onnx_workbench.viewer.panel import Panel
-from onnx_workbench.viewer.run.results.results import RunRecord
+from onnx_workbench.viewer.run.results.run_record import RunRecord
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.style.tooltips import wrapped

@@ -24,7 +24,7 @@ from onnx_workbench.model.ir.types import TensorType, Type, element_type_text
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import bytes_text, display, plural, shape_text, type_text
 from onnx_workbench.viewer.document.model_signals import is_in_model
-from onnx_workbench.viewer.run.results.results import RunRecord
+from onnx_workbench.viewer.run.results.run_record import RunRecord
 from onnx_workbench.viewer.run.views.edge_notes import note_text
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.run_panel.controls import Section, muted

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QApplication
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.edits import tensors
 from onnx_workbench.model.edits.tensors import TensorLocation
-from onnx_workbench.viewer.run.results.results import RunRecord
+from onnx_workbench.viewer.run.results.run_record import RunRecord
 from tests.model import builders
 from tests.viewer.tensor_view.tensor_actions import look, put, select, settled
 

@@ -20,7 +20,7 @@ from onnx_workbench.model.io.tensors.array_files import read_tensor
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_attribute
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor
 from onnx_workbench.model.ir.types import ElementType
-from onnx_workbench.viewer.run.results.results import RunRecord
+from onnx_workbench.viewer.run.results.run_record import RunRecord
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tensor_view.readers import TensorReader
 from onnx_workbench.viewer.widgets.message_bar import MessageBar

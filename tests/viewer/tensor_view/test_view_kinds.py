@@ -21,7 +21,7 @@ from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.plots.colormap import NOT_FINITE, table
 from onnx_workbench.viewer.plots.matrix_view import _ticks
-from onnx_workbench.viewer.run.results.results import RunRecord
+from onnx_workbench.viewer.run.results.run_record import RunRecord
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tensor_view import pictures
 from onnx_workbench.viewer.tensor_view.pane import _PICTURE_WORK

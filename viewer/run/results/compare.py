@@ -44,7 +44,7 @@ from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.sandbox import make_own_folder
 from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.run.results.other_values import OtherValues
-from onnx_workbench.viewer.run.results.results import RunRecord
+from onnx_workbench.viewer.run.results.run_record import RunRecord
 from onnx_workbench.viewer.run.results.value_paths import addresses_in, inside_nodes
 from onnx_workbench.viewer.tasks.readers import read_model
 

@@ -13,7 +13,7 @@ from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.progress import Progress
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.run.results.results import ValueSource
+    from onnx_workbench.viewer.run.results.run_record import ValueSource
     from onnx_workbench.viewer.tasks.tasks import Task, TaskRunner
 
 _STOPPED = "Stopped. Select the value again to compute it."

@@ -9,7 +9,7 @@ from onnx_workbench.exec.inspect.receptive_field.trace import TracedCall
 from onnx_workbench.exec.results.slot_map import Path, ValueKey
 from onnx_workbench.model.analysis.call_graph import called_by
 from onnx_workbench.model.ir.graph import Function, Node, Value
-from onnx_workbench.viewer.run.results.results import RunRecord
+from onnx_workbench.viewer.run.results.run_record import RunRecord
 
 
 def call_of(record: RunRecord, value: Value, node_of: Callable[[int], Node | None]) -> TracedCall | None:

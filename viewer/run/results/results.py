@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from PySide6.QtCore import QObject, Signal
 
 from onnx_workbench.exec.results.node_table import Failure, NodeResult
 from onnx_workbench.exec.results.run_result import RunResult
-from onnx_workbench.exec.results.slot_map import LoopKey, ValueKey
+from onnx_workbench.exec.results.slot_map import LoopKey
 from onnx_workbench.exec.results.slot_map import Path as CallPath
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.exec.values.statistics import Summary, ValueInfo
@@ -29,6 +29,7 @@ from onnx_workbench.model.analysis.topology import Thing
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.run.results.fetcher import ValueFetcher, allow_refetch, reason_of
+from onnx_workbench.viewer.run.results.run_record import ReferenceRun, RunRecord, ValueSource
 from onnx_workbench.viewer.run.results.staleness import StaleValues, concerns_inputs, rewires, sources, stale_after
 from onnx_workbench.viewer.run.results.summaries import ValueSummaries
 from onnx_workbench.viewer.tasks.readers import ModelReader
@@ -42,99 +43,6 @@ if TYPE_CHECKING:
 #: Limits for stored results: number of complete ones and of partial ones, and bytes that all have computed.
 _MOST_RECORDS = 16
 _MOST_BYTES = 2 << 30
-
-_MOST_READ = 8  # limit for cached values of a reference
-
-
-@dataclass(eq=False)
-class ReferenceRun:
-    """Reference values of a run, with their title; `read`: those in memory, by our keys."""
-
-    record: RunRecord
-    title: str
-    values: OtherValues
-    read: dict[ValueKey, Any] = field(default_factory=dict)
-    problems: dict[ValueKey, str] = field(default_factory=dict)  # why values could not be fetched
-
-    def key(self, value: Value) -> ValueKey | None:
-        """Return the key of a value in our run."""
-        return self.record.key(value)
-
-    def has(self, key: ValueKey) -> bool:
-        """Return whether there is a reference for a value."""
-        return self.values.has(key)
-
-    def find(self, key: ValueKey) -> Any:
-        """Return a reference that is in memory, or MISSING."""
-        return self.read.get(key, MISSING)
-
-    def fetch(self, key: ValueKey, progress: Progress) -> None:
-        """Read a reference into memory, where the newest ones stay; LookupError if it is unavailable. Any thread."""
-        self.read[key] = self.values.read(key, progress)
-        for old in list(self.read)[:-_MOST_READ]:
-            self.read.pop(old, None)
-
-
-@dataclass(eq=False)
-class RunRecord:
-    """A run: its results, the revision and state of the document, and its inputs.
-
-    A running run has several records in succession, each with more values.
-    """
-
-    result: RunResult
-    state: int
-    revision: int
-    inputs: object = None  # equal for runs with the same inputs
-    feeds: dict[str, Any] = field(default_factory=dict)
-    is_complete: bool = True  # a complete run of the model
-    loaded: bool = False  # read from a file, which may lack values
-    unfinished: bool = False  # the run is still running and values are missing
-    run: object = None  # equal for the records of one run
-    was_watched: bool = False  # it searched for non-finite values
-    was_continued: bool = False  # it continued after the first finding
-    call: CallPath = ()  # the call of a function whose values are shown, if there are several
-    problems: dict[ValueKey, str] = field(default_factory=dict)  # why values could not be fetched
-    iterations: Mapping[LoopKey, int] = field(default_factory=dict)  # chosen iterations, see Results.show_iterations
-    last: RunResult | None = None  # the result with last iterations, while others are shown
-
-    @property
-    def is_part(self) -> bool:
-        """Whether another run for the same inputs may compute more values."""
-        return not (self.is_complete or self.loaded)
-
-    def is_part_of(self, other: RunRecord) -> bool:
-        """Return whether another result contains this one and all values, of the same model and inputs."""
-        same = (self.state, self.inputs) == (other.state, other.inputs)
-        return self.is_part and same and (other.run == self.run or not other.is_part)
-
-    def key(self, value: Value) -> ValueKey | None:
-        """Return the key of a value; inside a function, in the shown call or else the first."""
-        if ((), value.id) in self.result.layout.slots:
-            return (), value.id
-        paths = self.result.calls_of.get(value.id)
-        return (nearest_call(paths, self.call), value.id) if paths else None
-
-    def has(self, key: ValueKey) -> bool:
-        """Return whether it has computed a value, in any process."""
-        return self.result.info(key) is not None
-
-    def find(self, key: ValueKey) -> Any:
-        """Return a value that is in memory, or MISSING."""
-        return self.result.find(key)
-
-    def fetch(self, key: ValueKey, progress: Progress) -> None:
-        """Fetch a value, which the result then holds; LookupError if it is unavailable. Any thread."""
-        self.result.value(key, progress=progress)
-
-    def is_of_iteration(self, value: Value) -> bool:
-        """Return whether a value is shown for a chosen iteration."""
-        key = self.key(value) if self.iterations else None
-        return key is not None and key not in self.result.layout.slots
-
-
-#: What has values that may be elsewhere.
-ValueSource = RunRecord | ReferenceRun
 
 
 class Results(QObject):
@@ -166,7 +74,6 @@ class Results(QObject):
         self._fetcher = ValueFetcher(workspace.tasks, self._on_fetched)
         self.summaries = ValueSummaries(self, workspace.tasks)
         self._before_run: tuple[RunRecord | None, RunRecord | None] = (None, None)  # previous, current
-        self._was_begun = False
         self.is_running = False
         self._nodes: dict[Node, NodeResult] | None = None
         #: Return the object with a number in results; set by the controller.
@@ -235,9 +142,7 @@ class Results(QObject):
 
     def info_of(self, value: Value) -> ValueInfo | None:
         """Return type, shape and bytes of a value in the last run; None if it has none."""
-        return self._info(self.current, value)
-
-    def _info(self, record: RunRecord | None, value: Value) -> ValueInfo | None:
+        record = self.current
         key = None if record is None else record.key(value)
         return None if record is None or key is None else record.result.info(key)
 
@@ -377,7 +282,7 @@ class Results(QObject):
         return self.current is not None and self.is_current and self.current.inputs == self._inputs
 
     def _on_change(self, change: Change) -> None:
-        if not self._was_begun:
+        if not self.is_running and not self._records:
             return
         found = sources(change)
         if concerns_inputs(change):
@@ -408,7 +313,7 @@ class Results(QObject):
 
     def mark_started(self) -> None:
         """Record that a run starts; called by the controller."""
-        self.is_running = self._was_begun = True
+        self.is_running = True
         if self.current is None:  # the prompts for values that are missing depend on whether a run is in progress
             self.changed.emit(None)
 
@@ -423,7 +328,6 @@ class Results(QObject):
         self.is_running = False
         chosen: Mapping[LoopKey, int] = {}
         if record is not None:
-            self._was_begun = True
             self._inputs = self.inputs_now()  # they may have been changed during the run
             self.keep(record)
             if self._may_show(record):
@@ -609,12 +513,3 @@ class Results(QObject):
         if pinned != self.pinned:
             self.pinned = pinned
             self.changed.emit(set())
-
-
-def nearest_call(paths: Sequence[CallPath], call: CallPath) -> CallPath:
-    """Return the best of several calls for a shown call: itself, an outer one, an inner one, or else the first."""
-    if call in paths:
-        return call
-    around = (path for path in paths if call[: len(path)] == path)
-    inside = (path for path in paths if path[: len(call)] == call)
-    return max(around, key=len, default=None) or next(inside, paths[0])

@@ -16,7 +16,8 @@ from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.progress import Progress
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.run.results.results import Results, RunRecord
+    from onnx_workbench.viewer.run.results.results import Results
+    from onnx_workbench.viewer.run.results.run_record import RunRecord
     from onnx_workbench.viewer.tasks.tasks import TaskRunner
 
 #: Milliseconds in which the requests of one frame are collected.

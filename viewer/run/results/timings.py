@@ -13,7 +13,7 @@ from onnx_workbench.exec.results.node_table import State
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.run.results.results import RunRecord
+from onnx_workbench.viewer.run.results.run_record import RunRecord
 from onnx_workbench.viewer.tasks.readers import read_model
 from onnx_workbench.viewer.tasks.threads import Work
 

@@ -25,7 +25,7 @@ from onnx_workbench.exec.worker.client import WorkerSession
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import bytes_text, plural
-from onnx_workbench.viewer.run.results.results import RunRecord
+from onnx_workbench.viewer.run.results.run_record import RunRecord
 from onnx_workbench.viewer.run.session.breakpoints import BreakpointList
 from onnx_workbench.viewer.run.session.inputs import RunInputs, make_inputs
 from onnx_workbench.viewer.run.session.nan_search import NonFiniteNavigator

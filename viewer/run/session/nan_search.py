@@ -14,7 +14,7 @@ from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.run.results.results import RunRecord
+from onnx_workbench.viewer.run.results.run_record import RunRecord
 from onnx_workbench.viewer.run.views.nonfinite_warning import non_finite, search_mode, unseen
 from onnx_workbench.viewer.style.labels import name_of
 

@@ -16,7 +16,7 @@ from onnx_workbench.exec.session import Session
 from onnx_workbench.exec.worker.client import RemoteStepper, WorkerSession
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.run.results.results import RunRecord
+from onnx_workbench.viewer.run.results.run_record import RunRecord
 from onnx_workbench.viewer.tasks.tasks import Task
 
 #: Reasons for the end of a run that cannot be resumed.

@@ -13,7 +13,7 @@ from onnx_workbench.exec.values.finiteness import NonFiniteMode
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.program.settings import NAN_ALONE
-from onnx_workbench.viewer.run.results.results import RunRecord
+from onnx_workbench.viewer.run.results.run_record import RunRecord
 from onnx_workbench.viewer.style.labels import name_of
 
 if TYPE_CHECKING:

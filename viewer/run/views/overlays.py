@@ -22,7 +22,8 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import display, plural
-from onnx_workbench.viewer.run.results.results import Results, RunRecord
+from onnx_workbench.viewer.run.results.results import Results
+from onnx_workbench.viewer.run.results.run_record import RunRecord
 from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.tasks.readers import ModelReader
 

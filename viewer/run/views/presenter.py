@@ -14,7 +14,7 @@ from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.values.finiteness import NonFiniteMode
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.viewer.program.settings import EDGE_NOTES, NAN_ALONE
-from onnx_workbench.viewer.run.results.results import RunRecord
+from onnx_workbench.viewer.run.results.run_record import RunRecord
 from onnx_workbench.viewer.run.views.edge_notes import EdgeNotes
 from onnx_workbench.viewer.run.views.nonfinite_warning import non_finite, search_mode, warning_of
 from onnx_workbench.viewer.run.views.overlays import Overlays

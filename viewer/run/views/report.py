@@ -15,7 +15,7 @@ from onnx_workbench.model.text.formatting import bytes_text, display, duration_t
 from onnx_workbench.viewer.style.labels import name_of
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.run.results.results import RunRecord
+    from onnx_workbench.viewer.run.results.run_record import RunRecord
     from onnx_workbench.viewer.run.workspace import Workspace
 
 #: Topic of messages about runs.

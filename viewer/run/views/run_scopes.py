@@ -11,7 +11,7 @@ from onnx_workbench.exec.results.slot_map import Path as CallPath
 from onnx_workbench.exec.results.value_paths import scopes_around
 from onnx_workbench.model.analysis.call_graph import called_by
 from onnx_workbench.model.ir.graph import Function, Graph, Node
-from onnx_workbench.viewer.run.results.results import nearest_call
+from onnx_workbench.viewer.run.results.run_record import nearest_call
 from onnx_workbench.viewer.style.labels import name_of
 
 if TYPE_CHECKING:
