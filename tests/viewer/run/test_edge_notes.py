@@ -14,7 +14,6 @@ from onnx_workbench.exec.values.statistics import statistics
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.program.settings import EDGE_NOTES, RUN_IN_PROCESS
 from onnx_workbench.viewer.run.views.edge_notes import note_text, outline
-from tests.viewer.background_work import wait_for_readers
 from tests.viewer.canvas.painting import finish_painting
 from tests.viewer.run.run_actions import edit, idle, make_bad, make_finite, opened, run, value
 
@@ -123,7 +122,10 @@ def test_a_run_after_clearing_shows_the_same_notes_again(qtbot, workspace):
 def test_undo_brings_the_old_notes_back_without_looking_again(qtbot, workspace, monkeypatch):
     run(qtbot, workspace)
     before = shown(qtbot, workspace, "r")
-    wait_for_readers(qtbot)  # every note of the first run is there
+    summaries, values = workspace.results.summaries, list(workspace.model.graph.values())
+    for one in values:
+        summaries.of(one)
+    qtbot.waitUntil(lambda: not any(map(summaries.awaits, values)))
     first, asked = workspace.results.current.result, []
     apply = RunResult.apply
 

@@ -569,7 +569,7 @@ def test_the_memory_peak_names_its_node_and_largest_tensor(window, qtbot, net):
     wait_for_readers(qtbot)
     qtbot.waitUntil(lambda: profile.memory.where.text().startswith("Peak: "))
     assert "; largest " in profile.memory.where.text()
-    profile.memory.curve.point_at(len(profile.memory.curve.moments) - 0.5)
+    profile.memory.curve.mark(len(profile.memory.curve.moments) - 1)
     assert not profile.memory.where.text().startswith("Peak")
 
 
@@ -605,7 +605,7 @@ def test_the_profile_and_the_watch_list_show_the_run(window, qtbot, net):
     profile.view.setCurrentIndex(2)
     wait_for_readers(qtbot)
     peak = max(profile.memory.curve.moments, key=lambda m: m.live_bytes)
-    assert profile.memory.curve.moments[profile.memory.curve.current] == peak
+    assert profile.memory.curve.moments[profile.memory.curve.at] == peak
     workspace.selection.set([node(workspace, "relu")])
     workspace.trigger("run.pin")
     assert workspace.results.pinned == (value(workspace, "r"),)

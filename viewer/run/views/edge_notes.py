@@ -34,15 +34,14 @@ class EdgeNotes:
         self._results = workspace.results
         self._kind = workspace.settings.get(EDGE_NOTES)
         self._record: RunRecord | None = None  # the run shown at the last update
-        self._given: dict[Value, EdgeNote | None] = {}  # last note of each painted value
-        self._before: dict[Value, EdgeNote | None] = {}  # those before all were repainted
+        self._painted: dict[Value, EdgeNote | None] = {}  # last note of each painted value
         workspace.highlights.note_of = self.note_of
 
     def note_of(self, value: Value) -> EdgeNote | None:
         """Return the note beside the edges of a value; requests what it lacks. Cheap."""
         if self._results.current is None or self._kind == "none":
             return None
-        note = self._given[value] = self._newest(value)
+        note = self._painted[value] = self._newest(value)
         return note
 
     def _newest(self, value: Value) -> EdgeNote | None:
@@ -50,7 +49,7 @@ class EdgeNotes:
         summaries = self._results.summaries
         found, info = summaries.of(value), self._results.info_of(value)
         if found is None:
-            return self._given.get(value, self._before.get(value)) if summaries.awaits(value) else None
+            return self._painted.get(value) if summaries.awaits(value) else None
         kind = None if info is None else info.element_type
         computed = "" if info is None or kind is None else edge_text(TensorType(kind, Shape(info.shape)))
         is_stale = self._results.is_stale(value) and not self._is_live
@@ -75,23 +74,25 @@ class EdgeNotes:
         is_another, self._record = self._record is not self._results.current, self._results.current
         if self._kind == "none" or (values is None and not is_another and self._is_live):
             return
-        if values is None or (is_another and not self._given):
+        if values is None or (is_another and not self._painted):
             self.start_over()
             return
-        differing = {value for value in values if value in self._given and self._newest(value) != self._given[value]}
+        painted = [value for value in values if value in self._painted]
+        differing = {value for value in painted if self._newest(value) != self._painted[value]}
         if differing:
             self._workspace.highlights.notes_changed.emit(differing)
 
     def start_over(self) -> None:
         """Repaint all labels in view, which makes their notes again."""
-        self._given, self._before = {}, (self._given or self._before) if self._record is not None else {}
+        if self._record is None:
+            self._painted.clear()
         self._workspace.highlights.notes_changed.emit(None)
 
     def choose(self) -> None:
         """Follow the chosen kind of notes."""
         self._kind = self._workspace.settings.get(EDGE_NOTES)
+        self._painted.clear()
         self.start_over()
-        self._before = {}
 
 
 def summary_line(found: ValueSummary, element_type: ElementType) -> str:
