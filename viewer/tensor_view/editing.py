@@ -74,7 +74,7 @@ class TensorEditing:
         location: TensorLocation,
         held: Held,
         work: Callable[[], Held],
-        refused: Refused | None,
+        refused: Refused | None = None,
         then: Callable[[], object] | None = None,
     ) -> None:
         """Compute the new tensor, then set it as one edit, unless it is the same, and call `then`."""
@@ -133,7 +133,7 @@ class TensorEditing:
 
     # -- values ----------------------------------------------------------------------------------------------
 
-    def set_element(self, index: tuple[int, ...], text: str, refused: Refused | None = None) -> None:
+    def set_element(self, index: tuple[int, ...], text: str) -> None:
         """Set one element from text."""
         location, held = self._target()
 
@@ -143,7 +143,7 @@ class TensorEditing:
             return tensors.set_element(held, index, text)
 
         where = ", ".join(map(str, index))
-        self._apply(f"Set {self.name()}[{where}] to {display(text, 30)}", location, held, work, refused)
+        self._apply(f"Set {self.name()}[{where}] to {display(text, 30)}", location, held, work)
 
     def fill(self, regions: Sequence[Region], text: str, refused: Refused | None = None) -> None:
         """Fill regions, or all, with one value."""
@@ -176,16 +176,7 @@ class TensorEditing:
 
         self._apply(title, location, held, lambda: _changed(held, compute), refused, report_rounding)
 
-    def paste(
-        self,
-        text: str,
-        which: TensorSlice,
-        row: int,
-        column: int,
-        refused: Refused | None = None,
-        *,
-        cells: bool = False,
-    ) -> None:
+    def paste(self, text: str, which: TensorSlice, row: int, column: int, *, cells: bool = False) -> None:
         """Paste a block of texts, of a spreadsheet's `cells` or any other, from a cell on; into a vector, one by
         one.
         """
@@ -196,7 +187,7 @@ class TensorEditing:
         rows = tensors.read_texts(text) if strings else tensors.read_block(text, room, cells=cells)
         count = sum(map(len, rows))
         if not count:
-            (refused or self.show_error)(ModelError("The clipboard holds no values", "Copy some cells first."))
+            self.show_error(ModelError("The clipboard holds no values", "Copy some cells first."))
             return
         if which.wrap:
             start = row * which.wrap + column
@@ -217,7 +208,7 @@ class TensorEditing:
                 held, lambda tensor: tensors.paste(tensor, rows, lambda r, c: which.index(row + r, column + c))
             )
 
-        self._apply(f"Paste {plural(count, 'value')} into {self.name()}", location, held, work, refused)
+        self._apply(f"Paste {plural(count, 'value')} into {self.name()}", location, held, work)
 
     # -- shape, type, storage --------------------------------------------------------------------------------
 
@@ -233,7 +224,7 @@ class TensorEditing:
 
         self._apply(f"Change the shape of {self.name()} to {shape_text(shape)}", location, held, work, refused)
 
-    def retype(self, kind: ElementType, confirm: Confirm, refused: Refused | None = None) -> None:
+    def retype(self, kind: ElementType, confirm: Confirm) -> None:
         """Convert the element type; in case of loss, `confirm(report, resume)` is called first."""
         location, held = self._target()
         title = f"Change {self.name()} to {kind.text}"
@@ -252,7 +243,7 @@ class TensorEditing:
             else:
                 self._set_tensor(title, location, held, made)
 
-        failed = partial(self._refuse, refused)
+        failed = partial(self._refuse, None)
         self._workspace.tasks.start(title, lambda _: work(), done=done, failed=failed, makes="edit")
 
     def store(self, *, external: bool) -> None:
@@ -260,14 +251,14 @@ class TensorEditing:
         location, held = self._dense()
         where = "in a data file" if external else "in the model"
         self._apply(
-            f"Store {self.name()} {where}", location, held, lambda: tensors.store(held, external=external), None
+            f"Store {self.name()} {where}", location, held, lambda: tensors.store(held, external=external)
         )  # fmt: skip
 
     def make_dense(self) -> None:
         """Convert to a dense tensor."""
         location, held = self._target()
         if isinstance(held, SparseTensor):
-            self._apply(f"Make {self.name()} dense", location, held, lambda: sparse_tensors.to_dense(held), None)
+            self._apply(f"Make {self.name()} dense", location, held, lambda: sparse_tensors.to_dense(held))
 
     def can_be_sparse(self) -> bool:
         """Return whether the tensor may be stored as sparse: numeric constants may."""
@@ -281,7 +272,7 @@ class TensorEditing:
     def make_sparse(self) -> None:
         """Convert to a sparse tensor."""
         location, held = self._dense()
-        self._apply(f"Make {self.name()} sparse", location, held, lambda: sparse_tensors.to_sparse(held), None)
+        self._apply(f"Make {self.name()} sparse", location, held, lambda: sparse_tensors.to_sparse(held))
 
     def import_file(self, path: Path, member: str, confirm: Confirm, refused: Refused | None = None) -> None:
         """Import values from a file, with its shape and element type; `member` names an array of an archive.

@@ -43,7 +43,7 @@ def mosaic(
 ) -> MatrixImage:
     """Return the planes along an axis side by side; sampled ones can be refined."""
     rows, _ = which.size(reader.shape)
-    axis = plane_axis(reader.shape, which) if request.planes is None else request.planes
+    axis = plane_axis(reader.shape, which)
     if not rows or axis is None or which.wrap:
         return heatmap(reader, which, request, progress)
     if not reader.shape[axis]:

@@ -37,7 +37,6 @@ class PictureRequest:
     """The user's options for images."""
 
     page: int = 0  # of a mosaic that has too many planes for one
-    planes: int | None = None  # the axis of the mosaic, or of the colour channels
     plane: int | None = None  # the one of a mosaic that is shown alone
     same_range: bool = True
     order: str = "RGB"
@@ -175,9 +174,7 @@ def image_slice(shape: tuple[int, ...], which: TensorSlice, channels: int | None
 
 def image(reader: Reader, which: TensorSlice, request: PictureRequest, _progress: Progress = SILENT) -> MatrixImage:
     """Draw an image by channel order, with normalisation undone."""
-    channels = channel_axis(reader.shape) if request.planes is None else request.planes
-    if reader.shape and channels is not None and channels >= len(reader.shape):
-        channels = None
+    channels = channel_axis(reader.shape)
     plane = image_slice(reader.shape, which, channels)
     rows, columns = plane.size(reader.shape)
     if not rows:

@@ -44,13 +44,8 @@ class ValueTree(QTreeWidget):
             top.addChild(item)
 
     def _fill(self, item: QTreeWidgetItem) -> None:
-        stub = item.child(0)
-        if item.childCount() == 1 and stub is not None and stub.data(0, Qt.ItemDataRole.UserRole) is _UNOPENED:
-            item.takeChild(0)
+        if not item.childCount():
             item.addChildren(_items(item.data(0, Qt.ItemDataRole.UserRole)))
-
-
-_UNOPENED = object()
 
 
 def _items(value: Any) -> list[QTreeWidgetItem]:
@@ -62,9 +57,7 @@ def _items(value: Any) -> list[QTreeWidgetItem]:
         item = QTreeWidgetItem([display(str(key), 80), kind, value_text(inner)])
         if isinstance(inner, (list, dict)) and inner:
             item.setData(0, Qt.ItemDataRole.UserRole, inner)
-            stub = QTreeWidgetItem()
-            stub.setData(0, Qt.ItemDataRole.UserRole, _UNOPENED)
-            item.addChild(stub)
+            item.setChildIndicatorPolicy(QTreeWidgetItem.ChildIndicatorPolicy.ShowIndicator)
         items.append(item)
     if len(pairs) > _MOST_CHILDREN:
         items.append(QTreeWidgetItem(["…", "", f"{number_text(len(pairs) - _MOST_CHILDREN)} more"]))

@@ -16,25 +16,22 @@ from onnx_workbench.model.progress import Progress
 class OtherValues:
     """Values of a reference by the keys of the compared run: parts of another run, or arrays.
 
-    `ours` are values of the run itself that are dequantized for the comparison; `names` are those in the reference, to
-    list if none was matched.
+    `names` are those in the reference, to list if none was matched.
     """
 
     result: RunResult | None = None
     parts: Mapping[ValueKey, RunPart | GivenValue] = field(default_factory=dict)
-    ours: Mapping[ValueKey, RunPart] = field(default_factory=dict)
     names: Sequence[str] = ()
 
     @classmethod
     def of(cls, pairs: Sequence[Pair], result: RunResult | None = None, names: Sequence[str] = ()) -> OtherValues:
         """The values of the reference that are paired with ours; `result` is its run."""
-        here = [
-            (a, b)
+        parts = {
+            a.key: b
             for a, b in reversed(pairs)
             if isinstance(b, GivenValue) or (result is not None and result.info(b.key) is not None)
-        ]
-        dequantized = {a.key: a for a, _ in pairs if a.scale is not None}
-        return cls(result, {a.key: b for a, b in here}, dequantized, names)
+        }
+        return cls(result, parts, names)
 
     def has(self, key: ValueKey) -> bool:
         """Return whether the reference has a value for one of ours."""
