@@ -1,11 +1,10 @@
 """How long the window stands still with large and odd models below 20 MB, action by action.
 
-    python -m tests.benchmarks.bench_stalls [--all] [--hostile SEED] [--above MS] [model … | path …]
+    python -m tests.benchmarks.bench_stalls [--all] [--above MS] [model … | path …]
 
 Opens each model in a window of its own process, does to it what people do, and prints for each action the longest time
 between two turns of the event loop: in milliseconds of the GUI thread's processor, in brackets by the clock, with what
-the thread did. `--all` runs every action of the program as well, on everything and on one node; `--hostile` goes
-through one file of each category of the attack. Budget: 500 ms. Offscreen, 1280×800.
+the thread did. `--all` runs every action of the program instead of the usual ones. Budget: 500 ms. Offscreen, 1280×800.
 """
 
 from __future__ import annotations
@@ -13,12 +12,11 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import os
-import random
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -29,7 +27,7 @@ import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from onnx_workbench.model.errors import errors_to
-from tests.attack.hostile_files import MAKERS, function, ints, model_of, nested_ifs
+from tests.attack.hostile_files import function, ints, model_of, nested_ifs
 
 _QUIET = 0.12  # seconds without tasks and with an idle GUI thread, after which an action is over
 _LONGEST = 12.0  # seconds that are waited for an action to be over
@@ -40,6 +38,13 @@ _LEFT_OUT = frozenset({
     "file.quit", "file.close", "file.reload", "file.open", "file.open_folder", "file.open_sample", "file.new",
     "help.logs", "help.folder", "help.website", "help.report", "go.next_tab", "go.previous_tab", "view.full_screen",
 })  # fmt: skip
+#: What is run of a model unless all actions are.
+_USUAL = (
+    "view.fit", "view.expansion.expand_all", "view.expansion.collapse_all", "view.names", "view.attributes",
+    "view.initializers", "view.scenes.relayout", "go.enter", "go.up", "go.producers", "go.consumers", "go.main_graph",
+    "edit.select_same", "edit.find", "run.run", "run.stop", "edit.delete", "edit.duplicate", "node.extract_function",
+    "edit.copy", "edit.paste", "model.inline_all", "graph.sort", "model.value_names", "model.remove_documentation",
+)  # fmt: skip
 _LONG = "a_rather_long_name_as_exporters_like_to_make_them/" * 6
 
 
@@ -328,22 +333,23 @@ class Session:
             print("  not opened", flush=True)
             return
         self._look()
-        self._edit()
-        if every_action:
-            self._run_all()
+        self._replace()
+        self._run_actions(_all_actions() if every_action else _USUAL)
         for action in ("file.save_copy", "file.save", "model.compare"):
             self.run(action)
         while window.tabs():
             tab = window.tabs()[0]
             self.do("close", lambda tab=tab: window.files.forget(tab))
 
+    @property
+    def _workspace(self) -> Any:
+        return self.window.tab.workspace
+
     def _look(self) -> None:
+        """Open each panel, select something of each kind, and search."""
         from onnx_workbench.viewer.panel_list import PANELS
 
         window, workspace = self.window, self._workspace
-        self.run("view.fit")
-        for node in islice(workspace.graph.nodes, 5):
-            self.do("show a node", lambda node=node: workspace.navigation.reveal(node))
         for panel in PANELS:
             self.do(f"panel {panel.id}", lambda panel=panel: window.docks.has(panel.id) and window.docks.open(panel.id))
         window.docks.open("inspector")
@@ -352,97 +358,59 @@ class Session:
             for value in chain(node.inputs[:1], node.outputs[:1]):
                 if value is not None:
                     self.do("inspect a value", lambda value=value: workspace.navigation.reveal(value))
-        self.do("inspect the graph", lambda: workspace.selection.set([workspace.graph]))
-        self.do("inspect the model", lambda: workspace.selection.set([workspace.model]))
+        for shown in (workspace.graph, workspace.model):
+            self.do(f"inspect the {type(shown).__name__.lower()}", lambda shown=shown: workspace.selection.set([shown]))
         for body in [one.body for one in islice(workspace.model.functions, 2)]:
             self.do("show a function", lambda body=body: workspace.navigation.show(body))
             self.run("go.main_graph")
-        for node in islice(workspace.graph.nodes, 3):
-            self.do("select a node", lambda node=node: workspace.navigation.reveal(node))
-            for action in ("go.enter", "go.go_up", "go.producers", "go.consumers", "edit.select_same"):
-                self.run(action) if action != "go.go_up" else self.run("go.up")
-        self.run("go.main_graph")
         self.run("edit.select_all")
         for panel in ("inspector", "raw", "outline", "node_table", "statistics", "problems"):
             self.do(f"all, panel {panel}", lambda panel=panel: window.docks.open(panel))
-        for action in (
-            "view.expansion.expand_all",
-            "view.fit",
-            "view.expansion.collapse_all",
-            "view.names",
-            "view.attributes",
-            "view.initializers",
-            "view.scenes.relayout",
-            "edit.find",
-        ):
-            self.run(action)
         for text in ("e", "n", "op:Neg", "nothing of it"):
             find = window.docks.open("find")
             self.do(f"find {text}", lambda text=text, find=find: find.box.setText(text))
             self.run("go.next_match")
         self.do("hover", lambda: workspace.selection.set_hover(next(iter(workspace.graph.nodes), None)))
-        self.run("run.run")
-        self.run("run.stop")
 
-    @property
-    def _workspace(self) -> Any:
-        return self.window.tab.workspace
-
-    def _edit(self) -> None:
+    def _replace(self) -> None:
         from onnx_workbench.viewer.dialogs.find_replace import FindReplaceDialog
 
-        workspace, document = self._workspace, self._workspace.document
-
-        def again(title: str) -> None:
-            self.do(f"{title}, undo", document.undo)
-            self.do(f"{title}, redo", document.redo)
-            self.do(f"{title}, undo", document.undo)
-
-        dialog = FindReplaceDialog.show_for(self.window, workspace)
+        dialog = FindReplaceDialog.show_for(self.window, self._workspace)
         self.do("replace: find", lambda: (dialog.pattern.setText("v"), dialog.replacement.setText("w")))
         self.do("replace", dialog.apply)
         self.close_dialogs()
-        again("replace")
-        for action in ("edit.delete", "edit.duplicate", "node.extract_function", "edit.copy"):
-            self.run("edit.select_all")
-            revision = document.revision
-            self.run(action)
-            if document.revision != revision:
-                again(action)
-        self.run("edit.paste")
-        again("edit.paste")
-        first = next(iter(workspace.graph.nodes), None)
-        if first is not None:
-            self.do("select", lambda: workspace.navigation.reveal(first))
-            self.run("edit.delete")
-            again("delete a node")
-        for action in ("model.inline_all", "graph.sort", "model.value_names", "model.remove_documentation"):
-            revision = document.revision
-            self.run(action)
-            if document.revision != revision:
-                again(action)
+        self._undo("replace")
 
-    def _run_all(self) -> None:
-        """Run every action on everything, and on one node; what changes the model is undone."""
-        from onnx_workbench.viewer.actions import actions
+    def _undo(self, title: str) -> None:
+        document = self._workspace.document
+        self.do(f"{title}, undo", document.undo)
+        self.do(f"{title}, redo", document.redo)
+        self.do(f"{title}, undo", document.undo)
 
+    def _run_actions(self, actions: Iterable[str]) -> None:
+        """Run actions on everything, and on one node; what changes the model is undone, done again and undone."""
         workspace, document = self._workspace, self._workspace.document
         some = list(islice(workspace.graph.nodes, 4))
-        for action in [one.id for one in actions() if one.id not in _LEFT_OUT]:
+        for action in actions:
             for everything in (True, False):
                 kept = self.window.tab
                 if everything:
                     self.run("edit.select_all")
                 elif some:
-                    workspace.navigation.reveal(some[-1])
-                    self.wait()
+                    self.do("select a node", lambda: workspace.navigation.reveal(some[-1]))
                 revision = document.revision
                 self.run(action)
                 if document.revision != revision:
-                    self.do(f"{action}, undo", document.undo)
+                    self._undo(action)
                 for tab in self.window.tabs():
                     if tab is not kept:
                         self.do(f"close what {action} opened", lambda tab=tab: self.window.files.forget(tab))
+
+
+def _all_actions() -> list[str]:
+    from onnx_workbench.viewer.actions import actions
+
+    return [one.id for one in actions() if one.id not in _LEFT_OUT]
 
 
 def _in_window(path: Path, options: argparse.Namespace) -> None:
@@ -467,7 +435,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", nargs="*")
     parser.add_argument("--all", action="store_true", help="every action of the program")
-    parser.add_argument("--hostile", type=int, help="seed of hostile files")
     parser.add_argument("--above", type=float, default=100, help="milliseconds from which on an action is printed")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -475,19 +442,9 @@ def main() -> None:
         _in_window(Path(options.models[0]), options)
     with tempfile.TemporaryDirectory() as folder:
         paths = {name: Path(name) for name in options.models if name not in MODELS}
-        for name in [one for one in options.models if one in MODELS] or ([] if paths or options.hostile else MODELS):
+        for name in [one for one in options.models if one in MODELS] or ([] if paths else MODELS):
             paths[name] = Path(folder, f"{len(paths)}.onnx")
             paths[name].write_bytes(MODELS[name]().SerializeToString())
-        if options.hostile is not None:
-            rng = random.Random(options.hostile)
-            for number, make in enumerate(MAKERS):
-                hostile = make(rng)
-                place = Path(folder, f"h{number}")
-                place.mkdir()
-                paths[f"{hostile.category} {options.hostile}"] = place / f"model{hostile.suffix}"
-                (place / f"model{hostile.suffix}").write_bytes(hostile.content)
-                for beside, content in hostile.beside.items():
-                    (place / beside).write_bytes(content)
         more = [*(["--all"] if options.all else []), "--above", str(options.above)]
         for name, path in paths.items():
             print(f"{name}, {path.stat().st_size / 1e6:.1f} MB", flush=True)
