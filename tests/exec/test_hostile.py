@@ -246,10 +246,7 @@ def test_types_that_a_later_version_takes_are_computed() -> None:
 
 
 def test_types_are_looked_at_anew_when_what_is_given_has_others() -> None:
-    untyped = helper.make_empty_tensor_value_info
-    nodes = [helper.make_node("Identity", ["x"], ["z"]), helper.make_node("Add", ["z", "z"], ["y"])]
-    proto = helper.make_model(helper.make_graph(nodes, "g", [untyped("x")], [untyped("y")]))
-    session = Session(load(proto.SerializeToString()))
+    session = Session(parse("g (x) => (y) { z = Identity (x) y = Add (z, z) }"))
     assert session.run({"x": X}).ok
     assert session.run({"x": X + 1}, fresh=True).ok
     assert session.run({"x": TEXTS}, fresh=True).failures[0].operator == "Add"
@@ -365,30 +362,22 @@ BIG = np.ones((100, 100), np.float32)
 
 
 @pytest.mark.parametrize(
-    ("op_type", "inputs", "attributes"),
+    ("op_type", "inputs"),
     [
-        ("Exp", [BIG], {}),
-        ("Add", [BIG, BIG], {}),
-        ("Where", [BIG > 0, BIG, BIG], {}),
-        ("Relu", [BIG], {}),
-        ("CumSum", [BIG, np.array(0)], {}),
-        ("Softmax", [BIG], {}),
-        ("SequenceConstruct", [BIG, BIG + 1], {}),
+        ("Exp", [BIG]),
+        ("Add", [BIG, BIG]),
+        ("Where", [BIG > 0, BIG, BIG]),
+        ("Relu", [BIG]),
+        ("CumSum", [BIG, np.array(0)]),
+        ("Softmax", [BIG]),
+        ("SequenceConstruct", [BIG, BIG + 1]),
     ],
 )
-def test_results_over_the_limit_are_refused_whatever_makes_them(
-    op_type: str, inputs: list[Any], attributes: dict[str, Any]
-) -> None:
+def test_results_over_the_limit_are_refused_whatever_makes_them(op_type: str, inputs: list[Any]) -> None:
     """Also those that are no larger than an input, which was over the limit when it came."""
     names = [f"i{k}" for k in range(len(inputs))]
-    graph = helper.make_graph(
-        [helper.make_node(op_type, names, ["y"], **attributes)],
-        "g",
-        [helper.make_empty_tensor_value_info(n) for n in names],
-        [helper.make_empty_tensor_value_info("y")],
-    )
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
-    session, feeds = Session(load(proto.SerializeToString())), dict(zip(names, inputs, strict=True))
+    session = Session(parse(f"g ({', '.join(names)}) => (y) {{ y = {op_type} ({', '.join(names)}) }}"))
+    feeds = dict(zip(names, inputs, strict=True))
     result = session.run(feeds, max_tensor=39_999)
     assert result.failures[0].kind == "LimitError"
     assert "over the limit of 39,999 bytes" in result.failures[0].reason
@@ -415,73 +404,52 @@ def test_results_over_the_limit_are_refused_in_bodies() -> None:
 
 
 @pytest.mark.parametrize(
-    ("x", "first", "grow"),
+    ("x", "first", "grow", "last"),
     [
-        (np.array(["text"], object), "Identity", [("StringConcat", ["a", "a"], "r")]),
-        (BIG[0], "SequenceConstruct", [("Exp", ["x"], "n"), ("SequenceInsert", ["a", "n"], "r")]),
+        (np.array(["text"], object), "Identity", "r = StringConcat (a, a)", "StringConcat"),
+        (BIG[0], "SequenceConstruct", "n = Exp (x) r = SequenceInsert (a, n)", "SequenceInsert"),
     ],
 )
 def test_loops_that_grow_texts_and_sequences_end_at_the_limit(
-    x: np.ndarray[Any, Any], first: str, grow: list[tuple[str, list[str], str]]
+    x: np.ndarray[Any, Any], first: str, grow: str, last: str
 ) -> None:
-    untyped = helper.make_empty_tensor_value_info
-    body = helper.make_graph(
-        [helper.make_node("Identity", ["c"], ["k"]), *[helper.make_node(o, i, [r]) for o, i, r in grow]],
-        "b",
-        [untyped("i"), untyped("c"), untyped("a")],
-        [untyped("k"), untyped("r")],
-    )
-    nodes = [helper.make_node(first, ["x"], ["s"]), helper.make_node("Loop", ["", "t", "s"], ["y"], body=body)]
-    graph = helper.make_graph(nodes, "g", [untyped("x"), untyped("t")], [untyped("y")])
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
-    feeds = {"x": x, "t": np.array(True)}
-    inner = Session(load(proto.SerializeToString())).run(feeds, max_tensor=1 << 16).failures[0].inner
+    text = f"""g (x, t) => (y) {{
+      s = {first} (x)
+      y = Loop (, t, s) <body = b (i, c, a) => (k, r) {{ k = Identity (c) {grow} }}>
+    }}"""
+    inner = Session(parse(text)).run({"x": x, "t": np.array(True)}, max_tensor=1 << 16).failures[0].inner
     assert inner is not None
-    assert inner.operator == grow[-1][0]
+    assert inner.operator == last
     assert "over the limit of 65,536 bytes" in inner.reason
 
 
 def test_deep_bodies_end_in_a_result() -> None:
     depth = 20  # the protobuf runtime reads hardly more
-    body = helper.make_graph(
-        [helper.make_node("Neg", ["x"], [f"y{depth}"])], "b", [], [helper.make_tensor_value_info(f"y{depth}", 1, None)]
-    )
+    body = f"y{depth} = Neg (x)"
     for level in range(depth - 1, -1, -1):
-        node = helper.make_node("If", ["c"], [f"y{level}"], then_branch=body, else_branch=_empty(level))
-        body = helper.make_graph([node], "b", [], [helper.make_tensor_value_info(f"y{level}", 1, None)])
-    graph = helper.make_graph(
-        body.node,
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1]), helper.make_tensor_value_info("c", 9, [])],
-        [helper.make_tensor_value_info("y0", 1, None)],
+        branches = (
+            f"then_branch = b () => (y{level + 1}) {{ {body} }}, else_branch = e () => (e) {{ e = Identity (x) }}"
+        )
+        body = f"y{level} = If (c) <{branches}>"
+    result = Session(parse(f"g (float[1] x, bool c) => (y0) {{ {body} }}")).run(
+        {"x": np.ones(1, np.float32), "c": np.array(True)}, **LIMITS
     )
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
-    result = Session(load(proto.SerializeToString())).run({"x": np.ones(1, np.float32), "c": np.array(True)}, **LIMITS)
     np.testing.assert_array_equal(result.values["y0"], [-1])
 
 
 def growing(levels: int, *, in_bodies: bool) -> Model:
-    """A model whose function calls another twice, which calls another twice, and so on; in a branch, if told so."""
-    imports = [helper.make_opsetid("", 21), helper.make_opsetid("d", 1)]
-    functions = [helper.make_function("d", "F0", ["x"], ["y"], [helper.make_node("Neg", ["x"], ["y"])], imports)]
-    for level in range(1, levels + 1):
-        calls = [helper.make_node(f"F{level - 1}", [a], [b], domain="d") for a, b in ("xa", "ay")]
-        if in_bodies:
-            body = helper.make_graph(calls, "b", [], [helper.make_empty_tensor_value_info("y")])
-            calls = [
-                helper.make_node("Constant", [], ["c"], value_int=1),
-                helper.make_node("Cast", ["c"], ["t"], to=9),
-                helper.make_node("If", ["t"], ["y"], then_branch=body, else_branch=body),
-            ]
-        functions.append(helper.make_function("d", f"F{level}", ["x"], ["y"], calls, imports))
-    graph = helper.make_graph(
-        [helper.make_node(f"F{levels}", ["x"], ["y"], domain="d")],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])],
-    )
-    proto = helper.make_model(graph, opset_imports=imports, functions=functions, ir_version=10)
-    return load(proto.SerializeToString())
+    """A model whose function calls another twice, which calls another twice, and so on; perhaps in a branch."""
+    imports = 'opset_import: ["" : 21, "d" : 1]'
+    bodies = ["y = Neg (x)"]
+    for level in range(levels):
+        calls = f"a = d.F{level} (x) y = d.F{level} (a)"
+        branches = f"then_branch = b () => (y) {{ {calls} }}, else_branch = b () => (y) {{ {calls} }}"
+        bodies.append(
+            f"c = Constant <value_int = 1> () t = Cast <to = 9> (c) y = If (t) <{branches}>" if in_bodies else calls
+        )
+    functions = (f'<domain: "d", {imports}> F{n} (x) => (y) {{ {body} }}' for n, body in enumerate(bodies))
+    text = f"g (float[1] x) => (float[1] y) {{ y = d.F{levels} (x) }} {' '.join(functions)}"
+    return parse(text, header=f"ir_version: 10, {imports}")
 
 
 @pytest.mark.parametrize("in_bodies", [False, True])
@@ -504,15 +472,6 @@ def test_planning_respects_the_time_limit_and_cancellation(levels: int, in_bodie
     progress.cancel()
     assert session.run(feeds, progress=progress).stopped == "cancelled"
     assert session.run(feeds).outputs["y"].tolist() == [1.0]
-
-
-def _empty(level: int) -> onnx.GraphProto:
-    return helper.make_graph(
-        [helper.make_node("Identity", ["x"], [f"e{level}"])],
-        "e",
-        [],
-        [helper.make_tensor_value_info(f"e{level}", 1, None)],
-    )
 
 
 def test_tensors_that_are_not_there_fail_where_they_are_read() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 
 import onnx_workbench as ow
 from onnx_workbench.model.history.steps import SetInitializer
@@ -17,50 +17,32 @@ VALUE = helper.make_tensor_value_info
 
 def linear() -> ow.Model:
     """y = x·w with w drawn at first, then moved against the gradient of the squared error."""
-    w = numpy_helper.from_array(np.zeros((2, 1), np.float32), "w")
-    main = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["y"])],
-        "main",
-        [VALUE("x", TensorProto.FLOAT, ["n", 2])],
-        [VALUE("y", TensorProto.FLOAT, ["n", 1])],
-        [w],
-    )
-    start = helper.make_graph(
-        [helper.make_node("Constant", [], ["w0"], value=numpy_helper.from_array(np.ones((2, 1), np.float32)))],
-        "start",
-        [],
-        [VALUE("w0", TensorProto.FLOAT, [2, 1])],
-    )
-    algorithm = helper.make_graph(
-        [
-            helper.make_node("Sub", ["y", "target"], ["error"]),
-            helper.make_node("Mul", ["error", "error"], ["squares"]),
-            helper.make_node("ReduceMean", ["squares"], ["loss"], keepdims=0),
-            helper.make_node("Gradient", ["w"], ["dw"], domain=TRAINING, xs=["w"], y="loss"),
-            helper.make_node("Mul", ["rate", "dw"], ["move"]),
-            helper.make_node("Sub", ["w", "move"], ["w_new"]),
-            helper.make_node("Add", ["count", "one"], ["count_new"]),
-        ],
-        "step",
-        [VALUE("target", TensorProto.FLOAT, ["n", 1])],
-        [VALUE("loss", TensorProto.FLOAT, []), VALUE("w_new", TensorProto.FLOAT, [2, 1]), VALUE("count_new", 7, [])],
-        [
-            numpy_helper.from_array(np.float32(0.1), "rate"),
-            numpy_helper.from_array(np.int64(0), "count"),
-            numpy_helper.from_array(np.int64(1), "one"),
-        ],
-    )
-    imports = [helper.make_opsetid("", 17), helper.make_opsetid(TRAINING, 1)]
-    model = helper.make_model(main, opset_imports=imports, ir_version=8)
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 17, "ai.onnx.preview.training" : 1]>
+        main (float[n, 2] x) => (float[n, 1] y) <float[2, 1] w = {0, 0}> { y = MatMul (x, w) }
+    """)
     info = model.training_info.add()
-    info.initialization.CopyFrom(start)
-    info.algorithm.CopyFrom(algorithm)
-    for field, pairs in (
-        (info.initialization_binding, [("w", "w0")]),
-        (info.update_binding, [("w", "w_new"), ("count", "count_new")]),
-    ):
-        for key, value in pairs:
-            field.append(onnx.StringStringEntryProto(key=key, value=value))
+    info.initialization.CopyFrom(
+        onnx.parser.parse_graph("start () => (float[2, 1] w0) { w0 = Constant <value = float[2, 1] {1, 1}> () }")
+    )
+    info.algorithm.CopyFrom(
+        onnx.parser.parse_graph("""
+            step (float[n, 1] target) => (float loss, float[2, 1] w_new, int64 count_new)
+            <float rate = {0.1}, int64 count = {0}, int64 one = {1}>
+            {
+                error = Sub (y, target)
+                squares = Mul (error, error)
+                loss = ReduceMean <keepdims = 0> (squares)
+                dw = ai.onnx.preview.training.Gradient <xs = ["w"], y = "loss"> (w)
+                move = Mul (rate, dw)
+                w_new = Sub (w, move)
+                count_new = Add (count, one)
+            }
+        """)
+    )
+    info.initialization_binding.add(key="w", value="w0")
+    info.update_binding.add(key="w", value="w_new")
+    info.update_binding.add(key="count", value="count_new")
     return ow.load(model.SerializeToString())
 
 

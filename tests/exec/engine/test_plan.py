@@ -6,17 +6,16 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import TensorProto, helper
 
 from onnx_workbench.exec.engine import lowering
 from onnx_workbench.exec.engine.lowering import assumed_opset, compile_model
 from onnx_workbench.exec.engine.operations import Library
 from onnx_workbench.exec.engine.plan import BodyPlan, Plan
 from onnx_workbench.exec.engine.snapshot import SnapshotCache
+from onnx_workbench.exec.kernels.context import Context
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.edits.attributes import set_attribute
 from onnx_workbench.model.edits.initializers import set_tensor
@@ -25,7 +24,6 @@ from onnx_workbench.model.edits.values import connect
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetField
-from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from tests.exec.texts import parse, states
@@ -35,16 +33,8 @@ X = np.array([1.0, 2.0, 3.0], np.float32)
 
 def shuffled(order: list[int]) -> Model:
     """y = ((x + 1) * 2) - 3 …, its nodes in any order."""
-    nodes = [helper.make_node("Add", [f"v{i}", "one"], [f"v{i + 1}"], name=f"n{i}") for i in range(len(order))]
-    graph = helper.make_graph(
-        [nodes[i] for i in order],
-        "g",
-        [helper.make_tensor_value_info("v0", TensorProto.FLOAT, [3])],
-        [helper.make_tensor_value_info(f"v{len(order)}", TensorProto.FLOAT, [3])],
-        [onnx.numpy_helper.from_array(np.ones(3, np.float32), "one")],
-    )
-    imports = [helper.make_opsetid("", 21)]
-    return load(helper.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString())
+    nodes = " ".join(f"[n{i}] v{i + 1} = Add (v{i}, one)" for i in order)
+    return parse(f"g (float[3] v0) => (float[3] v{len(order)}) <float[3] one = {{1, 1, 1}}> {{ {nodes} }}")
 
 
 @pytest.mark.long
@@ -56,16 +46,11 @@ def test_nodes_run_in_topological_order_whatever_the_file_order(order: list[int]
 
 
 def test_a_cycle_is_named_and_the_rest_still_runs() -> None:
-    nodes = [
-        helper.make_node("Add", ["x", "b"], ["a"], name="first"),
-        helper.make_node("Neg", ["a"], ["b"], name="second"),
-        helper.make_node("Neg", ["x"], ["y"], name="free"),
-    ]
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(nodes, "g", [value("x", 1, [3])], [value("y", 1, [3]), value("b", 1, [3])])
-    model = load(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10).SerializeToString()
-    )
+    model = parse("""g (float[3] x) => (float[3] y, float[3] b) {
+      [first] a = Add (x, b)
+      [second] b = Neg (a)
+      [free] y = Neg (x)
+    }""")
     result = Session(model).run({"x": X})
     np.testing.assert_array_equal(result.values["y"], -X)
     assert {f.title for f in result.failures} >= {"first"}
@@ -79,13 +64,15 @@ def content(plan: Plan) -> Any:
     def plain(value: Any) -> Any:
         if isinstance(value, BodyPlan):
             return [value.attribute, value.captures, value.input_names, content(value.plan)]
+        if isinstance(value, Context):
+            return [value.op_type, value.opset, value.domain, value.wanted, value.node_name, value.opset_imports]
         if isinstance(value, tuple):
             return [plain(item) for item in value]
         return value
 
     steps = [
-        (s.index, s.node.uid, s.path, s.operation.number, s.ins, s.outs, s.captured, plain(s.bodies), s.context,
-         s.token, s.inputs)
+        (s.index, s.node.uid, s.path, s.operation.number, s.ins, s.outs, s.captured, plain(s.bodies),
+         plain(s.context), s.token, s.inputs)
         for s in plan.steps
     ]  # fmt: skip
     tables = plan.constants, plan.tokens, plan.undefined, plan.slots, plan.producers, plan.input_bits
@@ -193,25 +180,11 @@ def test_a_function_that_calls_itself_is_refused_by_name() -> None:
 
 
 def doubling_calls(depth: int) -> Model:
-    functions = []
-    for level in range(depth):
-        inner = [helper.make_node("Neg", ["x"], ["y"])]
-        if level:
-            inner = [
-                helper.make_node(f"f{level - 1}", ["x"], ["a"], domain="local"),
-                helper.make_node(f"f{level - 1}", ["a"], ["y"], domain="local"),
-            ]
-        imports = [helper.make_opsetid("", 21), helper.make_opsetid("local", 1)]
-        functions.append(helper.make_function("local", f"f{level}", ["x"], ["y"], inner, imports))
-    graph = helper.make_graph(
-        [helper.make_node(f"f{depth - 1}", ["x"], ["y"], domain="local")],
-        "g",
-        [helper.make_tensor_value_info("x", 1, [3])],
-        [helper.make_tensor_value_info("y", 1, [3])],
-    )
-    imports = [helper.make_opsetid("", 21), helper.make_opsetid("local", 1)]
-    model = helper.make_model(graph, opset_imports=imports, functions=functions, ir_version=10)
-    return load(model.SerializeToString())
+    imports = 'opset_import: ["" : 21, "local" : 1]'
+    bodies = ["y = Neg (x)", *(f"a = local.f{level} (x) y = local.f{level} (a)" for level in range(depth - 1))]
+    functions = (f'<domain: "local", {imports}> f{n} (x) => (y) {{ {body} }}' for n, body in enumerate(bodies))
+    text = f"g (float[3] x) => (float[3] y) {{ y = local.f{depth - 1} (x) }} {' '.join(functions)}"
+    return parse(text, header=f"ir_version: 10, {imports}")
 
 
 def test_endlessly_expanding_functions_are_refused_beforehand() -> None:
@@ -226,19 +199,13 @@ def test_functions_that_expand_to_few_nodes_run() -> None:
 
 
 def test_overloads_are_reported_apart() -> None:
-    def function(overload: str, op_type: str) -> Any:
-        node = helper.make_node(op_type, ["x"], ["y"])
-        return helper.make_function(
-            "local", "f", ["x"], ["y"], [node], [helper.make_opsetid("", 21)], overload=overload
-        )
-
-    calls = [helper.make_node("f", ["x"], [o], domain="local", overload=o) for o in ("neg", "abs")]
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(calls, "g", [value("x", 1, [3])], [value("neg", 1, [3]), value("abs", 1, [3])])
-    imports = [helper.make_opsetid("", 21), helper.make_opsetid("local", 1)]
-    functions = [function("neg", "Neg"), function("abs", "Abs")]
-    model = helper.make_model(graph, opset_imports=imports, functions=functions, ir_version=10)
-    result = Session(load(model.SerializeToString())).run({"x": -X})
+    model = parse(
+        """g (float[3] x) => (float[3] neg, float[3] abs) { neg = local.f:neg (x) abs = local.f:abs (x) }
+        <domain: "local", overload: "neg", opset_import: ["" : 21]> f (x) => (y) { y = Neg (x) }
+        <domain: "local", overload: "abs", opset_import: ["" : 21]> f (x) => (y) { y = Abs (x) }""",
+        header='ir_version: 10, opset_import: ["" : 21, "local" : 1]',
+    )
+    result = Session(model).run({"x": -X})
     np.testing.assert_array_equal(result.values["neg"], X)
     np.testing.assert_array_equal(result.values["abs"], X)
 

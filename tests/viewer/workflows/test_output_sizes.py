@@ -1,12 +1,11 @@
 """A size of an input that becomes a symbol is offered for the outputs that inference follows it to."""
 
-import onnx
 import pytest
-from onnx import TensorProto, helper
 
 from onnx_workbench.model.edits.values import set_type
 from onnx_workbench.model.text.formatting import type_text
 from onnx_workbench.model.text.types import parse_type
+from tests.model import builders
 from tests.viewer.opening import opened, titles
 
 STILL_FIXED = "2 outputs still declared with fixed sizes"
@@ -14,19 +13,19 @@ STILL_FIXED = "2 outputs still declared with fixed sizes"
 
 @pytest.fixture
 def tab(window, qtbot, tmp_path):
-    def info(name, sizes):
-        return helper.make_tensor_value_info(name, TensorProto.FLOAT, sizes)
-
-    nodes = [
-        helper.make_node("Relu", ["x"], ["y"]),
-        helper.make_node("Concat", ["y", "y"], ["twice"], axis=0),
-        helper.make_node("ReduceMean", ["y"], ["mean"], keepdims=0),
-        helper.make_node("Abs", ["w"], ["other"]),
-    ]
-    outputs = [info("y", [1, 3]), info("twice", [2, 3]), info("mean", []), info("other", [1, 3])]
-    graph = helper.make_graph(nodes, "g", [info("x", [1, 3]), info("w", [1, 3])], outputs)
-    path = tmp_path / "net.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    path = builders.model_file(
+        tmp_path / "net.onnx",
+        """
+        <ir_version: 8, opset_import: ["" : 17]>
+        g (float[1, 3] x, float[1, 3] w) => (float[1, 3] y, float[2, 3] twice, float mean, float[1, 3] other)
+        {
+            y = Relu (x)
+            twice = Concat <axis = 0> (y, y)
+            mean = ReduceMean <keepdims = 0> (y)
+            other = Abs (w)
+        }
+        """,
+    )
     tab = opened(window, qtbot, path)
     qtbot.waitUntil(lambda: tab.workspace.types.inferred is not None)
     return tab
