@@ -14,7 +14,7 @@ it matters which input an edge enters. Edges of one value (same source and port)
 so that they are drawn as one line, or as two if many consumers in a rank are reached from both sides.
 
 The phases, one module each: ranks → layered (dummies, trunks) → ordering (crossings), fan_out → coordinates → lanes,
-routes. ranks uses networkx for cycles, the others numpy. component_stacking runs the
+routes. ranks uses networkx for cycles, parts and longest paths; later phases use numpy. component_stacking runs the
 phases up to the order, flat all of them for one nesting level (a problem), and compound does so for every level, where
 container_entries leads edges into a container past its title; columns folds long parts if that is wanted, packing
 places unconnected parts, incremental applies edits, floating keeps unconnected nodes beside the others, resize_in_place

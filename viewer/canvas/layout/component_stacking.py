@@ -204,11 +204,11 @@ def _ranked(
     # Edges of one value share a line, so moving a node towards its consumers shortens one line per value.
     # The line of a value with many consumers is long anyway: it does not hold these near the producer.
     shared = (np.bincount(unique.value) > _FEW)[unique.value][keep]
-    count, leave, arrive = _lengthened(n, source, target, longer[keep])
-    pull = np.zeros(count, np.int64)
+    graph = ranks.digraph(*_lengthened(n, source, target, longer[keep]))
+    pull = np.zeros(len(graph), np.int64)
     pull[:n] = 2 * unique.values_of - np.bincount(target, np.where(shared, 1, 2), n)
-    rank = ranks.rank(count, leave, arrive, pull, progress)[:n]
-    part = ranks.parts(n, np.append(source, problem.ties[0]), np.append(target, problem.ties[1]))
+    rank = ranks.rank(graph, pull, progress)[:n]
+    part = ranks.parts(graph, problem.ties)[:n]
     parts = int(part.max()) + 1
     has_pred = np.zeros(n, bool)
     has_pred[target] = True

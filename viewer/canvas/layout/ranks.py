@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import networkx as nx
 import numpy as np
 
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, components
+from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real
+
+
+def digraph(n: int, source: Index, target: Index) -> nx.DiGraph[int]:
+    """Build the graph of the nodes 0 … n - 1 with these edges."""
+    graph: nx.DiGraph[int] = nx.DiGraph()
+    graph.add_nodes_from(range(n))
+    graph.add_edges_from(zip(source.tolist(), target.tolist(), strict=True))
+    return graph
 
 
 def _neighbours(n: int, source: Index, target: Index) -> tuple[list[list[int]], list[list[int]]]:
@@ -23,8 +32,6 @@ def back_edges(n: int, source: Index, target: Index) -> Mask:
     """[E] edges that close a cycle in a depth-first search in model order; none in a valid graph. Not self-loops."""
     if (source <= target).all():
         return np.zeros(len(source), bool)
-    import networkx as nx  # late: takes longer than drawing a small model, and valid ones have no cycles
-
     in_cycle = np.zeros(n, bool)
     for component in nx.strongly_connected_components(nx.DiGraph(zip(source.tolist(), target.tolist(), strict=True))):
         if len(component) > 1:
@@ -45,27 +52,38 @@ def back_edges(n: int, source: Index, target: Index) -> Mask:
     return np.isin(source * n + target, closing)
 
 
-def parts(n: int, source: Index, target: Index) -> Index:
-    """[N] the number of each node's connected component, in the order of their first nodes."""
-    part: Index = np.unique(components(n, source, target), return_inverse=True)[1]
-    return part
+def parts(graph: nx.DiGraph[int], ties: tuple[Index, Index]) -> Index:
+    """[N] the number of each node's weakly connected component, in the order of their first nodes.
+
+    `ties` are pairs of nodes in one component without an edge.
+    """
+    part = np.empty(len(graph), np.int64)
+    for number, component in enumerate(nx.weakly_connected_components(graph)):
+        part[list(component)] = number
+    if not len(ties[0]):
+        return part
+    tied: nx.Graph[int] = nx.Graph()
+    tied.add_nodes_from(range(int(part.max(initial=-1)) + 1))
+    tied.add_edges_from(zip(part[ties[0]].tolist(), part[ties[1]].tolist(), strict=True))
+    joined = np.empty(len(tied), np.int64)
+    for number, component in enumerate(nx.connected_components(tied)):
+        joined[list(component)] = number
+    return joined[part]
 
 
-def rank(n: int, source: Index, target: Index, pull: Index, progress: Progress) -> Index:
+def rank(graph: nx.DiGraph[int], pull: Index, progress: Progress) -> Index:
     """[N] ranks of an acyclic graph, every edge pointing at a greater one; not normalised per component.
 
     `pull` [N]: number of lines below a node minus those above; with 0 or more, the node follows its consumers.
     """
-    successors, predecessors = _neighbours(n, source, target)
-    waiting = [len(before) for before in predecessors]
-    order = [v for v, count in enumerate(waiting) if not count]
-    rank = [0] * n
-    for v in order:  # grows; the longest path to a node leads through the last of those before it
-        for w in successors[v]:
-            waiting[w] -= 1
-            if not waiting[w]:
-                rank[w] = rank[v] + 1
-                order.append(w)
+    successors = [list(after) for _, after in graph.adjacency()]
+    predecessors = [list(graph.predecessors(node)) for node in graph]
+    order: list[int] = []
+    rank = [0] * len(successors)
+    for number, generation in enumerate(nx.topological_generations(graph)):  # by the longest path to each node
+        order += generation
+        for v in generation:
+            rank[v] = number
     progress.check()
     pulls = pull.tolist()
     # A subtree whose nodes have one consumer each, such as a constant and its preparation, always follows its consumer.
