@@ -288,7 +288,7 @@ def rotary_embedding_1(
 def rotate(x: Array, places: Array, cos_cache: Array, sin_cache: Array, interleaved: bool) -> Array:
     """Rotary embedding of (B, heads, S, size) at positions (B, S); the caches' width determines how much is rotated."""
     check_places(places, cos_cache, sin_cache)
-    return turned(x, widen(cos_cache)[places][:, None], widen(sin_cache)[places][:, None], interleaved)
+    return turned(x, cos_cache[places], sin_cache[places], interleaved)
 
 
 def check_places(places: Array, cos_cache: Array, sin_cache: Array) -> None:
@@ -303,19 +303,14 @@ def check_places(places: Array, cos_cache: Array, sin_cache: Array) -> None:
 
 
 def turned(x: Array, cos: Array, sin: Array, interleaved: bool) -> Array:
-    """Rotate pairs of the last axis by angles given as cosines and sines; the rest stays."""
+    """Rotate pairs of the last axis of (B, heads, S, size) by angles (B, S, half) given as cosines and sines."""
     half = cos.shape[-1]
     if 2 * half > x.shape[-1]:
         msg = f"{half} angles for heads of {x.shape[-1]}; expected at most half as many"
         raise KernelError(msg)
-    wide = widen(x)
-    result = np.array(wide)
-    first, second = (
-        (slice(0, 2 * half, 2), slice(1, 2 * half, 2)) if interleaved else (slice(half), slice(half, 2 * half))
+    return np.asarray(
+        onnx("RotaryEmbedding", 23, x, cos, sin, interleaved=int(interleaved), rotary_embedding_dim=2 * half)
     )
-    result[..., first] = cos * wide[..., first] - sin * wide[..., second]
-    result[..., second] = sin * wide[..., first] + cos * wide[..., second]
-    return narrow(result, x.dtype)
 
 
 @kernel("GroupQueryAttention", since=1, domain=MICROSOFT)

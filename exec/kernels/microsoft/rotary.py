@@ -45,9 +45,9 @@ def m_rotary_embedding_1(
         msg = f"position_ids have shape {position_ids.shape}; expected (3, {heads.shape[0]}, {heads.shape[2]})"
         raise KernelError(msg)
     stream = _streams(mrope_section, half, mrope_layout or 0)
-    places = np.moveaxis(position_ids[stream], 0, -1)[:, None]  # (B, 1, S, half)
+    places = np.moveaxis(position_ids[stream], 0, -1)  # (B, S, half)
     columns = np.arange(half)
-    cos, sin = (widen(cache)[places, columns] for cache in (cos_cache, sin_cache))
+    cos, sin = (cache[places, columns] for cache in (cos_cache, sin_cache))
     y = turned(heads, cos, sin, bool(interleaved))
     return merge_heads(y) if x.ndim == 3 else y
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from typing import Literal
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from onnx_workbench.exec.kernels.onnx.tensor.slicing import trilu_14
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import integers, one_element, scalar_int
 from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
-from onnx_workbench.exec.kernels.shared.fourier import half_transform, inverse_of_half, transform
 from onnx_workbench.exec.values.arrays import Array, SparseArray, check_size, empty, full
 from onnx_workbench.exec.values.limits import checkpoint
 from onnx_workbench.exec.values.statistics import describe
@@ -107,12 +106,9 @@ def rfft_1(x: Array, *, normalized: int = 0, onesided: int = 1, signal_ndim: int
     """Return the transform of real signals over the last axes, (…, frequencies, 2)."""
     axes = _signal_axes(x.ndim, signal_ndim)
     wide = widen(x)
-    found = half_transform(wide, axes[-1]) if onesided else transform(wide, axes[-1])
-    for axis in axes[:-1]:
-        found = transform(found, axis)
-    if normalized:
-        found = found / np.sqrt(prod(x.shape[a] for a in axes))
-    return narrow(np.stack([found.real, found.imag], -1).astype(wide.dtype), x.dtype)
+    transform = np.fft.rfftn if onesided else np.fft.fftn
+    spectrum = transform(wide, axes=axes, norm="ortho" if normalized else None)
+    return narrow(np.stack([spectrum.real, spectrum.imag], -1).astype(wide.dtype), x.dtype)
 
 
 @kernel("Irfft", since=1, domain=MICROSOFT)
@@ -124,15 +120,11 @@ def irfft_1(x: Array, *, normalized: int = 0, onesided: int = 1, signal_ndim: in
     axes = _signal_axes(x.ndim - 1, signal_ndim)
     wide = widen(x)
     values = wide[..., 0] + 1j * wide[..., 1]
-    for axis in axes[:-1]:
-        values = transform(values, axis, inverse=True)
-    if onesided:
-        found = inverse_of_half(values, 2 * (values.shape[axes[-1]] - 1), axes[-1])
-    else:
-        found = transform(values, axes[-1], inverse=True).real
-    if normalized:
-        found = found * np.sqrt(prod(found.shape[a] for a in axes))
-    return narrow(found.astype(wide.dtype), x.dtype)
+    norm: Literal["ortho"] | None = "ortho" if normalized else None
+    signals = (
+        np.fft.irfftn(values, axes=axes, norm=norm) if onesided else np.fft.ifftn(values, axes=axes, norm=norm).real
+    )
+    return narrow(signals.astype(wide.dtype), x.dtype)
 
 
 def _signal_axes(rank: int, count: int) -> tuple[int, ...]:

@@ -90,9 +90,11 @@ def roi_align_10(
     spatial_scale: float = 1.0,
 ) -> Array:
     """Pool regions [x1, y1, x2, y2] to a grid of cells, each the mean or maximum of bilinear samples."""
-    return _roi_align(
-        *(x, rois, batch_indices, mode, output_height, output_width, sampling_ratio, spatial_scale), half=False
-    )
+    return roi_align_16(
+        x, rois, batch_indices, coordinate_transformation_mode="output_half_pixel", mode=mode,
+        output_height=output_height, output_width=output_width, sampling_ratio=sampling_ratio,
+        spatial_scale=spatial_scale,
+    )  # fmt: skip
 
 
 @kernel("RoiAlign", since=16)
@@ -115,24 +117,7 @@ def roi_align_16(
             f"output_half_pixel"
         )
         raise KernelError(msg)
-    half = coordinate_transformation_mode == "half_pixel"
-    return _roi_align(
-        *(x, rois, batch_indices, mode, output_height, output_width, sampling_ratio, spatial_scale), half=half
-    )
-
-
-def _roi_align(
-    x: Array,
-    rois: Array,
-    batch_indices: Array,
-    mode: str,
-    height: int,
-    width: int,
-    sampling_ratio: int,
-    spatial_scale: float,
-    *,
-    half: bool,
-) -> Array:
+    half, height, width = coordinate_transformation_mode == "half_pixel", output_height, output_width
     if x.ndim != 4 or 0 in x.shape[2:] or rois.shape[1:] != (4,) or batch_indices.shape != rois.shape[:1]:
         given = f"X has shape {x.shape}, rois {rois.shape}, batch_indices {batch_indices.shape}"
         msg = f"{given}; expected (N, C, H, W) with H and W from 1, (regions, 4) and (regions,)"

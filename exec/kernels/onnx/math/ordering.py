@@ -9,8 +9,8 @@ import numpy as np
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import normal_axis, scalar_int
+from onnx_workbench.exec.kernels.shared.blocks import parts
 from onnx_workbench.exec.kernels.shared.dtypes import is_float, narrow, widen
-from onnx_workbench.exec.kernels.shared.sorting import PART, argsort, smallest
 from onnx_workbench.exec.values.arrays import Array, check_size
 from onnx_workbench.exec.values.limits import checkpoint
 
@@ -78,17 +78,13 @@ def _by_rows(keys: Array, k: int, smallest_of: Callable[[Array, int], Array]) ->
     """Return positions (…, k) of the smallest keys, some rows (rows, length) at a time."""
     rows = keys.reshape(-1, keys.shape[-1])
     result = np.empty((len(rows), k), np.int64)
-    step = max(1, PART // rows.shape[1])
-    for start in range(0, len(rows), step):
-        checkpoint()
-        result[start : start + step] = smallest_of(rows[start : start + step], k)
+    for part in parts(len(rows), rows.shape[1]):
+        result[part] = smallest_of(rows[part], k)
     return result.reshape(*keys.shape[:-1], k)
 
 
 def _smallest(keys: Array, k: int) -> Array:
     """Return positions of the k smallest keys, in stable order."""
-    if keys.shape[1] > PART:
-        return argsort(keys[0])[None, :k]
     return np.argsort(keys, axis=-1, kind="stable")[:, :k]
 
 
@@ -97,10 +93,7 @@ def _smallest_of_pairs(keys: Array, k: int) -> Array:
     pairs = keys.astype(np.uint64)
     np.left_shift(pairs, 32, out=pairs)
     np.bitwise_or(pairs, np.arange(keys.shape[-1], dtype=np.uint64), out=pairs)
-    if keys.shape[1] > PART:
-        pairs = smallest(pairs[0], k)[None]
-    else:
-        pairs = np.sort(np.partition(pairs, k - 1, axis=-1)[:, :k] if k < keys.shape[1] else pairs, axis=-1)
+    pairs = np.sort(np.partition(pairs, k - 1, axis=-1)[:, :k] if k < keys.shape[1] else pairs, axis=-1)
     return np.bitwise_and(pairs, np.uint64(0xFFFFFFFF)).astype(np.int64)
 
 

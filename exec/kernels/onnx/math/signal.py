@@ -9,7 +9,6 @@ from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import normal_axis, scalar_float, scalar_int
 from onnx_workbench.exec.kernels.shared.blocks import by_pieces
 from onnx_workbench.exec.kernels.shared.dtypes import cast, dtype_of, narrow, widen
-from onnx_workbench.exec.kernels.shared.fourier import half_transform, inverse_of_half, transform
 from onnx_workbench.exec.values.arrays import Array, check_size
 
 
@@ -56,15 +55,15 @@ def _dft(x: Array, dft_length: Array | None, axis: int, inverse: int, onesided: 
     check_size((*signal.shape[:axis], length, *signal.shape[axis + 1 :]), np.complex64)
     if half_spectrum:
         # The other half is the conjugate of this one; the result is real.
-        real = inverse_of_half(_resized(signal, length // 2 + 1, axis), length, axis)
+        real = np.fft.irfft(_resized(signal, length // 2 + 1, axis), length, axis)
         return narrow(real[..., np.newaxis], x.dtype)
     signal = _resized(signal, length, axis)
     if inverse or not onesided:
-        return _pair_of(transform(signal, axis, inverse=bool(inverse)), x.dtype)
+        return _pair_of((np.fft.ifft if inverse else np.fft.fft)(signal, axis=axis), x.dtype)
     if np.iscomplexobj(signal):
-        whole = transform(signal, axis)
+        whole = np.fft.fft(signal, axis=axis)
         return _pair_of(whole[(slice(None),) * axis + (slice(0, length // 2 + 1),)], x.dtype)
-    return _pair_of(half_transform(signal, axis), x.dtype)
+    return _pair_of(np.fft.rfft(signal, axis=axis), x.dtype)
 
 
 @kernel("DFT", since=17)
@@ -120,8 +119,8 @@ def stft_17(
     if window is not None:
         frames = frames * widen(window)
     if onesided and not np.iscomplexobj(frames):
-        return _pair_of(half_transform(frames), signal.dtype)
-    spectrum = transform(frames)
+        return _pair_of(np.fft.rfft(frames), signal.dtype)
+    spectrum = np.fft.fft(frames)
     return _pair_of(spectrum[..., : length // 2 + 1] if onesided else spectrum, signal.dtype)
 
 

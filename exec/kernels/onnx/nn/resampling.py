@@ -70,11 +70,6 @@ def upsample_7(x: Array, *, mode: str = "nearest", scales: tuple[float, ...]) ->
 
 
 @kernel("Upsample", since=9)
-def upsample_9(x: Array, scales: Array, *, mode: str = "nearest") -> Array:
-    """As before; the scales are an input."""
-    return _by_scales(x, tuple(scales.reshape(-1).tolist()), mode)
-
-
 @kernel("Resize", since=10)
 def resize_10(x: Array, scales: Array, *, mode: str = "nearest") -> Array:
     """Enlarge or shrink; nearest takes the lower neighbour when enlarging and the upper when shrinking."""
@@ -101,11 +96,11 @@ def resize_11(
     nearest_mode: str = "round_prefer_floor",
 ) -> Array:
     """Resize by scales or to sizes, with a coordinate transformation mode."""
-    options = Options(
-        *(mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, bool(exclude_outside)),
-        extrapolation=extrapolation_value,
-    )
-    return _resize(x, roi, scales, sizes, options, None, "stretch")
+    return resize_18(
+        x, roi, scales, sizes, coordinate_transformation_mode=coordinate_transformation_mode,
+        cubic_coeff_a=cubic_coeff_a, exclude_outside=exclude_outside, extrapolation_value=extrapolation_value,
+        mode=mode, nearest_mode=nearest_mode,
+    )  # fmt: skip
 
 
 @kernel("Resize", since=13, without=("antialias", "axes", "keep_aspect_ratio_policy"))

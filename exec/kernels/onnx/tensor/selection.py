@@ -12,7 +12,6 @@ from onnx_workbench.exec.kernels.shared.axes import normal_axis
 from onnx_workbench.exec.kernels.shared.blocks import parts
 from onnx_workbench.exec.kernels.shared.broadcast import broadcast_shape
 from onnx_workbench.exec.kernels.shared.dtypes import widen
-from onnx_workbench.exec.kernels.shared.sorting import distinct
 from onnx_workbench.exec.values.arrays import Array, check_size
 from onnx_workbench.exec.values.statistics import describe
 
@@ -89,7 +88,7 @@ def unique_11(x: Array, *, axis: int | None = None, sorted_: int = 1) -> tuple[A
     """Distinct elements or slices, the first position of each, the index of each element among them, and counts."""
     if axis is None:
         slices = x.reshape(-1)
-        first, inverse, counts = distinct(widen(slices))
+        first, inverse, counts = _distinct(widen(slices))
     else:
         axis = normal_axis(axis, x.ndim)
         slices = x
@@ -103,14 +102,19 @@ def unique_11(x: Array, *, axis: int | None = None, sorted_: int = 1) -> tuple[A
     return values, first.astype(np.int64), inverse.astype(np.int64), counts.astype(np.int64)
 
 
+def _distinct(values: Array) -> tuple[Array, Array, Array]:
+    """Return of the distinct elements of a flat array, in order: first positions, inverse indices, counts."""
+    return np.unique(values, return_index=True, return_inverse=True, return_counts=True)[1:]
+
+
 def _distinct_rows(rows: Array) -> tuple[Array, Array, Array]:
     """Return distinct rows along axis 0: elements become ranks, then pairs of ranks become ranks."""
     count = rows.shape[0]
     flat = rows.reshape(count, -1) if rows.size else np.zeros((count, 1), np.int64)
-    ranks: Array = distinct(flat.reshape(-1))[1].reshape(flat.shape)
+    ranks: Array = _distinct(flat.reshape(-1))[1].reshape(flat.shape)
     while ranks.shape[1] > 1:
         if ranks.shape[1] % 2:
             ranks = np.concatenate([ranks, np.zeros((count, 1), np.int64)], 1)
         pairs = ranks[:, ::2] * (int(ranks.max()) + 1) + ranks[:, 1::2]
-        ranks = distinct(pairs.reshape(-1))[1].reshape(pairs.shape)
-    return distinct(ranks.reshape(-1))
+        ranks = _distinct(pairs.reshape(-1))[1].reshape(pairs.shape)
+    return _distinct(ranks.reshape(-1))
