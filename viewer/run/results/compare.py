@@ -157,8 +157,8 @@ def with_npz(workspace: Workspace, path: Path) -> Prepare:
             saved = load_run(path, graph.outputs)
             if not saved.is_run:
                 return _with_arrays(result, {name: v for (name,), v in saved.values.items()}, progress)
-            found = ((result.key(a[0]) if len(a) == 1 else places.get(a), v) for a, v in saved.values.items())
-            values = {key: (result.layout.name(key[1]), value) for key, value in found if key is not None}
+            keyed = ((result.key(a[0]) if len(a) == 1 else places.get(a), v) for a, v in saved.values.items())
+            values = {key: (result.layout.name(key[1]), value) for key, value in keyed if key is not None}
             pairs, names = given_values(result, values, inside), [" › ".join(a) for a in saved.values]
             return _outcome(pairs, OtherValues.of(pairs, names=names), result, progress=progress)
 
@@ -198,16 +198,16 @@ def with_model(workspace: Workspace, other: Workspace, partner: Callable[[Value]
         _read(other, progress)
         result, graph, theirs = ours.result, workspace.runs.inputs.graph, other.runs.inputs.graph
         inside = inside_nodes(workspace, result, progress)
-        found = pair_values(graph, theirs)
-        given = shared_feeds(graph, theirs, ours.feeds)
+        pairs_by_value = pair_values(graph, theirs)
+        shared = shared_feeds(graph, theirs, ours.feeds)
         is_mixed = is_quantized(graph) != is_quantized(theirs)
         for value in progress.paced(graph.values()):
             twin = None if partner is None or is_mixed or value.initializer is not None else partner(value)
             if isinstance(twin, Value):
-                found[value.id] = [Pair(run_part(Counterpart(value)), run_part(Counterpart(twin)))]
+                pairs_by_value[value.id] = [Pair(run_part(Counterpart(value)), run_part(Counterpart(twin)))]
                 if value.name in ours.feeds:
-                    given[twin.name] = ours.feeds[value.name]
-        pairs: dict[ValueKey, list[Pair]] = {((), number): some for number, some in found.items()}
+                    shared[twin.name] = ours.feeds[value.name]
+        pairs: dict[ValueKey, list[Pair]] = {((), number): some for number, some in pairs_by_value.items()}
         here, there = addresses_in(workspace), addresses_in(other)
         for key in _in_calls(result, inside, progress):
             address = here.of(key)
@@ -216,7 +216,7 @@ def with_model(workspace: Workspace, other: Workspace, partner: Callable[[Value]
                 pairs[key] = [Pair(RunPart(key, address[-1]), RunPart(at, address[-1]))]
         layers = _layers(workspace, other, progress) if is_mixed else None
         ordered = [pair for key in value_keys(result, inside) for pair in pairs.get(key, ())]
-        return _with_other(workspace, ours, other, ordered, given, layers)
+        return _with_other(workspace, ours, other, ordered, shared, layers)
 
     return prepared
 
@@ -259,12 +259,12 @@ def _with_other(
     """
     session, shown = other.runs.session, other.results.current
     inputs = {v.name for v in other.runs.inputs.inputs()}
-    given = {**(shown.feeds if shown is not None else {}), **fed}
-    feeds = {name: value for name, value in given.items() if name in inputs}
+    values = {**(shown.feeds if shown is not None else {}), **fed}
+    feeds = {name: value for name, value in values.items() if name in inputs}
     title = other.label
     with _named(title):
         request = session.request(feeds, seed=ours.result.seed)
-    known = shown if shown is not None and shown.is_complete and other.results.is_current else None
+    finished = shown if shown is not None and shown.is_complete and other.results.is_current else None
     names = [display(value.name, 40) for value in other.runs.inputs.graph.outputs]
     is_ours = is_quantized(workspace.runs.inputs.graph)
 
@@ -275,14 +275,14 @@ def _with_other(
         precise, workspace_of, fed_there = (theirs, workspace, ours.feeds) if is_ours else (ours.result, other, feeds)
         try:
             again = Session(layers.document).request(layers.feeds(precise, fed_there), seed=ours.result.seed)
-            found = layers.losses(precise, workspace_of.runs.perform(again, progress=progress))
+            losses = layers.losses(precise, workspace_of.runs.perform(again, progress=progress))
         except LookupError:  # the float model did not compute all inputs of the layers
             return {}
-        return {a.key: found[name] for a, b in pairs if (name := (b if is_ours else a).name) in found}
+        return {a.key: losses[name] for a, b in pairs if (name := (b if is_ours else a).name) in losses}
 
     def work(progress: Progress) -> ComparisonOutcome:
-        if known is not None and _was_fed(known, feeds, ours.result.seed):
-            theirs = known.result
+        if finished is not None and _was_fed(finished, feeds, ours.result.seed):
+            theirs = finished.result
         else:
             _check_open(other)
             with _named(title):
@@ -399,14 +399,14 @@ def _float_values(
     """Return the float tensors that some nodes, or nodes in their bodies, read as constants or compute."""
     model = workspace.model
     chosen = {graph for node in nodes or () for body in node.bodies for graph in body.walk()}
-    found: set[Value] = set()
+    floats: set[Value] = set()
     for graph in model.graphs():
         for node in progress.paced(graph.nodes):
             if nodes is None or node in nodes or graph in chosen:
                 constants = [v for v in node.inputs if v is not None and v.initializer is not None]
                 outputs = [v for v in node.outputs if v is not None]
-                found.update(v for v in (*constants, *outputs) if _is_float(workspace, ours, v))
-    return found
+                floats.update(v for v in (*constants, *outputs) if _is_float(workspace, ours, v))
+    return floats
 
 
 def _is_float(workspace: Workspace, ours: RunRecord, value: Value) -> bool:

@@ -23,12 +23,12 @@ def links_of(record: RunRecord, value: Value, key: ValueKey, node_of: Callable[[
     These are the output of the branch, iteration or function that returns it, or the argument of the call if it is an
     input of a function or a body. `node_of` returns the node with a number.
     """
-    found = []
+    keys = []
     for inside, other in _same(value, key[0], node_of):
         linked = inside, other.id
         if linked != key and record.result.info(linked) is not None:
-            found.append(linked)
-    return found
+            keys.append(linked)
+    return keys
 
 
 def _same(value: Value, path: Path, node_of: Callable[[int], Node | None]) -> Iterator[tuple[Path, Value]]:
@@ -43,9 +43,9 @@ def _same(value: Value, path: Path, node_of: Callable[[int], Node | None]) -> It
     position = graph.inputs.index(value)
     if isinstance(owner, Function) and path:
         call = node_of(path[-1])
-        given = None if call is None or position >= len(call.inputs) else call.inputs[position]
-        if given is not None:
-            yield path[:-1], given
+        argument = None if call is None or position >= len(call.inputs) else call.inputs[position]
+        if argument is not None:
+            yield path[:-1], argument
     elif isinstance(owner, Node) and owner.op_type == "Loop" and position >= 2:
         yield path, graph.outputs[position - 1]  # of the previous iteration
         first = owner.inputs[position] if position < len(owner.inputs) else None

@@ -130,9 +130,9 @@ class Results(QObject):
         key = None if record is None else record.key(value)
         if record is None or key is None:
             return None
-        found = record.result.find(key)
-        if found is not MISSING:
-            return found
+        held = record.result.find(key)
+        if held is not MISSING:
+            return held
         info = record.result.info(key)
         return None if info is None else Summary(info, None)
 
@@ -200,11 +200,11 @@ class Results(QObject):
             return {}
         if self._nodes is not None:
             return self._nodes
-        given = ((self.node_by_number(one.node), one) for one in progress.paced(record.result.by_node))
-        found = {node: named for node, one in given if node and (named := self._named(node, one))}
+        outcomes = ((self.node_by_number(one.node), one) for one in progress.paced(record.result.by_node))
+        outcome_by_node = {node: named for node, one in outcomes if node and (named := self._named(node, one))}
         if self.current is record:  # events may be processed between two checks
-            self._nodes = found
-        return found
+            self._nodes = outcome_by_node
+        return outcome_by_node
 
     def failed(self) -> list[Node]:
         """Return the nodes that failed in the last run."""
@@ -284,16 +284,16 @@ class Results(QObject):
     def _on_change(self, change: Change) -> None:
         if not self.is_running and not self._records:
             return
-        found = sources(change)
+        things = sources(change)
         if concerns_inputs(change):
             self._inputs = self.inputs_now()
-        self._log.append((change.revision, found))
+        self._log.append((change.revision, things))
         record = self._recall(change.state)
         if record is not None:
             self._show(record)
-        elif not found <= self.stale or rewires(change):
+        elif not things <= self.stale or rewires(change):
             # While typing in one field, this runs once, not with every key.
-            self._search_from(self.stale | found)
+            self._search_from(self.stale | things)
 
     def _search_from(self, changed: AbstractSet[Thing]) -> None:
         """Find the values that become stale by changes of some things, a few milliseconds later in a small model."""
@@ -306,8 +306,8 @@ class Results(QObject):
         self._search.start(partial(stale_after, changed), show)
 
     def _recall(self, state: int) -> RunRecord | None:
-        known = [r for r in reversed(self._records) if r.state == state and r.inputs == self._inputs]
-        return next((r for r in known if not r.is_part), known[0] if known else None)
+        records = [r for r in reversed(self._records) if r.state == state and r.inputs == self._inputs]
+        return next((r for r in records if not r.is_part), records[0] if records else None)
 
     # -- runs ------------------------------------------------------------------------------------------------
 

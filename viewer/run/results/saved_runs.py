@@ -55,15 +55,15 @@ def _addresses_of(
     workspace: Workspace, result: RunResult, progress: Progress
 ) -> tuple[dict[ValueKey, Address], NodeTable, list[Address]]:
     """Return the addresses of all values of a run, the table of its nodes, and their addresses. Reads the model."""
-    known = addresses_in(workspace)
+    addresses = addresses_in(workspace)
     bodies = [(call, number) for call, values in result.bodies.items() for number in values]
     keys = progress.paced([*result.layout.slots, *bodies])
-    values = {key: address for key in keys if (address := known.of(key)) is not None}
+    values = {key: address for key in keys if (address := addresses.of(key)) is not None}
     nodes = NodeTable.joined([result.nodes, result.inner])
     rows = {
         address: row
         for row in progress.paced(nodes.rows(*RAN).tolist())
-        if (address := _address_of(workspace, *nodes.keys.at(row), known)) is not None
+        if (address := _address_of(workspace, *nodes.keys.at(row), addresses)) is not None
     }
     return values, nodes.take(np.array(list(rows.values()), np.int64)), list(rows)
 
@@ -121,13 +121,13 @@ def restore_run(workspace: Workspace, path: Path) -> None:
 def _match(workspace: Workspace, saved: SavedRun, progress: Progress) -> _LoadedRun | None:
     """Match the values of a saved run with the current model; None if none matches. Reads the model."""
     workspace.runs.session.prepare(progress)
-    known = addresses_in(workspace)
+    addresses = addresses_in(workspace)
     pairs = progress.paced(saved.values.items())
-    values = {key: value for address, value in pairs if (key := known.find(address)) is not None}
+    values = {key: value for address, value in pairs if (key := addresses.find(address)) is not None}
     if not values:
         return None
     took = progress.paced(zip(saved.places, saved.nodes, strict=True))
-    costs = {key: cost for address, cost in took if (key := known.find(address)) is not None}
+    costs = {key: cost for address, cost in took if (key := addresses.find(address)) is not None}
     result = _result(workspace, values, costs, progress)
     result.seed, result.peak_bytes = saved.seed, saved.peak_bytes
     return _LoadedRun(saved, result, workspace.document.revision, len(saved.values) - len(values))

@@ -63,18 +63,18 @@ def _parts(things: AbstractSet[Thing], progress: Progress) -> Iterator[list[Thin
 
 def sources(change: Change) -> set[Thing]:
     """Return the nodes and values whose results a change may alter directly, without their dependents."""
-    found: set[Any] = set()
+    things: set[Any] = set()
     for step, inverse in zip(change.steps, change.inverses, strict=True):
         if isinstance(step, InsertNode):  # of these two kinds there may be 100,000
-            found.add(step.node)
+            things.add(step.node)
         elif isinstance(step, RemoveNode):
-            found.update(step.node.outputs)
+            things.update(step.node.outputs)
         elif isinstance(step, SetField):
-            _collect_field(step, inverse, found)
+            _collect_field(step, inverse, things)
         elif not _is_of_texts(step, inverse):
-            _collect(step, inverse, found)
-    found.discard(None)
-    return found
+            _collect(step, inverse, things)
+    things.discard(None)
+    return things
 
 
 def concerns_inputs(change: Change) -> bool:
@@ -108,18 +108,18 @@ def rewires(change: Change) -> bool:
 
 def outdated(things: Iterable[Thing], progress: Progress = SILENT) -> set[Thing]:
     """Return everything that depends on some nodes and values, including these, also through function calls."""
-    found: set[Thing] = set()
+    stale: set[Thing] = set()
     pending = list(things)
     while pending:
         graphs: set[Graph | None] = set()
-        for some in _parts(downstream([thing for thing in pending if thing not in found], progress).keys(), progress):
-            found.update(some)
+        for some in _parts(downstream([thing for thing in pending if thing not in stale], progress).keys(), progress):
+            stale.update(some)
             graphs.update([thing.graph for thing in some])
         functions = {graph.root.owner for graph in graphs if graph is not None}
         pending = [
-            call for owner in functions if isinstance(owner, Function) for call in _calls(owner) if call not in found
+            call for owner in functions if isinstance(owner, Function) for call in _calls(owner) if call not in stale
         ]
-    return found
+    return stale
 
 
 def _calls(function: Function) -> list[Node]:

@@ -51,13 +51,13 @@ class ValueSummaries(QObject):
         key = None if record is None else record.key(value)
         if record is None or key is None or record.result.info(key) is None:
             return None
-        known = self._of(record)
-        if key not in known:
+        summaries = self._of(record)
+        if key not in summaries:
             self._wanted.pop(value, None)
             self._wanted[value] = None
             if not self._is_reading and not self._gather.isActive():  # continuous painting must not restart it
                 self._gather.start()
-        return known.get(key)
+        return summaries.get(key)
 
     def awaits(self, value: Value) -> bool:
         """Return whether `of` may have a summary of the shown run later."""
@@ -71,30 +71,30 @@ class ValueSummaries(QObject):
         self, record: RunRecord, keys: Iterable[ValueKey], then: Callable[[], object], supersede: str = ""
     ) -> None:
         """Read the summaries of some values of a run, then call back: at once if all of them are known."""
-        known = self._of(record)
-        asked = [key for key in dict.fromkeys(keys) if key not in known]
+        summaries = self._of(record)
+        asked = [key for key in dict.fromkeys(keys) if key not in summaries]
         if not asked:
             then()
             return
         result = record.result
 
         def work(progress: Progress) -> list[ValueSummary | None]:
-            found: list[ValueSummary | None] = []
+            read: list[ValueSummary | None] = []
             for start in range(0, len(asked), _BATCH):
                 progress.report(start, len(asked))
-                found += _summaries(result, asked[start : start + _BATCH])
-            return found
+                read += _summaries(result, asked[start : start + _BATCH])
+            return read
 
-        def done(found: list[ValueSummary | None]) -> None:
-            known.update(zip(asked, found, strict=True))
+        def done(read: list[ValueSummary | None]) -> None:
+            summaries.update(zip(asked, read, strict=True))
             then()
 
         self._tasks.start("Reading values", work, done=done, lane="count", supersede=supersede)
 
     def known(self, record: RunRecord, keys: Iterable[ValueKey]) -> list[ValueSummary]:
         """Return the summaries of some values of a run that were read."""
-        known = self._of(record)
-        return [one for key in keys if (one := known.get(key)) is not None]
+        summaries = self._of(record)
+        return [one for key in keys if (one := summaries.get(key)) is not None]
 
     def _of(self, record: RunRecord) -> dict[ValueKey, ValueSummary | None]:
         """Return the known summaries of a run, with those of its part so far; values in bodies may still change."""
@@ -102,8 +102,8 @@ class ValueSummaries(QObject):
             before = None if self._last is None else self._last()
             is_same = before is not None and before.run is not None and before.run == record.run
             slots = record.result.layout.slots
-            known = self._known[before].items() if is_same and before is not None else ()
-            self._known[record] = {key: found for key, found in known if found is not None and key in slots}
+            earlier = self._known[before].items() if is_same and before is not None else ()
+            self._known[record] = {key: found for key, found in earlier if found is not None and key in slots}
             self._last = ref(record)
         return self._known[record]
 
@@ -119,8 +119,8 @@ class ValueSummaries(QObject):
         self._is_reading = True
         result, keys = record.result, list(asked)
 
-        def done(found: list[ValueSummary | None]) -> None:
-            self._of(record).update(zip(keys, found, strict=True))
+        def done(read: list[ValueSummary | None]) -> None:
+            self._of(record).update(zip(keys, read, strict=True))
 
         def finished() -> None:
             self._is_reading = False

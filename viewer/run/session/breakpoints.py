@@ -46,8 +46,8 @@ class BreakpointList(QObject):
     def toggle(self, thing: Node | Value) -> None:
         """Add a breakpoint before a node or after a value, or remove those on it, whatever their condition."""
         others = [b for b in self.all if thing not in (b.node, b.value)]
-        made = Breakpoint(node=thing) if isinstance(thing, Node) else Breakpoint(value=thing)
-        self.set([*others, made] if len(others) == len(self.all) else others)
+        added = Breakpoint(node=thing) if isinstance(thing, Node) else Breakpoint(value=thing)
+        self.set([*others, added] if len(others) == len(self.all) else others)
 
     def has(self, condition: Condition) -> bool:
         """Return whether a condition on any value stops a run."""

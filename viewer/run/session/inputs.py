@@ -85,8 +85,8 @@ class RunInputs(QObject):
 
     def symbols(self) -> dict[str, int]:
         """Return the symbolic dimensions of the inputs with their sizes: chosen ones, else those of the last values."""
-        found = symbols(self.graph)
-        return found | {n: size for n, size in (self._made | self.sizes).items() if n in found}
+        sizes = symbols(self.graph)
+        return sizes | {n: size for n, size in (self._made | self.sizes).items() if n in sizes}
 
     @property
     def folder(self) -> Path | None:
@@ -116,14 +116,14 @@ class RunInputs(QObject):
         ModelError if the archive cannot be read, or has no matching array.
         """
         arrays, wanted = npz_members(path), [value.name for value in self.inputs()]
-        found = {name: name for name in wanted if name in arrays}
-        if not found and len(arrays) == len(wanted):
-            found = dict(zip(wanted, arrays, strict=True))
-        if not found:
+        array_names = {name: name for name in wanted if name in arrays}
+        if not array_names and len(arrays) == len(wanted):
+            array_names = dict(zip(wanted, arrays, strict=True))
+        if not array_names:
             detail = f"Arrays: {_listed(arrays)}. Inputs: {_listed(wanted)}."
             raise ModelError(f"{display(path.name, 60)} has no array for an input", detail)
-        self.sources |= {name: File(path, array) for name, array in found.items()}
-        self.given = {name: value for name, value in self.given.items() if name not in found}
+        self.sources |= {name: File(path, array) for name, array in array_names.items()}
+        self.given = {name: value for name, value in self.given.items() if name not in array_names}
         self.data_set = None
         self._notify()
 
@@ -272,10 +272,10 @@ def _as_declared(value: Any, declared: Type | None) -> Any:
     Others are unchanged: the run reports that they do not fit.
     """
     kind = declared.element_type if isinstance(declared, TensorType) else None
-    found = describe(value).element_type
-    if not isinstance(kind, ElementType) or found is None or not isinstance(value, np.ndarray):
+    own_kind = describe(value).element_type
+    if not isinstance(kind, ElementType) or own_kind is None or not isinstance(value, np.ndarray):
         return value
-    if not ((kind.is_float and found.is_float) or (kind.is_int and found.is_int)):
+    if not ((kind.is_float and own_kind.is_float) or (kind.is_int and own_kind.is_int)):
         return value
     with np.errstate(all="ignore"):
         converted = value.astype(kind.numpy_dtype, copy=False)

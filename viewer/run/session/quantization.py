@@ -63,7 +63,7 @@ def attempt(workspace: Workspace, request: Request, progress: Progress) -> Trial
     kept = [glob.escape(name) for name in request.kept if name in nodes]
     options = replace(request.options, keep=[*request.options.keep, *kept])
     load_pyqtgraph()  # here rather than when the ranges are first shown, on the GUI thread
-    found = measure_isolated(
+    measured = measure_isolated(
         copy.document.model,
         options,
         request.data or request.inputs,
@@ -72,7 +72,7 @@ def attempt(workspace: Workspace, request: Request, progress: Progress) -> Trial
         alone=request.alone,
         progress=progress,
     )
-    Quantization(copy, options).repeat(found, progress)
+    Quantization(copy, options).repeat(measured, progress)
     if request.data is None and request.inputs.is_random:
-        found.report.remarks.insert(0, "the inputs are random: ranges and losses for typical data may differ")
-    return Trial(found.report, nodes, found.ranges, copy.steps(), recording_of(copy), revision)
+        measured.report.remarks.insert(0, "the inputs are random: ranges and losses for typical data may differ")
+    return Trial(measured.report, nodes, measured.ranges, copy.steps(), recording_of(copy), revision)

@@ -106,9 +106,9 @@ class RunProgress(QObject):
             news = np.concatenate(self._news) if self._news else _NONE
             numbers, self._news = news[:_MOST], [news[_MOST:]] if len(news) > _MOST else []
         nodes = map(self._session.node, dict.fromkeys(numbers.tolist()))
-        found = [node for node in nodes if node is not None]
-        if found:
-            self.finished.emit(found)
+        finished = [node for node in nodes if node is not None]
+        if finished:
+            self.finished.emit(finished)
         self._read(run)
 
     def _state(self, run: RunTask) -> object:

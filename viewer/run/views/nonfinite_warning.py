@@ -34,8 +34,8 @@ def warning_of(workspace: Workspace, value: Value, search: NonFiniteSearch) -> t
     cause = f"{made}: {bad.cause}. " if bad.cause else ""
 
     def name_at(key: ValueKey) -> str:
-        found = workspace.results.value_by_number(key[1])
-        return "another value" if found is None else name_of(found)
+        other = workspace.results.value_by_number(key[1])
+        return "another value" if other is None else name_of(other)
 
     so_far = passed(search, search_mode(workspace), name_at)
     return f"{what} in {name_of(value)}", f"{cause}{plural(bad.count, 'element')}, the first at [{at}]. {so_far}."

@@ -234,10 +234,10 @@ class Overlays(QObject):
         def work(progress: Progress) -> dict[Node, float]:
             numbers: dict[Node, float] = {}
             for node, outputs in progress.paced(keys.items()):
-                found = (number_of(kind, one) for one in summaries.known(record, outputs))
-                known = [number for number in found if number is not None]
-                if known:
-                    numbers[node] = max(known)
+                figures = (number_of(kind, one) for one in summaries.known(record, outputs))
+                defined = [number for number in figures if number is not None]
+                if defined:
+                    numbers[node] = max(defined)
             return numbers
 
         def show() -> None:
@@ -291,22 +291,22 @@ def _memory(results: Results, progress: Progress) -> dict[Node, float]:
 
 
 def _sizes(results: Results, progress: Progress) -> dict[Node, float]:
-    found = {}
+    size_by_node = {}
     for node in progress.paced(results.nodes(progress)):
         infos = [results.info_of(v) for v in node.outputs if v is not None]
         sizes = [prod(i.shape) for i in infos if i is not None and i.kind == "tensor"]
         if sizes:
-            found[node] = float(max(sizes))
-    return found
+            size_by_node[node] = float(max(sizes))
+    return size_by_node
 
 
 def _macs(results: Results, progress: Progress) -> dict[Node, float]:
-    found = {}
+    macs_by_node = {}
     for node in progress.paced(results.nodes(progress)):
         count = multiply_adds(results, node)
         if count:
-            found[node] = count / 1e6
-    return found
+            macs_by_node[node] = count / 1e6
+    return macs_by_node
 
 
 def multiply_adds(results: Results, node: Node) -> int:

@@ -133,8 +133,8 @@ class RunReporter:
         while inner is not None:
             numbers += [*inner.path[1:], inner.node]
             inner = inner.inner
-        found = map(self._workspace.results.node_by_number, reversed(numbers))
-        return next((node for node in found if node is not None), None)
+        nodes = map(self._workspace.results.node_by_number, reversed(numbers))
+        return next((node for node in nodes if node is not None), None)
 
     def _show_early_end(self, result: RunResult) -> None:
         """Report why values are missing although no node failed, or withdraw an earlier report."""

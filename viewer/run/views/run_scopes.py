@@ -75,10 +75,10 @@ def scopes_of(workspace: Workspace, graph: Graph) -> RunScopes:
 def _calls(results: Results, graph: Graph) -> tuple[CallPath, ...]:
     """Return the calls of a function in which the shown run has computed values."""
     assert results.current is not None
-    found = results.current.result.calls_of
+    calls_of = results.current.result.calls_of
     calls: list[CallPath] = []
     for value in graph.values():
-        calls = max(calls, found.get(value.id, []), key=len)
+        calls = max(calls, calls_of.get(value.id, []), key=len)
     return tuple(calls)
 
 
@@ -86,8 +86,8 @@ def _was_taken(results: Results, branch: Graph) -> bool:
     """Return whether a branch of If was taken in the shown call and iterations."""
     if branch in results.skipped_branches:
         return False
-    made = [value for node in branch.nodes for value in node.outputs if value is not None]
-    return not made or any(map(results.has, made))
+    outputs = [value for node in branch.nodes for value in node.outputs if value is not None]
+    return not outputs or any(map(results.has, outputs))
 
 
 def call_name(workspace: Workspace, path: CallPath) -> str:
