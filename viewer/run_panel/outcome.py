@@ -146,8 +146,8 @@ class OutcomeSection(Section):
         if failed:
             failures = self._branch(f"Failed ({len(failed)})", theme().error)
             for node in failed[:_MOST_ROWS]:
-                found = results.node_of(node)
-                self._add(failures, node, found.failure.reason if found is not None and found.failure else "")
+                outcome = results.node_of(node)
+                self._add(failures, node, outcome.failure.reason if outcome is not None and outcome.failure else "")
         for note in record.result.notes[:_MOST_ROWS]:
             QTreeWidgetItem(self.tree, [display(note, 200)]).setFirstColumnSpanned(True)
 
@@ -201,8 +201,8 @@ class OutcomeSection(Section):
         there = (value for graph in self._workspace.model.graphs() for value in graph.values())
         typed = ((v, v.type) for v in progress.paced(there) if v.type is not None)
         declared = {value.id: (value, kind) for value, kind in typed}
-        found = contradictions(result, {number: kind for number, (_, kind) in declared.items()}, progress)
-        return [(declared[one.key[1]][0], one) for one in found]
+        wrong = contradictions(result, {number: kind for number, (_, kind) in declared.items()}, progress)
+        return [(declared[one.key[1]][0], one) for one in wrong]
 
     def _add_wrong(self, found: list[tuple[Value, Contradiction]]) -> None:
         self._wrong = found
@@ -221,9 +221,9 @@ class OutcomeSection(Section):
             detail = "Every value has the type and shape declared for it, or none is declared."
             self._workspace.messages.show("info", "There is nothing to correct", detail)
             return
-        known = self._workspace.types.type_of
+        type_of = self._workspace.types.type_of
         calls = record.result.in_calls
-        types = {value: tensor_type(one.found, one.declared, known(value), calls(one.key[1])) for value, one in wrong}
+        types = {value: tensor_type(one.found, one.declared, type_of(value), calls(one.key[1])) for value, one in wrong}
         others = {value: one for value, one in wrong if types[value] is None}
         if not others:
             self._declare(types)
