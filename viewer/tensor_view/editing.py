@@ -433,8 +433,8 @@ def parse_shape(text: str, size: int) -> tuple[int, ...]:
         shape = tuple(int(word) for word in words)
     except ValueError:
         raise ModelError("Not a shape", "Write whole numbers, such as 64×3×3; -1 is the remaining size.") from None
-    known = prod(length for length in shape if length != -1)
-    left = size // known if known > 0 and size % known == 0 and shape.count(-1) == 1 else -1
+    product = prod(length for length in shape if length != -1)
+    left = size // product if product > 0 and size % product == 0 and shape.count(-1) == 1 else -1
     return tuple(left if length == -1 else length for length in shape)
 
 

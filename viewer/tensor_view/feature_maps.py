@@ -108,8 +108,8 @@ class _Mosaic:
             pixels[top : top + tiles.height, left : left + tiles.width] = self._scales[plane].colors(values[plane])
 
         def where(row: int, column: int) -> tuple[int, int, int] | None:
-            found = tiles.cell(row, column)
-            return None if found is None else (found[0], down[found[1]], across[found[2]])
+            cell = tiles.cell(row, column)
+            return None if cell is None else (cell[0], down[cell[1]], across[cell[2]])
 
         step = max(down.step, across.step)
         detail = self._detail if step > 1 else None
@@ -154,21 +154,21 @@ class _Mosaic:
 
     def _picture(self, pixels: NDArray[np.uint8], where: _Where, reads: Mapping[int, _Read]) -> MatrixImage:
         def index(row: int, column: int) -> tuple[int, ...] | None:
-            found = where(row, column)
-            return None if found is None else self._plane(found[0]).index(found[1], found[2])
+            cell = where(row, column)
+            return None if cell is None else self._plane(cell[0]).index(cell[1], cell[2])
 
         def text(row: int, column: int, most: int) -> str:
-            found = where(row, column)
-            return "" if found is None else short_cell(reads[found[0]].at(found[1], found[2]), most)
+            cell = where(row, column)
+            return "" if cell is None else short_cell(reads[cell[0]].at(cell[1], cell[2]), most)
 
         def about(row: int, column: int) -> str:
-            found = where(row, column)
-            if found is None:
+            cell = where(row, column)
+            if cell is None:
                 return ""
-            value = number_cell(reads[found[0]].at(found[1], found[2]))
+            value = number_cell(reads[cell[0]].at(cell[1], cell[2]))
             if self._attends:
-                return f"head {self._first + found[0]}: query {found[1]}, key {found[2]} = {value}"
-            return f"{list(self._plane(found[0]).index(found[1], found[2]))} = {value}"
+                return f"head {self._first + cell[0]}: query {cell[1]}, key {cell[2]} = {value}"
+            return f"{list(self._plane(cell[0]).index(cell[1], cell[2]))} = {value}"
 
         scale = self._scales[0] if self._request.same_range or self._attention else None
         return MatrixImage(pixels, scale, about, text, index=index)
@@ -195,10 +195,10 @@ class _Mosaic:
                 pixels[at_y : at_y + len(down), at_x : at_x + len(across)] = colors
 
         def where(row: int, column: int) -> tuple[int, int, int] | None:
-            found = tiles.cell(top + row // tall, left + column // wide)
-            if found is None:
+            cell = tiles.cell(top + row // tall, left + column // wide)
+            if cell is None:
                 return None
-            plane, r, c = found
+            plane, r, c = cell
             r = self._down[r] + row % tall * (self._down.step // tall)
             c = self._across[c] + column % wide * (self._across.step // wide)
             return (plane, r, c) if r < self._rows and c < self._columns else None

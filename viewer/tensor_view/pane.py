@@ -222,8 +222,8 @@ class TensorPane(QWidget):
 
     def show_targets(self, targets: list[TensorCandidate]) -> None:
         """Set the choices, and show the first one."""
-        known = [t.key for t in targets]
-        same = known == [t.key for t in self._targets]  # else another object was selected: its most likely tensor first
+        keys = [t.key for t in targets]
+        same = keys == [t.key for t in self._targets]  # else another object was selected: its most likely tensor first
         current = self.subject.target.key if self.subject is not None and same else None
         self._targets = targets
         titles = [target.title for target in targets]
@@ -231,8 +231,8 @@ class TensorPane(QWidget):
             with QSignalBlocker(self.target_box):
                 self.target_box.clear()
                 self.target_box.addItems(titles)
-                if current in known:
-                    self.target_box.setCurrentIndex(known.index(current))
+                if current in keys:
+                    self.target_box.setCurrentIndex(keys.index(current))
         self.target_box.setVisible(len(targets) > 1)
         self.refresh()
 

@@ -47,8 +47,8 @@ class PictureRequest:
 
 def sampled(positions: int | range, most: int) -> range:
     """Return at most `most` evenly spaced positions out of a number of positions, or of a range."""
-    found = range(positions) if isinstance(positions, int) else positions
-    return found[:: max(1, ceil(len(found) / most))]
+    all_positions = range(positions) if isinstance(positions, int) else positions
+    return all_positions[:: max(1, ceil(len(all_positions) / most))]
 
 
 def numbers(values: NDArray[Any], kind: ElementType) -> NDArray[np.float64]:
@@ -84,14 +84,14 @@ def _refining(whole: MatrixImage, rows: int, columns: int, paint: Callable[[rang
         left, top, right, bottom = part
         seen_rows = range(max(int(top * height), 0), min(ceil(bottom * height), rows))
         seen_columns = range(max(int(left * width), 0), min(ceil(right * width), columns))
-        found = paint(seen_rows, seen_columns)
+        finer = paint(seen_rows, seen_columns)
         fine = sampled(seen_rows, _MOST_PIXELS).step, sampled(seen_columns, _MOST_PIXELS).step
         y, x = seen_rows.start, seen_columns.start
         covered = (
             x / width, y / height,
-            (x + found.pixels.shape[1] * fine[1]) / width, (y + found.pixels.shape[0] * fine[0]) / height,
+            (x + finer.pixels.shape[1] * fine[1]) / width, (y + finer.pixels.shape[0] * fine[0]) / height,
         )  # fmt: skip
-        return replace(found, part=covered)
+        return replace(finer, part=covered)
 
     return replace(whole, step=max(down, across), detail=detail)
 
@@ -112,8 +112,8 @@ def _heat(
         return which.index(down[row], across[column]) if pixels[row, column, 3] else None
 
     def about(row: int, column: int) -> str:
-        found = index(row, column)
-        return "" if found is None else f"{list(found)} = {number_cell(raw[row, column])}"
+        element = index(row, column)
+        return "" if element is None else f"{list(element)} = {number_cell(raw[row, column])}"
 
     return MatrixImage(
         pixels,

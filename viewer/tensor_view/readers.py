@@ -273,9 +273,9 @@ class SparseReader(Reader):
         positions, values = self.entries()
         result = np.full(wanted.shape, "", object) if values.dtype == object else np.zeros(wanted.shape, values.dtype)
         if len(positions):
-            found = np.minimum(np.searchsorted(positions, wanted), len(positions) - 1)
-            there = positions[found] == wanted
-            result[there] = values[found[there]]
+            places = np.minimum(np.searchsorted(positions, wanted), len(positions) - 1)
+            there = positions[places] == wanted
+            result[there] = values[places[there]]
         return result
 
     def flat(self, start: int, stop: int) -> NDArray[Any]:

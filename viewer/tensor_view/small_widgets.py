@@ -59,10 +59,10 @@ def add_choices(box: QComboBox, choices: Iterable[str]) -> None:
 
 def button(name: str, icon_name: str, tip: str) -> QToolButton:
     """Return a flat button with an icon."""
-    made = QToolButton()
-    made.setAutoRaise(True)
-    made.setIcon(icon(icon_name))
-    made.setText(name)
-    made.setToolTip(tip)
-    made.setAccessibleName(name.removesuffix("…"))
-    return made
+    tool_button = QToolButton()
+    tool_button.setAutoRaise(True)
+    tool_button.setIcon(icon(icon_name))
+    tool_button.setText(name)
+    tool_button.setToolTip(tip)
+    tool_button.setAccessibleName(name.removesuffix("…"))
+    return tool_button

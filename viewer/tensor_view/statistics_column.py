@@ -229,10 +229,12 @@ def counted(reader: Reader, progress: Progress) -> Distribution:
     if not isinstance(reader, SparseReader):
         return distribution(reader.flat, reader.shape, reader.size, progress)
     positions, values = reader.entries()
-    found = distribution(lambda start, stop: values[start:stop], (len(values),), len(values), progress)
-    statistics = _with_zeros(found.statistics, reader, positions)
-    more = statistics.zeros > 0 and not found.statistics.zeros
-    return replace(found, statistics=statistics, distinct=None if found.distinct is None else found.distinct + more)
+    entries = distribution(lambda start, stop: values[start:stop], (len(values),), len(values), progress)
+    statistics = _with_zeros(entries.statistics, reader, positions)
+    more = statistics.zeros > 0 and not entries.statistics.zeros
+    return replace(
+        entries, statistics=statistics, distinct=None if entries.distinct is None else entries.distinct + more
+    )
 
 
 def _with_zeros(entries: Statistics, reader: SparseReader, positions: NDArray[np.int64]) -> Statistics:
@@ -242,7 +244,7 @@ def _with_zeros(entries: Statistics, reader: SparseReader, positions: NDArray[np
         return tuple(int(i) for i in np.unravel_index(position, reader.shape))
 
     added = reader.size - entries.size
-    found = replace(
+    whole = replace(
         entries,
         size=reader.size,
         zeros=entries.zeros + added,
@@ -250,13 +252,13 @@ def _with_zeros(entries: Statistics, reader: SparseReader, positions: NDArray[np
         maximum_index=index(int(positions[entries.maximum_index[0]])) if entries.maximum_index else (),
     )
     if not added or reader.element_type is ElementType.STRING or reader.element_type.is_complex:
-        return found
+        return whole
     first_zero = index(int(np.argmax(np.append(positions, -1) != np.arange(len(positions) + 1))))
     finite = entries.size - entries.non_finite
     if entries.minimum is None or entries.maximum is None or entries.mean is None or entries.deviation is None:
         zero = 0.0 if reader.element_type.is_float else 0
         return replace(
-            found,
+            whole,
             minimum=zero,
             minimum_index=first_zero,
             maximum=zero,
@@ -265,12 +267,12 @@ def _with_zeros(entries: Statistics, reader: SparseReader, positions: NDArray[np
             deviation=0.0,
         )
     if entries.minimum > 0:
-        found = replace(found, minimum=type(entries.minimum)(0), minimum_index=first_zero)
+        whole = replace(whole, minimum=type(entries.minimum)(0), minimum_index=first_zero)
     if entries.maximum < 0:
-        found = replace(found, maximum=type(entries.maximum)(0), maximum_index=first_zero)
+        whole = replace(whole, maximum=type(entries.maximum)(0), maximum_index=first_zero)
     share = finite / (finite + added)
     return replace(
-        found,
+        whole,
         mean=entries.mean * share,
         deviation=hypot(entries.deviation, entries.mean * sqrt(1 - share)) * sqrt(share),
     )

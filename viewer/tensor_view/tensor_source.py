@@ -179,8 +179,8 @@ def likeliest(workspace: Workspace, item: object) -> list[TensorCandidate]:
     """
     targets = _targets_of(item)
     if isinstance(item, Node) and workspace.has_runs and workspace.runs.paused_at is item:
-        known = workspace.results.value_of
-        targets.sort(key=lambda t: 1 if t.value is None else 0 if known(t.value) is not None else 2)
+        value_of = workspace.results.value_of
+        targets.sort(key=lambda t: 1 if t.value is None else 0 if value_of(t.value) is not None else 2)
     return targets
 
 
@@ -189,18 +189,18 @@ def _targets_of(item: object) -> list[TensorCandidate]:
         return [*_value_targets(item, display(item.name, 80))]
     if not isinstance(item, Node):
         return []
-    found = []
+    candidates = []
     for location in islice(tensor_locations(item), _MOST_OFFERED):
         output = item.outputs[0] if item.outputs else None
         name = location.attribute or (output.name if output is not None else item.title)
         part = "" if location.index is None else f"[{location.index}]"
-        found.append(TensorCandidate(display(name, 80) + part, location))
-    if not (found and found[0].location is not None and not found[0].location.attribute):
+        candidates.append(TensorCandidate(display(name, 80) + part, location))
+    if not (candidates and candidates[0].location is not None and not candidates[0].location.attribute):
         for value in _named(item.outputs):
-            found.extend(_value_targets(value, f"output {display(value.name, 70)}"))
+            candidates.extend(_value_targets(value, f"output {display(value.name, 70)}"))
         for value in _named(item.inputs):
-            found.extend(_value_targets(value, f"input {display(value.name, 70)}"))
-    return found
+            candidates.extend(_value_targets(value, f"input {display(value.name, 70)}"))
+    return candidates
 
 
 def _named(values: Iterable[Value | None]) -> Iterator[Value]:
