@@ -250,8 +250,8 @@ class LinePlot(Plot):
     def _distance(self, line: int, value: float) -> float:
         """Return the distance of a line from a value at the pointer's position; infinite where it has none."""
         _, low, high = self._lines[line]
-        found = max(float(low[self.at]) - value, value - float(high[self.at]), 0.0)
-        return found if np.isfinite(low[self.at]) and np.isfinite(high[self.at]) else np.inf
+        distance = max(float(low[self.at]) - value, value - float(high[self.at]), 0.0)
+        return distance if np.isfinite(low[self.at]) and np.isfinite(high[self.at]) else np.inf
 
     def choose(self) -> None:
         if self._index is not None and self.at is not None and self._lines:

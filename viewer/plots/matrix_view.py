@@ -558,8 +558,8 @@ def _ticks(axis: range, start: float, size: float, low: float, high: float, apar
     if first > last:
         return []
     numbers = range(-(-axis[first] // step) * step, axis[last] + 1, step)
-    found = ((number, start + ((number - axis.start) // axis.step + 0.5) * size) for number in numbers)
-    return [(number, middle) for number, middle in found if low <= middle <= high]
+    marks = ((number, start + ((number - axis.start) // axis.step + 0.5) * size) for number in numbers)
+    return [(number, middle) for number, middle in marks if low <= middle <= high]
 
 
 def _numbers_of(scale: ColorScale) -> tuple[str, str, str]:

@@ -243,8 +243,8 @@ class Plot(QWidget):
 
     def data_at(self, point: QPointF) -> tuple[float, float]:
         """Data coordinates of a point of the plot's viewport."""
-        found = self.area.getViewBox().mapSceneToView(self.view.mapToScene(point.toPoint()))
-        return float(found.x()), float(found.y())
+        data = self.area.getViewBox().mapSceneToView(self.view.mapToScene(point.toPoint()))
+        return float(data.x()), float(data.y())
 
     def point_of(self, x: float, y: float) -> QPointF:
         """Return data coordinates as a point of the plot's viewport."""
