@@ -90,9 +90,9 @@ def export_page(tab: DocumentTab) -> None:
     def write(note_of: NoteOf) -> None:
         if note_of is not no_note:
             # Read here, on the thread of the model; the task uses only these tables.
-            known = {value: note for value in values if (note := note_of(value)) is not None}
-            found = {value: one for value in values if (one := workspace.results.summaries.of(value)) is not None}
-            notes.note_of, notes.summaries = known.get, found
+            note_by_value = {value: note for value in values if (note := note_of(value)) is not None}
+            summaries = {value: one for value in values if (one := workspace.results.summaries.of(value)) is not None}
+            notes.note_of, notes.summaries = note_by_value.get, summaries
 
         def make(progress: Progress) -> WebPage:
             return web_page(

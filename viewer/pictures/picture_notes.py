@@ -51,17 +51,17 @@ def notes_of_arrays(
 
     `name` and `place` describe the source of the arrays in the error.
     """
-    found: dict[Value, RuntimeValue] = {}
+    array_by_value: dict[Value, RuntimeValue] = {}
     numbers = {value.id: value for graph in model.graphs(progress) for value in graph.values(progress)}
     nodes = {node.id: node for graph in model.graphs(progress) for node in graph.nodes}
     paths = ValuePaths(model.graph, nodes.get, numbers.get)
     for address, array in arrays.items():
         key = paths.find(address)
         if key is not None:
-            found.setdefault(numbers[key[1]], array)
-    if not found:
+            array_by_value.setdefault(numbers[key[1]], array)
+    if not array_by_value:
         raise ModelError(f"{name} has no values of this model", "None of its arrays is named like a value.", place)
-    return notes_of_values(found, progress)
+    return notes_of_values(array_by_value, progress)
 
 
 def notes_of_values(arrays: Mapping[Value, RuntimeValue], progress: Progress = SILENT) -> PageNotes:
@@ -96,14 +96,14 @@ def union_notes(old: Model, new: Model, values: PageNotes, progress: Progress = 
                 note_kind(kinds, union.of[node], kind)
     lines: dict[object, list[str]] = {}
     for difference in comparison.differences:
-        made = union.of.get(difference.place)
-        if made is not None:
-            lines.setdefault(made, []).append(difference_line(difference))
+        merged = union.of.get(difference.place)
+        if merged is not None:
+            lines.setdefault(merged, []).append(difference_line(difference))
     edges: dict[tuple[Value, object], str] = {}
     for kind, items in (("added", union.added), ("removed", union.removed)):
         for item in items:
             edges[(item.value, item.node) if isinstance(item, Connection) else (item, None)] = kind
-    newer = {made: sides[1] for made, sides in union.sides.items() if isinstance(made, Value)}
+    newer = {merged: sides[1] for merged, sides in union.sides.items() if isinstance(merged, Value)}
 
     def note_of(value: Value) -> EdgeNote | None:
         return None if newer.get(value) is None else values.note_of(newer[value])

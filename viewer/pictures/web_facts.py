@@ -90,9 +90,9 @@ class Facts:
 
     def node(self, node: Node) -> int:
         """Return the index of a node; adds its operator, name, inputs, outputs, attributes and texts."""
-        known = self._indexes.get(node)
-        if known is not None:
-            return known
+        earlier = self._indexes.get(node)
+        if earlier is not None:
+            return earlier
         number = self._indexes[node] = len(self.nodes)
         facts: dict[str, Any] = {"op": display(node.op_type, _NAME), "name": display(node.name, _NAME)}
         self.nodes.append(facts)
@@ -120,9 +120,9 @@ class Facts:
 
     def value(self, value: Value) -> int:
         """Return the index of a value; adds its name, type, constant and result of a run."""
-        known = self._indexes.get(value)
-        if known is not None:
-            return known
+        earlier = self._indexes.get(value)
+        if earlier is not None:
+            return earlier
         number = self._indexes[value] = len(self.values)
         type_ = self.type_of(value)
         tensor = value.initializer
@@ -144,24 +144,24 @@ class Facts:
 
     def scope(self, scope: Scope) -> int:
         """Return the index of a group; adds its name and operators."""
-        known = self._indexes.get(scope)
-        if known is None:
-            known = self._indexes[scope] = len(self.groups)
+        number = self._indexes.get(scope)
+        if number is None:
+            number = self._indexes[scope] = len(self.groups)
             operators = [[display(op, _NAME), count] for op, count in scope.operators()[:_MOST_LISTED]]
             path = display(" › ".join(scope.path), _TEXT)
             self.groups.append(
                 {"name": display(scope.name, _NAME), "path": path, "count": scope.count, "ops": operators}
                 | _present(data=self._data(list(scope.all_nodes())))
             )
-        return known
+        return number
 
     def graph(self, graph: Graph) -> int:
         """Return the index of a graph; adds its name with the enclosing objects."""
-        known = self._indexes.get(graph)
-        if known is None:
-            known = self._indexes[graph] = len(self.graphs)
+        number = self._indexes.get(graph)
+        if number is None:
+            number = self._indexes[graph] = len(self.graphs)
             self.graphs.append({"name": name_of(graph), "path": trail(graph), "count": len(graph.nodes)})
-        return known
+        return number
 
     def of_model(self, graph: Graph) -> dict[str, Any]:
         """Return facts of the model of a graph, and the graph's inputs and outputs."""

@@ -146,14 +146,14 @@ def web_page(
     options = DrawingOptions(
         direction=direction, groups=groups, fold_nodes=False, data=notes.data
     )  # no tag opens in a page
-    found = _make_scenes(graph, options, fonts, type_of, progress)
-    if not found.scenes[0].boxes:
+    drawn = _make_scenes(graph, options, fonts, type_of, progress)
+    if not drawn.scenes[0].boxes:
         raise ModelError("There is nothing to draw", "The graph has no nodes, inputs or outputs.")
     facts = Facts(type_of, notes, progress)
-    for scene in found.scenes:
+    for scene in drawn.scenes:
         for shown in scene.drawing.graphs:
             facts.add_graph(shown)
-    written = [_scene(index, found, facts, fonts, notes, progress) for index in range(len(found.scenes))]
+    written = [_scene(index, drawn, facts, fonts, notes, progress) for index in range(len(drawn.scenes))]
     data = {
         "title": display(title, 200),
         "words": {text: shown for text, shown in WORDS.items() if shown != text},
@@ -162,7 +162,7 @@ def web_page(
         "categories": [category.title for category in categories().values()],
         "headerSize": fonts.size,
         "scenes": written,
-        "allOpen": found.all_open,
+        "allOpen": drawn.all_open,
         "nodes": facts.nodes,
         "values": facts.values,
         "groups": facts.groups,
@@ -171,7 +171,7 @@ def web_page(
         "hasDifferences": bool(notes.kinds),
     }
     del application  # kept until here
-    first = found.scenes[0]
+    first = drawn.scenes[0]
     return WebPage(_text(display(title, 200), data), round(first.width), round(first.height))
 
 
@@ -240,29 +240,29 @@ def _make_scenes(graph: Graph, options: DrawingOptions, fonts: Fonts, type_of: T
             progress.check()
         return builder.drawing
 
-    found = _Scenes()
+    drawn = _Scenes()
     drawing = draw(expanded)
-    found.scenes.append(_laid_out(drawing, progress))
+    drawn.scenes.append(_laid_out(drawing, progress))
     pending = [(0, frozenset(expanded), key) for key in _closed(drawing)]
     left = MOST_INNER
     for parent, opened, key in pending:  # grows: outer ones before those inside them
-        if len(found.scenes) > MOST_SCENES:
+        if len(drawn.scenes) > MOST_SCENES:
             break
-        if key in found.opens or len(opened) >= len(expanded) + DEEPEST:
+        if key in drawn.opens or len(opened) >= len(expanded) + DEEPEST:
             continue
         inner = draw(opened | {key})
         left -= len(inner.boxes)
         if left < 0:
             break
-        progress.report(len(found.scenes), len(pending) + 1, "Laying out groups")
-        found.opens[key], found.closes[key] = len(found.scenes), parent
-        pending += [(len(found.scenes), opened | {key}, one) for one in _closed(inner)]
-        found.scenes.append(_laid_out(inner, progress))
+        progress.report(len(drawn.scenes), len(pending) + 1, "Laying out groups")
+        drawn.opens[key], drawn.closes[key] = len(drawn.scenes), parent
+        pending += [(len(drawn.scenes), opened | {key}, one) for one in _closed(inner)]
+        drawn.scenes.append(_laid_out(inner, progress))
     whole = _all_open(drawing, expanded, draw)
     if whole is not None:
-        found.all_open = len(found.scenes)
-        found.scenes.append(_laid_out(whole, progress))
-    return found
+        drawn.all_open = len(drawn.scenes)
+        drawn.scenes.append(_laid_out(whole, progress))
+    return drawn
 
 
 def _laid_out(drawing: Drawing, progress: Progress) -> Scene:
