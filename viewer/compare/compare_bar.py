@@ -91,18 +91,18 @@ class CompareBar(QWidget):
 
     def _show(self) -> None:
         result, chosen = self._comparing.result, self._comparing.chosen
-        found = self._comparing.shown
+        differences = self._comparing.shown
         if result is None:
             text = "Comparing…"
-        elif not found:
+        elif not differences:
             text = "No difference" if not result.differences else "No difference of the kinds shown"
         elif not chosen:
-            text = plural(len(found), "difference")
+            text = plural(len(differences), "difference")
         else:
-            text = f"{found.index(chosen[-1]) + 1:,} of {len(found):,}: {difference_line(chosen[-1])}"
+            text = f"{differences.index(chosen[-1]) + 1:,} of {len(differences):,}: {difference_line(chosen[-1])}"
         self.state.setText(display(text, 200))
         self.state.setToolTip(plain_tip(display(text, 1000)))
         for button in (self.previous, self.next):
-            button.setEnabled(bool(found))
+            button.setEnabled(bool(differences))
         for button in (self.to_left, self.to_right):
             button.setEnabled(bool(chosen))

@@ -147,16 +147,16 @@ class MergedComparison(QWidget):
         union, view = self._union, self.view
         assert union is not None
         assert view is not None
-        found: dict[Node, str] = {}
+        kind_by_node: dict[Node, str] = {}
         for kinds in self._comparing.kinds:
             for node, kind in kinds.items():
-                made = union.of.get(node)
-                if made is not None:
-                    note_kind(found, made, kind)
+                merged = union.of.get(node)
+                if merged is not None:
+                    note_kind(kind_by_node, merged, kind)
         hidden = self._comparing.hidden
         lone = {"added": union.added, "removed": union.removed}
         pills = {kind: [v for v in items if isinstance(v, Value)] for kind, items in lone.items() if kind not in hidden}
-        mark_kinds(view.workspace, found, pills)
+        mark_kinds(view.workspace, kind_by_node, pills)
         for mark, kind in (("came", "added"), ("went", "removed")):
             wires = [w for w in lone[kind] if isinstance(w, Connection)]
             view.workspace.highlights.mark(mark, [] if "changed" in hidden and kind in hidden else wires)
@@ -272,13 +272,13 @@ class MergedComparison(QWidget):
             self._following = False
 
     def _reveal(self, item: Item) -> None:
-        made = self.drawn(item)
-        if made is None or self.view is None or self._following:
+        shown = self.drawn(item)
+        if shown is None or self.view is None or self._following:
             return
-        graph = graph_of(made)
+        graph = graph_of(shown)
         if graph is not None:
             self.view.workspace.navigation.show(graph)
-        self.view.navigator.reveal(made)
+        self.view.navigator.reveal(shown)
 
     def _on_graph(self, graph: Graph) -> None:
         """Show the current graph in the documents."""
@@ -289,6 +289,6 @@ class MergedComparison(QWidget):
                 workspace.navigation.show(side)
 
     def _go(self, graph: Graph) -> None:
-        made = self.drawn(graph)
-        if made is not None and self.view is not None and not self._following:
-            self.view.workspace.navigation.show(made)
+        shown = self.drawn(graph)
+        if shown is not None and self.view is not None and not self._following:
+            self.view.workspace.navigation.show(shown)

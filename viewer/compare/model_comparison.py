@@ -183,22 +183,22 @@ class ModelComparison(QObject):
 
     def _choose_selected(self, workspace: Workspace) -> None:
         """Choose the differences of the selected nodes and values, and of the nodes' outputs and contents."""
-        found: dict[Difference, None] = {}
+        differences: dict[Difference, None] = {}
         for item in workspace.selection.items:
             near: list[object] = [item]
             if isinstance(item, Node):
                 near += item.outputs
                 near += [v for v in item.inputs if v is not None and v.initializer is not None]
             for thing in near:
-                found.update(dict.fromkeys(self._about.get(thing, ())))
-        self._set_chosen(tuple(found))
+                differences.update(dict.fromkeys(self._about.get(thing, ())))
+        self._set_chosen(tuple(differences))
 
     def step(self, by: int) -> None:
         """Select the next (1) or previous (−1) difference, wrapping around."""
-        found = self.shown
-        if found:
-            at = found.index(self.chosen[-1]) if self.chosen else (-1 if by > 0 else 0)
-            self.choose([found[(at + by) % len(found)]])
+        differences = self.shown
+        if differences:
+            at = differences.index(self.chosen[-1]) if self.chosen else (-1 if by > 0 else 0)
+            self.choose([differences[(at + by) % len(differences)]])
 
     # -- copying -------------------------------------------------------------------------------------------------
 
@@ -238,11 +238,11 @@ class ModelComparison(QObject):
         if self._is_syncing or self.result is None:
             return
         partners: list[Any] = [self.result.partner(item) for item in leader.selection.items]
-        found = [p for p in partners if isinstance(p, (Node, Value, Graph, Function, Model))]
+        objects = [p for p in partners if isinstance(p, (Node, Value, Graph, Function, Model))]
         self._is_syncing = True
         try:
-            if found:
-                follower.navigation.reveal_all(found)
+            if objects:
+                follower.navigation.reveal_all(objects)
         finally:
             self._is_syncing = False
         if not self._choosing:
@@ -298,14 +298,14 @@ def note_kind(kinds: dict[Node, str], node: Node, kind: str) -> None:
 
 def _owners_of(node: Node, calling: Mapping[Operator, list[Node]]) -> list[Node]:
     """Return the nodes that contain a node in a subgraph, from inside to outside, or call its function."""
-    found = []
+    owners = []
     graph = node.graph
     while graph is not None and isinstance(graph.owner, Node):
-        found.append(graph.owner)
+        owners.append(graph.owner)
         graph = graph.owner.graph
     if graph is not None and isinstance(graph.owner, Function):
-        found += calling[graph.owner.key]
-    return found
+        owners += calling[graph.owner.key]
+    return owners
 
 
 def _compare(

@@ -55,9 +55,9 @@ class RunBoth(QObject):
         """Map the new document's feeds to the old one's names."""
         result = self._comparing.result
         assert result is not None
-        found = {}
+        feed_by_name = {}
         for value in self._comparing.new.model.graph.inputs:
             partner = result.partner(value)
             if value.name in feeds and isinstance(partner, Value):
-                found[partner.name] = feeds[value.name]
-        return found
+                feed_by_name[partner.name] = feeds[value.name]
+        return feed_by_name

@@ -100,10 +100,10 @@ class ViewSync(QObject):
         inside = subject.all_nodes() if isinstance(subject, Scope) else (subject,)
         partners = (self._comparing.result.partner(item) for item in inside)
         partner = next((p for p in partners if p is not None), None)
-        found = follower.scene.drawing.boxes_of(partner) if partner is not None else []
-        if not found:
+        boxes = follower.scene.drawing.boxes_of(partner) if partner is not None else []
+        if not boxes:
             return None
-        left, top, width, height = follower.scene.rect(found[0])
+        left, top, width, height = follower.scene.rect(boxes[0])
         return np.array([left + width / 2, top + height / 2])
 
     def _on_left_graph(self, graph: Graph) -> None:
