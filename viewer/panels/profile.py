@@ -40,7 +40,7 @@ from onnx_workbench.viewer.tasks.readers import ModelReader
 from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, in_a_column, labelled
 from onnx_workbench.viewer.widgets.plain_label import plain_label
 
-#: Views and their titles.
+#: States of nodes in the table; the others did not run.
 _STATES = {State.DONE: "ran", State.KEPT: "kept", State.CONSTANT: "constant"}
 
 #: The overlay of external numbers, from a file or a comparison: listed while it is shown.
@@ -216,10 +216,10 @@ class ProfilePanel(Panel):
 
     def _find(self, record: RunRecord, progress: Progress, *, with_memory: bool) -> _Found:
         every = self.workspace.results.nodes(progress).items()
-        known = [(n, r) for n, r in progress.paced(every) if n.graph is not None and r.state in _STATES]
+        computed = [(n, r) for n, r in progress.paced(every) if n.graph is not None and r.state in _STATES]
         seconds, is_partly_kept = 0.0, False
         operators: dict[str, list[NodeResult]] = {}
-        for node, result in progress.paced(known):
+        for node, result in progress.paced(computed):
             if result.state is State.CONSTANT:
                 continue
             operators.setdefault(result.operator, []).append(result)
@@ -230,7 +230,7 @@ class ProfilePanel(Panel):
         if with_memory:
             load_pyqtgraph()
             moments = record.result.timeline(progress)
-        return _Found(known, operators, seconds, is_partly_kept, moments)
+        return _Found(computed, operators, seconds, is_partly_kept, moments)
 
     def _show(self, record: RunRecord, found: _Found) -> None:
         measured = self._measured

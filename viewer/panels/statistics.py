@@ -313,9 +313,9 @@ class StatisticsPanel(Panel):
         def work(progress: Progress) -> ModelStatistics:
             copy, _ = copy_model(workspace, progress)
             with closing(copy):
-                found = statistics(copy.document.model, lambda v: types.get(copy.original(v), v.type), bound, progress)
-                found.nodes = [replace(n, node=copy.original(n.node)) for n in found.nodes]
-            return found
+                whole = statistics(copy.document.model, lambda v: types.get(copy.original(v), v.type), bound, progress)
+                whole.nodes = [replace(n, node=copy.original(n.node)) for n in whole.nodes]
+            return whole
 
         workspace.tasks.start("", work, done=self._set, supersede="statistics")
 
@@ -412,17 +412,17 @@ class StatisticsPanel(Panel):
 
 def _sums(whole: ModelStatistics, kind: str, level: int, progress: Progress, part: Collection[Node] | None) -> _Sums:
     """Return the groups of a kind; without a scope level the best one is chosen."""
-    found = whole if part is None else whole.among(part)
-    total, symbols = found.total(progress), found.symbols(progress)
+    among = whole if part is None else whole.among(part)
+    total, symbols = among.total(progress), among.symbols(progress)
     if kind == "node":
-        rows = [StatisticsRow(_title(n.node), n, n.node) for n in progress.paced(found.nodes)]
+        rows = [StatisticsRow(_title(n.node), n, n.node) for n in progress.paced(among.nodes)]
     elif kind == "operator":
         rows = [
-            StatisticsRow(name, sum_) for name, sum_ in found.by(lambda node: node.qualified_op_type, progress).items()
+            StatisticsRow(name, sum_) for name, sum_ in among.by(lambda node: node.qualified_op_type, progress).items()
         ]
     else:
-        level = level or _first_level(found, progress)
-        groups = found.by(partial(scope_of, depth=level), progress)
+        level = level or _first_level(among, progress)
+        groups = among.by(partial(scope_of, depth=level), progress)
         rows = [StatisticsRow(name or "(no scope)", sum_) for name, sum_ in groups.items()]
     return _Sums(rows, total, symbols, level)
 
