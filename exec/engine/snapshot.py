@@ -8,7 +8,7 @@ unchanged node costs a few comparisons and reads no file.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Iterable, Iterator, Mapping, ValuesView
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -42,8 +42,6 @@ _PLAIN = frozenset({
 _OF_GRAPHS = frozenset({AttributeKind.GRAPH, AttributeKind.GRAPHS})
 
 FunctionKey = tuple[str, str, str]
-
-_name_of = attrgetter("name")
 
 
 class TensorReference(NamedTuple):
@@ -181,21 +179,6 @@ class NameTable(Mapping[int, str]):
 
     def __len__(self) -> int:
         return len(self._values)
-
-    def values(self) -> ValuesView[str]:
-        """Return the names alone; fast, since a run reads all of them."""
-        return _Texts(self)
-
-
-class _Texts(ValuesView[str]):
-    """The names of all values as one sequence, without a lookup for each."""
-
-    def __init__(self, names: NameTable) -> None:
-        super().__init__(names)
-        self._objects = names._values
-
-    def __iter__(self) -> Iterator[str]:
-        return map(_name_of, list(self._objects.values()))
 
 
 class SnapshotTensors(Mapping[int, "Tensor | SparseTensor"]):

@@ -14,7 +14,6 @@ import numpy as np
 
 from onnx_workbench.exec.engine.engine import Engine
 from onnx_workbench.exec.engine.request import Request, RunOptions
-from onnx_workbench.exec.engine.stepper import Stepper
 from onnx_workbench.exec.inputs.feeds import Feeds, in_precision_of, normalise
 from onnx_workbench.exec.inputs.recipe import interface_of
 from onnx_workbench.exec.inputs.sources import InputSource, Random, make_feeds, settle, symbols
@@ -180,18 +179,6 @@ class _Side:
     snapshot: Any
     inputs: Mapping[str, tuple[int, Type | None]]  # number and declared type by name
 
-    def start(
-        self, engine: Engine, feeds: Mapping[str, RuntimeValue], options: RunOptions, progress: Progress
-    ) -> Stepper:
-        """Start a run. ModelError if a value does not fit its input."""
-        given: Feeds = {}
-        for name, value in feeds.items():
-            if name not in self.inputs:
-                raise ModelError("No such input", f"the graph has no input {name!r}")
-            number, declared = self.inputs[name]
-            given[number] = normalise(in_precision_of(declared, value), declared, name)
-        return engine.start(Request(self.snapshot, given, options), progress=progress)
-
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
@@ -255,11 +242,17 @@ class _Deadline:
         self._engines = [Engine(min(cache_budget(), comparison.max_tensor // 2)) for _ in comparison.sides]
         self._end = time.monotonic() + comparison.time_limit
 
-    def run(self, side: int, feeds: Mapping[str, RuntimeValue]) -> RunResult:
-        """Run one of the models."""
+    def run(self, number: int, feeds: Mapping[str, RuntimeValue]) -> RunResult:
+        """Run one of the models. ModelError if a value does not fit its input."""
         left = self._end - time.monotonic()
-        asked, engine = self._comparison, self._engines[side]
-        part = asked.part if side == 0 else None
+        asked, side = self._comparison, self._comparison.sides[number]
+        given: Feeds = {}
+        for name, value in feeds.items():
+            if name not in side.inputs:
+                raise ModelError("No such input", f"the graph has no input {name!r}")
+            key, declared = side.inputs[name]
+            given[key] = normalise(in_precision_of(declared, value), declared, name)
+        part = asked.part if number == 0 else None
         options = RunOptions(
             values=() if part is None else tuple(dict.fromkeys((*part[0], *part[1]))),
             outputs=part is None,
@@ -268,7 +261,7 @@ class _Deadline:
             memory_limit=_TOGETHER * asked.max_tensor,
             time_limit=max(0.0, left),
         )
-        run = asked.sides[side].start(engine, feeds, options, self._progress)
+        run = self._engines[number].start(Request(side.snapshot, given, options), progress=self._progress)
         run.resume()
         return run.result()
 

@@ -175,8 +175,8 @@ class SnapshotSender:
 
         If it raises, the record of what the worker has is unchanged.
         """
-        known, now = self._names, zip(snapshot.names, snapshot.names.values(), strict=False)
-        names = {number: name for number, name in now if known.get(number) != name}
+        sent = self._names
+        names = {number: name for number, name in snapshot.names.items() if sent.get(number) != name}
         buffer = io.BytesIO()
         pickler = _Pickler(buffer, self._nodes)
         pickler.dump(replace(snapshot, names={}, tensors={}))

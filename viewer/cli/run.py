@@ -35,6 +35,7 @@ from onnx_workbench.viewer.cli.value_text import json_value, value_lines
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.inspect.compare import ComparedValue
+    from onnx_workbench.exec.results.node_table import NodeResult
     from onnx_workbench.exec.results.run_result import RunResult
     from onnx_workbench.model.ir.graph import Model
     from onnx_workbench.model.progress import Progress
@@ -314,19 +315,17 @@ def _facts(result: RunResult, names: list[str], missing: dict[str, str], options
         "notes": list(result.notes),
     }
     if options.profile:
-        facts["nodes"] = [
-            {"node": n.title, "operator": n.operator, "state": n.state.value, "seconds": n.seconds, "bytes": n.nbytes}
-            for n in result.nodes
-        ]
         titles = _titles(result)
+        facts["nodes"] = [_node_facts(node) | {"state": node.state.value} for node in result.nodes]
         facts["inner_nodes"] = [
-            {
-                "node": n.title, "inside": [titles[number] for number in n.inside], "operator": n.operator,
-                "runs": n.runs, "seconds": n.seconds, "bytes": n.nbytes,
-            }
-            for n in result.inner
-        ]  # fmt: skip
+            _node_facts(node) | {"inside": [titles[number] for number in node.inside], "runs": node.runs}
+            for node in result.inner
+        ]
     return facts
+
+
+def _node_facts(node: NodeResult) -> dict[str, Any]:
+    return {"node": node.title, "operator": node.operator, "seconds": node.seconds, "bytes": node.nbytes}
 
 
 def _print(result: RunResult, names: list[str], options: argparse.Namespace) -> None:
