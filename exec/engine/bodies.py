@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from onnx_workbench.exec.engine.plan import Plan, PlanStep
-from onnx_workbench.exec.engine.plan_state import Code, PlanState
+from onnx_workbench.exec.engine.plan import Code, Plan, PlanStep
 from onnx_workbench.exec.results.node_table import NO_NODES, Failure, NodeResult, NodeTable, State
 from onnx_workbench.exec.results.slot_map import LoopKey, Path
 from onnx_workbench.exec.results.values import MISSING
@@ -61,9 +60,9 @@ class Frame:
 
     __slots__ = ("_sums", "begun", "code", "current", "plan")
 
-    def __init__(self, state: PlanState) -> None:
-        self.plan = state.plan
-        self.code = state.code or []
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.code = plan.code or []
         self.begun = 0  # iterations
         self.current = ExecutorPass([], [], [], {}, sys.maxsize)  # the last iteration
         #: Seconds per node, number of summed iterations, and clocks of the iterations since. Replaced, never changed.
@@ -240,9 +239,8 @@ class SubgraphStepper:
         self.spent = seconds if self._loops else 0.0
         self.passed = self.count if self.halted else 0
 
-    def steps(self, state: PlanState, slots: list[RuntimeValue], watch: SubgraphObserver) -> Iterator[Code]:
+    def steps(self, plan: Plan, slots: list[RuntimeValue], watch: SubgraphObserver) -> Iterator[Code]:
         """Yield the steps of a body that are not constant; call `watch` before, between and after them."""
-        plan = state.plan
         self._turns[self._depth :] = [self.count]
         if self._depth in self._begun:
             self._begun[self._depth] += 1
@@ -252,21 +250,21 @@ class SubgraphStepper:
         previous = None
         for step in plan.steps:
             self._check_stop(plan, SubgraphPosition(previous, step, self._depth, iterations, loops), slots, watch)
-            if not state.folded[step.index]:
-                yield state.code_of(step)
+            if not plan.folded[step.index]:
+                yield plan.code_of(step)
             previous = step
         self._check_stop(plan, SubgraphPosition(previous, None, self._depth, iterations, loops), slots, watch)
         self._depth -= 1
 
     @contextmanager
-    def loop(self, body: PlanState, state: T) -> Iterator[T]:
+    def loop(self, body: Plan, state: T) -> Iterator[T]:
         """Provide the state for a loop over a body: `state`, or that of the iteration in which an earlier call stopped.
 
         The kernel may change it between iterations only.
         """
         self.count += 1  # counts as a position: a kernel may loop several times, also without an iteration
         before, depth = self.count, self._depth
-        self._begun[depth], self._bodies[depth] = 0, body.plan
+        self._begun[depth], self._bodies[depth] = 0, body
         if before in self._loops:
             state, self.count, self._begun[depth] = self._loops.pop(before)
         self.resumed = self._begun[depth]

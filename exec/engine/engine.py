@@ -19,8 +19,7 @@ from onnx_workbench.exec.engine.executor import Executor, Observer
 from onnx_workbench.exec.engine.input_types import kind_of
 from onnx_workbench.exec.engine.lowering import Compiler, compile_model
 from onnx_workbench.exec.engine.operations import AROUND, Library
-from onnx_workbench.exec.engine.plan import Plan, PlanStep
-from onnx_workbench.exec.engine.plan_state import Kinds, PlanState, Program, fill
+from onnx_workbench.exec.engine.plan import Kinds, Plan, PlanStep, Program, fill
 from onnx_workbench.exec.engine.request import Request, RunOptions
 from onnx_workbench.exec.engine.snapshot import ModelSnapshot
 from onnx_workbench.exec.engine.stepper import Stepper
@@ -57,7 +56,7 @@ class Engine:
         self.budget = budget
         self.library = Library()
         self.cache = ValueCache(budget)
-        self._plans: dict[Any, PlanState] = {}  # LRU cache, the newest last
+        self._plans: dict[Any, Plan] = {}  # LRU cache, the newest last
         self._compiler: Compiler | None = None  # the last one, of which the next takes over parts
         self._feeds: dict[int, RuntimeValue] = {}  # the last value of each input
         self._last: Executor | None = None  # the last run, whose values are not in the cache yet
@@ -69,31 +68,32 @@ class Engine:
         self._feeds.clear()
         return_freed_memory()
 
-    def plan(self, snapshot: ModelSnapshot, seed: int = 0, fed: frozenset[int] = frozenset()) -> PlanState:
-        """Return the plan of a snapshot and its state; cached by content."""
+    def plan(self, snapshot: ModelSnapshot, seed: int = 0, fed: frozenset[int] = frozenset()) -> Plan:
+        """Return the plan of a snapshot; cached by content."""
         if self.library.refused:  # try again: the limit may be higher now, or the file exists
             self.library.refused = False
             self._plans.clear()
+            self._compiler = None  # the plans of bodies in its steps have read constants too
         key = (snapshot.uid, seed, fed)
-        state = self._plans.get(key)
-        if state is not None:
+        plan = self._plans.get(key)
+        if plan is not None:
             self._plans[key] = self._plans.pop(key)
-            return state
+            return plan
         with no_collection():
             plan, self._compiler = compile_model(snapshot, self.library, seed=seed, fed=fed, before=self._compiler)
-            state = self._plans[key] = PlanState(plan, self.library)
+        self._plans[key] = plan
         while len(self._plans) > _PLANS:
             del self._plans[next(iter(self._plans))]
         if self.library.is_grown:
             self._evict()
-        return state
+        return plan
 
     def _evict(self) -> None:
         """Evict constants and weights that no plan reads, and tokens of steps that are not cached."""
         steps: list[PlanStep] = []
         tensors: set[int] = set()
         known = self.cache.tokens()
-        pending = [state.plan for state in self._plans.values()]
+        pending = list(self._plans.values())
         while pending:
             plan = pending.pop()
             steps += plan.steps
@@ -123,31 +123,31 @@ class Engine:
         limits = Limits(options.max_tensor or value_limit(), deadline, progress, memory)
         self.cache.run += 1
         fed = frozenset([value for value, _ in snapshot.graph.initializers if value in feeds])
-        state = self._plan_within(limits, snapshot, options.seed, fed)
-        if isinstance(state, str):
-            return self._unplanned(request, state, begun)
+        plan = self._plan_within(limits, snapshot, options.seed, fed)
+        if isinstance(plan, str):
+            return self._unplanned(request, plan, begun)
         is_whole = options.values is None and options.until is None
-        targets = None if is_whole else _targets(state.plan, options)
+        targets = None if is_whole else _targets(plan, options)
         is_fresh = options.fresh or bool(request.breakpoints)  # a run cannot stop at cached values
-        slots, kinds, changed, absent = self._assign_feeds(state, feeds, fresh=is_fresh)
-        program = state.program if state.program is not None and state.program.targets == targets else None
+        slots, kinds, changed, absent = self._assign_feeds(plan, feeds, fresh=is_fresh)
+        program = plan.program if plan.program is not None and plan.program.targets == targets else None
         if self.cache.entries and (targets is not None or self.cache.has_summaries):
             program = None  # values that are not kept need not be computed for those that are
-        run = Executor(state, slots, limits=limits, ceiling=max(self.budget, 1), observer=observer)
+        run = Executor(plan, slots, limits=limits, ceiling=max(self.budget, 1), observer=observer)
         if program is None:
-            needed, kept = self._needed(state, targets, absent, slots)
+            needed, kept = self._needed(plan, targets, absent, slots)
         else:
             kept = self._reuse(program, run, changed | absent)
         if absent:
             needed = needed if program is None else [one.step for one in run.code]
-            _refuse_missing(state.plan, needed, slots, snapshot)
+            _refuse_missing(plan, needed, slots, snapshot)
         planned = Stepper(self, request, run, kept, kinds, begun, input_bytes)
         self._count_memory(run, input_bytes)
         if program is None:
             with no_collection():
                 planned.prepare(needed, targets)
             self._count_memory(run, input_bytes)
-        run.main.checks_types = kinds != state.accepted
+        run.main.checks_types = kinds != plan.accepted
         if request.breakpoints:
             planned.reopen_constants()
         self._last = run
@@ -168,18 +168,19 @@ class Engine:
             old = 0
         run.main.ceiling = max(1, min(self.budget, limits.left - old))
 
-    def _plan_within(self, limits: Limits, snapshot: ModelSnapshot, seed: int, fed: frozenset[int]) -> PlanState | str:
-        """Return the plan and its state, or the reason why planning was stopped.
+    def _plan_within(self, limits: Limits, snapshot: ModelSnapshot, seed: int, fed: frozenset[int]) -> Plan | str:
+        """Return the plan, or the reason why planning was stopped.
 
         Weights that would take more than three quarters of the memory stay in their file.
         """
         set_limits(limits)
         try:
-            state = self.plan(snapshot, seed, fed)
-            on_demand = state.weight_bytes + min(state.weight_bytes, _LAID_OUT) > limits.memory // 4 * 3
+            plan = self.plan(snapshot, seed, fed)
+            on_demand = plan.weight_bytes + min(plan.weight_bytes, _LAID_OUT) > limits.memory // 4 * 3
             if on_demand == self.library.reads_on_demand:
-                return state
+                return plan
             self._plans.clear()
+            self._compiler = None  # the plans of bodies in its steps have read constants too
             self._last = None
             self.library.release_weights()
             self.library.reads_on_demand = on_demand
@@ -195,19 +196,19 @@ class Engine:
         """Return a stopped run without nodes, for a run that was stopped during planning."""
         snapshot = request.snapshot
         bare = replace(snapshot, graph=replace(snapshot.graph, initializers=(), nodes=()))
-        state = PlanState(compile_model(bare, self.library, seed=request.options.seed)[0], self.library)
-        run = Executor(state, state.template.copy(), limits=Limits(), ceiling=max(self.budget, 1))
+        plan, _ = compile_model(bare, self.library, seed=request.options.seed)
+        run = Executor(plan, plan.template.copy(), limits=Limits(), ceiling=max(self.budget, 1))
         run.stopped = stopped
         return Stepper(self, request, run, {}, (), begun)
 
     def _assign_feeds(
-        self, state: PlanState, feeds: Mapping[int, RuntimeValue], *, fresh: bool
+        self, plan: Plan, feeds: Mapping[int, RuntimeValue], *, fresh: bool
     ) -> tuple[list[RuntimeValue], Kinds, int, int]:
         """Return the slots with feeds and constants, the kind of each feed, and the inputs that differ and are absent.
 
         Values that depend on inputs which differ from those of earlier runs (all, if `fresh`) are released.
         """
-        slots, of_values, bits = state.template.copy(), state.plan.slots, state.plan.input_bits
+        slots, of_values, bits = plan.template.copy(), plan.slots, plan.input_bits
         kinds, changed, absent = [], AROUND, sum(bits.values())
         for value, feed in feeds.items():
             slot = of_values.get(((), value))
@@ -237,7 +238,7 @@ class Engine:
             return
         if run.common & changed:
             return
-        slots, folded = run.slots, run.state.folded
+        slots, folded = run.slots, run.plan.folded
         times = run.times(0, len(run.stamps)).tolist()
         for code, seconds, size in zip(run.code, times, run.sizes, strict=False):
             step = code.step
@@ -280,15 +281,14 @@ class Engine:
         return kept
 
     def _needed(
-        self, state: PlanState, targets: frozenset[int] | None, absent: int, slots: list[RuntimeValue]
+        self, plan: Plan, targets: frozenset[int] | None, absent: int, slots: list[RuntimeValue]
     ) -> tuple[list[PlanStep], dict[int, CacheEntry | None]]:
         """Return the steps to run, and by index the cached results of the others (None: a folded constant)."""
-        plan = state.plan
         wanted = _needed_steps(plan, targets)
         needed: list[PlanStep] = []
         kept: dict[int, CacheEntry | None] = {}
         entries, folded = self.cache.entries, self.library.folded
-        run, producers, constants = self.cache.run, plan.producers, state.tokens
+        run, producers, constants = self.cache.run, plan.producers, plan.step_tokens
         for step in reversed(plan.steps):
             index, token = step.index, step.token
             if not wanted[index] and targets is not None:
@@ -301,7 +301,7 @@ class Engine:
                     continue
                 if constants[index] and token in folded:
                     fill(step, slots, folded[token])
-                    fill(step, state.template, folded[token])
+                    fill(step, plan.template, folded[token])
                     kept[index] = None
                     continue
                 if entry is not None and not wanted[index]:

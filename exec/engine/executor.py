@@ -26,8 +26,7 @@ from onnx_workbench.exec.engine.bodies import (
     inside,
 )
 from onnx_workbench.exec.engine.input_types import check_types, expected_inputs, kind_of, signature_misfit, unforeseen
-from onnx_workbench.exec.engine.plan import Plan, PlanStep
-from onnx_workbench.exec.engine.plan_state import BodyCall, Code, PlanState
+from onnx_workbench.exec.engine.plan import BodyCall, Code, Plan, PlanStep
 from onnx_workbench.exec.engine.stored_weights import StoredWeight
 from onnx_workbench.exec.errors import KernelError, LimitError, MemoryLimitError, MissingKernelError
 from onnx_workbench.exec.results.columns import Keys
@@ -81,15 +80,14 @@ class Executor:
 
     def __init__(
         self,
-        state: PlanState,
+        plan: Plan,
         slots: list[RuntimeValue],
         *,
         limits: Limits,
         ceiling: int,
         observer: Observer | None = None,
     ) -> None:
-        self.state = state
-        self.plan = state.plan
+        self.plan = plan
         self.slots = slots
         self.limits = limits
         self._most = sys.maxsize if limits.max_bytes is None else limits.max_bytes  # bytes of a value
@@ -135,7 +133,7 @@ class Executor:
             self.subgraphs.begin()
         end = len(self.code) if count is None else min(len(self.code), len(self.stamps) + count)
         set_limits(self.limits)
-        self._activate(self.state, self.slots)
+        self._activate(self.plan, self.slots)
         begun = self._gaps[len(self.stamps)] = time.perf_counter() - self.subgraphs.spent
         try:
             with np.errstate(all="ignore"):  # also restores the buffer size
@@ -148,7 +146,7 @@ class Executor:
                         remaining = iter(self.code[len(self.stamps) : end])
         finally:
             set_limits(None)
-            self.state.release()
+            self.plan.release()
             if self.plan.bodied:
                 self.subgraphs.end(time.perf_counter() - begun)
             if count is None:
@@ -283,7 +281,7 @@ class Executor:
         if self.main.held >= before:
             return False
         self._retried = position
-        if (context := self.state.contexts.get(self.code[position].step.index)) is not None:
+        if (context := self.plan.contexts.get(self.code[position].step.index)) is not None:
             context.drawn = 0  # the retry draws the same random numbers
         return True
 
@@ -304,7 +302,7 @@ class Executor:
         steps = [code.step for code in self.code[begin:end]]
         keys = Keys.of((step.node.node, step.path) for step in steps)
         table = NodeTable.blank(keys, State.DONE, lambda row: steps[row].label)
-        table.states[[index for index, step in enumerate(steps) if self.state.folded[step.index]]] = CODES[
+        table.states[[index for index, step in enumerate(steps) if self.plan.folded[step.index]]] = CODES[
             State.CONSTANT
         ]
         table.seconds[:], table.nbytes[:] = self.times(begin, end), self.sizes[begin:end]
@@ -342,7 +340,7 @@ class Executor:
         """
         plan, slots, main = self.plan, self.slots, self.main
         main.peak = max(main.peak, main.held)
-        main.held = distinct_bytes(slots) - distinct_bytes([*self.state.template, *(slots[s] for s in plan.inputs)])
+        main.held = distinct_bytes(slots) - distinct_bytes([*self.plan.template, *(slots[s] for s in plan.inputs)])
         self.limits.held = main.held
         if main.held <= target:
             return
@@ -371,101 +369,100 @@ class Executor:
 
     # -- bodies ----------------------------------------------------------------------------------------------
 
-    def _activate(self, state: PlanState, slots: list[RuntimeValue]) -> None:
+    def _activate(self, plan: Plan, slots: list[RuntimeValue]) -> None:
         """Pass the values in scope to the kernels of a plan that run bodies or regions."""
-        activation = state.activation
-        activation.executor, activation.state, activation.slots = self, state, slots
+        activation = plan.activation
+        activation.executor, activation.plan, activation.slots = self, plan, slots
 
     def run_watched(self, step: PlanStep, slots: list[RuntimeValue], watch: SubgraphObserver) -> None:
         """Run a step of the graph on the given slots, until `watch` stops it inside its bodies."""
         set_limits(self.limits)
-        self._activate(self.state, slots)
+        self._activate(self.plan, slots)
         self.subgraphs.begin()
         self.subgraphs.watch = watch
         try:
             with np.errstate(all="ignore"), suppress(BreakpointHit):
                 np.setbufsize(_BUFFER)
-                self.run_again(self.state, step, slots)
+                self.run_again(self.plan, step, slots)
         finally:
             set_limits(None)
-            self.state.release()
+            self.plan.release()
             self.subgraphs.watch = None
 
-    def run_again(self, state: PlanState, step: PlanStep, slots: list[RuntimeValue]) -> None:
+    def run_again(self, plan: Plan, step: PlanStep, slots: list[RuntimeValue]) -> None:
         """Run a step on the given slots instead of those of the run."""
-        around = state.activation.slots
-        if step.index in state.contexts:
-            state.contexts[step.index].drawn = 0  # draw the same random numbers again
-        for body in state.bodies.get(step.index, ()):
-            body.state.reset_random()
-        state.activation.slots = slots
+        around = plan.activation.slots
+        if step.index in plan.contexts:
+            plan.contexts[step.index].drawn = 0  # draw the same random numbers again
+        for body in plan.bodies.get(step.index, ()):
+            body.body.plan.reset_random()
+        plan.activation.slots = slots
         try:
-            spread(step, slots, state.code_of(step).call(*[slots[s] for s in step.ins]))
+            spread(step, slots, plan.code_of(step).call(*[slots[s] for s in step.ins]))
         finally:
-            state.activation.slots = around
+            plan.activation.slots = around
 
     @contextmanager
-    def loop(self, body: PlanState, state: T) -> Iterator[T]:
+    def loop(self, body: Plan, state: T) -> Iterator[T]:
         """Provide the loop state of a kernel that iterates over a body: `state`, or the one of an interrupted call."""
-        frame, subgraphs = self._frames.get(id(body.plan)), self.subgraphs
+        frame, subgraphs = self._frames.get(id(body)), self.subgraphs
         begun = 0 if frame is None else frame.begun
         with nullcontext(state) if subgraphs.watch is None else subgraphs.loop(body, state) as given:
-            self._loops[id(body.plan)] = begun - subgraphs.resumed
+            self._loops[id(body)] = begun - subgraphs.resumed
             yield given
 
     def run_body(self, body: BodyCall, outer: list[RuntimeValue], inputs: Sequence[RuntimeValue]) -> list[RuntimeValue]:
         """Run a body once; `outer` are the slots of the enclosing plan. StepError with the failure of a step inside."""
-        state, plan = body.state, body.plan.plan
-        if state.code is None:
-            for source, inner in body.plan.captures:
+        plan, captures = body.body.plan, body.body.captures
+        if plan.code is None:
+            for source, inner in captures:
                 if inner in plan.tokens:
-                    state.template[inner] = outer[source]
-            state.code = self._prepare_inner(state)
-        slots = state.template.copy()
-        for source, inner in body.plan.captures:
+                    plan.template[inner] = outer[source]
+            plan.code = self._prepare_inner(plan)
+        slots = plan.template.copy()
+        for source, inner in captures:
             slots[inner] = outer[source]
         for slot, value in zip(plan.inputs, inputs, strict=True):
             slots[slot] = value
         kinds = tuple([kind_of(slots[slot]) for slot in plan.varying])
         watch = self.subgraphs.watch
-        code = state.code if watch is None else self.subgraphs.steps(state, slots, watch)
-        results = self._run_inner(state, slots, code, checks_types=kinds != state.accepted)
-        state.accept(kinds)
+        code = plan.code if watch is None else self.subgraphs.steps(plan, slots, watch)
+        results = self._run_inner(plan, slots, code, checks_types=kinds != plan.accepted)
+        plan.accept(kinds)
         return results
 
-    def _prepare_inner(self, state: PlanState) -> list[Code]:
+    def _prepare_inner(self, plan: Plan) -> list[Code]:
         """Fold the constants and prepare the weights of an inner plan before its first run; return its code."""
-        plan, slots = state.plan, state.template
-        state.read_constants(plan.steps)
-        _, problems = state.read_returned_constants()
+        slots = plan.template
+        plan.read_constants(plan.steps)
+        _, problems = plan.read_returned_constants()
         if problems:
             raise KernelError(next(iter(problems.values())))
         rest = []
         for step in plan.steps:
             is_known = all(slots[s] is not MISSING and type(slots[s]) is not StoredWeight for s in step.reads)
-            if state.tokens[step.index] and is_known and not step.bodies:
+            if plan.step_tokens[step.index] and is_known and not step.bodies:
                 try:
                     check_inputs(step, slots)
-                    spread(step, slots, state.code_of(step).call(*[slots[s] for s in step.ins]))
-                    state.folded[step.index] = 1
+                    spread(step, slots, plan.code_of(step).call(*[slots[s] for s in step.ins]))
+                    plan.folded[step.index] = 1
                     continue
                 except (Cancelled, LimitError):
                     raise
                 except Exception:  # noqa: BLE001 - it fails again, and is reported, if the body runs this step
-                    state.tokens[step.index] = 0
+                    plan.step_tokens[step.index] = 0
             rest.append(step)
-        state.prepare_weights(rest)
-        return [state.code_of(step) for step in rest]
+        plan.prepare_weights(rest)
+        return [plan.code_of(step) for step in rest]
 
     def _run_inner(
-        self, state: PlanState, slots: list[RuntimeValue], code: Iterable[Code], *, checks_types: bool = False
+        self, plan: Plan, slots: list[RuntimeValue], code: Iterable[Code], *, checks_types: bool = False
     ) -> list[RuntimeValue]:
-        plan = state.plan
-        if plan.bodied or state.contexts:
-            self._activate(state, slots)
+        if plan.bodied or plan.contexts:
+            self._activate(plan, slots)
         frame = self._frames.get(id(plan))
         if frame is None:
-            frame = self._frames[id(plan)] = Frame(state)
+            frame = self._frames[id(plan)] = Frame(plan)
         clocks = frame.begin(slots)
         frame.current.checks_types = checks_types
         begun = len(clocks)

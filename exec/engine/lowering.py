@@ -199,7 +199,7 @@ class Compiler:
         outputs = tuple(self._read(scope, v) for v in graph.outputs)
         steps = tuple(self.steps)
         return Plan(
-            steps, self.size, inputs, outputs, self.constants, self.tokens, self.undefined,
+            self.library, steps, self.size, inputs, outputs, self.constants, self.tokens, self.undefined,
             slots={(s.path, value): slot for s in self.scopes for value, slot in s.slots.items() if value != ABSENT},
             producers={slot: step.index for step in steps for slot in step.outs if slot},
             bodied=tuple(self.bodied),

@@ -19,8 +19,7 @@ from onnx_workbench.exec.engine.bodies import SubgraphPosition, SubgraphRecord, 
 from onnx_workbench.exec.engine.breakpoints import Breakpoints
 from onnx_workbench.exec.engine.cache import CacheEntry
 from onnx_workbench.exec.engine.executor import FOLD_LIMIT, Executor
-from onnx_workbench.exec.engine.plan import PlanStep
-from onnx_workbench.exec.engine.plan_state import Code, Kinds, Program, fill
+from onnx_workbench.exec.engine.plan import Code, Kinds, PlanStep, Program, fill
 from onnx_workbench.exec.engine.request import Request
 from onnx_workbench.exec.engine.stored_weights import StoredWeight, held_constants, just_in_time
 from onnx_workbench.exec.errors import LimitError
@@ -60,7 +59,6 @@ class Stepper:
         self._request = request
         self._options = request.options
         self._cache = engine.cache
-        self.state = run.state
         self.plan = run.plan
         self.run = run
         self._kept = kept  # by index of the step; None: a folded constant
@@ -78,12 +76,12 @@ class Stepper:
 
     def prepare(self, needed: list[PlanStep], targets: frozenset[int] | None) -> None:
         """Compute constants, prepare weights, determine the order of steps."""
-        run, plan, state = self.run, self.plan, self.state
-        slots, template = run.slots, state.template
+        run, plan = self.run, self.plan
+        slots, template = run.slots, plan.template
         problems: dict[int, str] = {}
         with self._within_limits():
-            returned, problems = state.read_returned_constants()
-            for slot in (*state.read_constants(needed), *returned):
+            returned, problems = plan.read_returned_constants()
+            for slot in (*plan.read_constants(needed), *returned):
                 slots[slot] = template[slot]
         names = {slot: key[1] for key, slot in plan.slots.items()} if problems else {}
         for slot, reason in problems.items():
@@ -94,15 +92,15 @@ class Stepper:
                 run.dead[slot] = Failure(
                     0, (), plan.name(value), "value", 0, (), f"nothing defines {plan.name(value)!r}", "KernelError"
                 )
-        if state.library.reads_on_demand:
-            constants = held_constants(needed, state.tokens, slots)
+        if plan.library.reads_on_demand:
+            constants = held_constants(needed, plan.step_tokens, slots)
             known = {s.index for s in constants}
-            rest = just_in_time([s for s in needed if s.index not in known], state.tokens)
+            rest = just_in_time([s for s in needed if s.index not in known], plan.step_tokens)
         else:
-            constants = [s for s in needed if state.tokens[s.index]]
-            rest = [s for s in needed if not state.tokens[s.index]] if constants else needed
+            constants = [s for s in needed if plan.step_tokens[s.index]]
+            rest = [s for s in needed if not plan.step_tokens[s.index]] if constants else needed
         if constants:
-            run.code = [state.code_of(s) for s in constants]
+            run.code = [plan.code_of(s) for s in constants]
             run.keep = {slot for s in constants for slot in s.outs}  # later steps read them
             run.total = len(needed)
             run.execute()
@@ -111,13 +109,13 @@ class Stepper:
         if targets is not None:
             run.keep = {slot for index in targets for slot in plan.steps[index].outs} | set(plan.outputs)
         with self._within_limits():
-            state.prepare_weights(rest)
+            plan.prepare_weights(rest)
         code = self._code(rest)
         folded = [*self._kept, *(step.index for step in constants)]
         is_complete = not (run.dead or run.stopped or any(self._kept.values()))
-        if is_complete and self._options.outputs and all(state.folded[index] for index in folded):
+        if is_complete and self._options.outputs and all(plan.folded[index] for index in folded):
             common = reduce(and_, (one.step.inputs for one in code), -1)
-            state.program = Program(targets, code, folded, run.keep, common)
+            plan.program = Program(targets, code, folded, run.keep, common)
         run.code = [*run.code, *code] if constants else code
 
     @contextmanager
@@ -147,7 +145,7 @@ class Stepper:
     def _code(self, steps: list[PlanStep]) -> list[Code]:
         keep = self.run.keep
         if keep is None:
-            return [self.state.code_of(s) for s in steps]
+            return [self.plan.code_of(s) for s in steps]
         last: dict[int, int] = {}
         for position, step in enumerate(steps):
             for slot in (*step.outs, *step.reads):
@@ -157,22 +155,22 @@ class Stepper:
         for slot, position in last.items():
             if slot and slot in made and slot not in keep:
                 free.setdefault(position, []).append(slot)
-        return [self.state.code_of(s, tuple(free.get(i, ()))) for i, s in enumerate(steps)]
+        return [self.plan.code_of(s, tuple(free.get(i, ()))) for i, s in enumerate(steps)]
 
     def _fold(self, constants: list[PlanStep]) -> None:
         """Store the constants just computed for all later runs."""
-        state, run, folded = self.state, self.run, self.state.library.folded
+        plan, run, folded = self.plan, self.run, self.plan.library.folded
         for step in constants:
             values = tuple([run.slots[s] if s else None for s in step.outs])
             if any(v is MISSING for v in values) or sum(map(nbytes, values)) > FOLD_LIMIT:
                 continue
-            token = state.tokens[step.index]
+            token = plan.step_tokens[step.index]
             folded[token] = values
-            self.state.library.folded_bytes += sum(map(nbytes, values))
-            state.folded[step.index] = 1
+            self.plan.library.folded_bytes += sum(map(nbytes, values))
+            plan.folded[step.index] = 1
             if step.bodies:
                 self._cache.insides[token] = run.inside([step])
-            fill(step, state.template, values)
+            fill(step, plan.template, values)
 
     # -- running ---------------------------------------------------------------------------------------------
 
@@ -208,7 +206,7 @@ class Stepper:
         run.execute(count)
         is_whole = run.is_over and options.values is None and options.until is None
         if is_whole and not (run.stopped or run.failures or run.dead):
-            self.state.accept(self._kinds)
+            self.plan.accept(self._kinds)
         self._left = time.perf_counter()
 
     def _postpone_deadline(self, seconds: float) -> None:
@@ -221,7 +219,7 @@ class Stepper:
 
     @cached_property
     def _stops(self) -> Breakpoints:
-        return Breakpoints(self._request.breakpoints, self.state.library.constant)
+        return Breakpoints(self._request.breakpoints, self.plan.library.constant)
 
     @property
     def next_step(self) -> PlanStep | None:
@@ -343,7 +341,7 @@ class Stepper:
         limits, inputs = run.limits, self._input_bytes
         slots, inside = run.slots.copy(), self._record()
         summaries = dict(run.summaries)
-        if self.state.library.reads_on_demand:
+        if self.plan.library.reads_on_demand:
             for slot in plan.constants:
                 value = slots[slot]
                 if type(value) is StoredWeight:
@@ -357,7 +355,7 @@ class Stepper:
         if not is_over:
             stopped = f"stopped {self.reason}".rstrip()
         found = RunResult(
-            self.state.layout,
+            self.plan.layout,
             slots,
             self.nodes,
             summaries,
@@ -392,7 +390,7 @@ class Stepper:
                 found.add(self.run.inside([step]))
                 continue
             kept = self._kept[step.index]
-            known = self._cache.insides.get(self.state.tokens[step.index]) if kept is None else kept.inside
+            known = self._cache.insides.get(self.plan.step_tokens[step.index]) if kept is None else kept.inside
             if known is not None:
                 found.add(known.kept())
         return found
@@ -413,8 +411,8 @@ class Stepper:
             return found
         if slot in plan.constants:
             number = plan.constants[slot]
-            weight = self.state.library.stored(number)
-            return self.state.library.constant(number) if weight is None else weight.read()
+            weight = self.plan.library.stored(number)
+            return self.plan.library.constant(number) if weight is None else weight.read()
         failure: Failure | None = run.dead.get(slot)
         msg = f"value {plan.name(key[1])!r} was not computed: {failure or run.stopped or 'unknown'}"
         raise LookupError(msg)
@@ -422,7 +420,7 @@ class Stepper:
     def nodes(self) -> NodeTable:
         """Return the outcome of each node."""
         run, steps = self.run, self.plan.steps
-        table = NodeTable.blank(self.state.layout.steps.keys, State.UNNEEDED, lambda row: steps[row].label)
+        table = NodeTable.blank(self.plan.layout.steps.keys, State.UNNEEDED, lambda row: steps[row].label)
         if self._kept:
             self._mark_kept(table)
         done = len(run.stamps)
