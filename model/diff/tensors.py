@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 Constant = Tensor | SparseTensor
 
-_PIECE = 1 << 20  # elements read at a time
-
 
 @dataclass(frozen=True, slots=True)
 class TensorDifference:
@@ -119,13 +117,7 @@ def _compare_values(old: Tensor, new: Tensor, progress: Progress) -> TensorDiffe
 
     size, unequal, worst = old.size, 0, 0.0
     total = dot = norm_old = norm_new = 0.0
-    whole = (old.numpy().reshape(-1), new.numpy().reshape(-1)) if size <= _PIECE else None
-    for start in range(0, size, _PIECE):
-        progress.check()
-        if whole is not None:
-            a, b = whole
-        else:
-            a, b = old.read(start, start + _PIECE), new.read(start, start + _PIECE)
+    for a, b in progress.paced(zip(old.pieces(), new.pieces(), strict=True), 1):
         differ = _differ(a, b)
         unequal += int(np.count_nonzero(differ))
         if a.dtype == object:
