@@ -34,7 +34,6 @@ from onnx_workbench.model.history.steps import (
     SetGraphInputs,
     SetGraphOutputs,
     SetInitializer,
-    Step,
 )
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value
 from onnx_workbench.model.ir.name_index import NameIndex
@@ -230,7 +229,9 @@ def check_interface(graph: Graph, model: Model, progress: Progress) -> Iterator[
             "An input is listed twice",
             graph,
             "Each input must be listed once.",
-            Fix("List each input once", partial(_list_once, graph=graph)) if graph is model.graph else None,
+            Fix("List each input once", lambda edit: edit.do(SetGraphInputs(graph, tuple(dict.fromkeys(graph.inputs)))))
+            if graph is model.graph
+            else None,
         )
     yield from _check_outputs_computed(graph, model)
     if graph is model.graph:
@@ -343,10 +344,6 @@ def _check_given(body: Graph) -> Iterator[Problem]:
             )
 
 
-def _list_once(edit: Transaction, graph: Graph) -> None:
-    edit.do(SetGraphInputs(graph, tuple(dict.fromkeys(graph.inputs))))
-
-
 def _make_constants(edit: Transaction, graph: Graph) -> None:
     for value in graph.initializers:
         initializer_to_constant(edit, value)
@@ -378,7 +375,7 @@ def check_initializer(graph: Graph, value: Value, model: Model) -> Iterator[Prob
             f"{value.name} is declared {declared}",
             value,
             f"Its values are {tensor.type}.",
-            Fix(f"Declare {value.name} as {tensor.type}", partial(_declare, value=value, tensor=tensor)),
+            Fix(f"Declare {value.name} as {tensor.type}", lambda edit: edit.do(SetField(value, "type", tensor.type))),
         )
     if not value.uses and not is_input:
         yield info(
@@ -386,7 +383,7 @@ def check_initializer(graph: Graph, value: Value, model: Model) -> Iterator[Prob
             f"Initializer {value.name} is not used",
             value,
             _bytes(tensor.nbytes) if tensor.nbytes else "",  # the size of strings is not known
-            Fix(f"Remove {value.name}", partial(_do, step=SetInitializer(graph, value, None))),
+            Fix(f"Remove {value.name}", lambda edit: edit.do(SetInitializer(graph, value, None))),
         )
 
 
@@ -394,19 +391,11 @@ def _bytes(count: int) -> str:
     return "1 byte." if count == 1 else f"{count:,} bytes."
 
 
-def _do(edit: Transaction, step: Step) -> None:
-    edit.do(step)
-
-
 def _list_as_input(edit: Transaction, graph: Graph, value: Value) -> None:
     tensor = value.initializer
     if value.type is None and isinstance(tensor, Tensor):
-        _declare(edit, value, tensor)
+        edit.do(SetField(value, "type", tensor.type))
     edit.do(SetGraphInputs(graph, (*graph.inputs, value)))
-
-
-def _declare(edit: Transaction, value: Value, tensor: Tensor) -> None:
-    edit.do(SetField(value, "type", tensor.type))
 
 
 def _agrees(declared: TensorType, tensor: Tensor) -> bool:

@@ -265,24 +265,17 @@ def quantize_weight(
         scales, zeros = row_scales(rows, kind, symmetric=symmetric)
         numbers = rounded(rows, scales[:, None], zeros[:, None], kind).reshape(array.shape)
         return QuantizedWeight(numbers, scales.reshape(()), zeros.reshape(()))
-    if not block:
-        moved = np.moveaxis(array, axis, 0)
-        rows = moved.reshape(len(moved), -1)
-        scales, zeros = row_scales(rows, kind, symmetric=symmetric)
-        numbers = fitting(rows, scales[:, None], zeros[:, None], kind).reshape(moved.shape)
-        return QuantizedWeight(np.ascontiguousarray(np.moveaxis(numbers, 0, axis)), scales, zeros)
-    moved = np.moveaxis(array, axis, -1)
+    moved = np.moveaxis(array, axis, -1 if block else 0)
     size = moved.shape[-1]
-    count = -(-size // block)
-    padded = np.zeros((*moved.shape[:-1], count * block), np.float32)
-    padded[..., :size] = moved
-    rows = padded.reshape(-1, block)
+    count = -(-size // block) if block else 1
+    padded = np.pad(moved, [*[(0, 0)] * (moved.ndim - 1), (0, count * block - size)]) if block else moved
+    rows = padded.reshape(-1, block) if block else padded.reshape(len(padded), -1)
     scales, zeros = row_scales(rows, kind, symmetric=symmetric)
-    whole = fitting(rows, scales[:, None], zeros[:, None], kind).reshape(padded.shape)[..., :size]
-    per_block = [np.moveaxis(part.reshape(*moved.shape[:-1], count), -1, axis) for part in (scales, zeros)]
-    return QuantizedWeight(
-        np.ascontiguousarray(np.moveaxis(whole, -1, axis)), *(np.ascontiguousarray(part) for part in per_block)
-    )
+    numbers = fitting(rows, scales[:, None], zeros[:, None], kind).reshape(padded.shape)[..., :size]
+    if not block:
+        return QuantizedWeight(np.ascontiguousarray(np.moveaxis(numbers, 0, axis)), scales, zeros)
+    parts = (numbers, *(part.reshape(*moved.shape[:-1], count) for part in (scales, zeros)))
+    return QuantizedWeight(*(np.ascontiguousarray(np.moveaxis(part, -1, axis)) for part in parts))
 
 
 def rounded(array: Array, scales: Array, zeros: Array, kind: ElementType) -> Array:

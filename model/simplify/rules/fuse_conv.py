@@ -213,16 +213,7 @@ def _scale_weights(
 # -- pads ---------------------------------------------------------------------------------------------------------
 
 
-def _pad_into_conv(context: MatchContext) -> Iterator[Match]:
-    yield from _pad_into(context, ("Conv",), lowest=False)
-
-
-def _pad_into_pool(context: MatchContext) -> Iterator[Match]:
-    yield from _pad_into(context, ("AveragePool", "LpPool"), lowest=False)
-    yield from _pad_into(context, ("MaxPool",), lowest=True)
-
-
-def _pad_into(context: MatchContext, op_types: tuple[str, ...], *, lowest: bool) -> Iterator[Match]:
+def _pad_into(context: MatchContext, op_types: tuple[str, ...]) -> Iterator[Match]:
     for node in context.nodes(*op_types):
         pad = context.producer(node.inputs[0], "Pad")
         if pad is None or context.sole_user(node.inputs[0]) is not node or text(pad, "mode") != "constant":
@@ -233,7 +224,9 @@ def _pad_into(context: MatchContext, op_types: tuple[str, ...], *, lowest: bool)
             continue
         if any(pads[a] for a in (0, 1, rank, rank + 1)) or text(node, "auto_pad") != "NOTSET":
             continue
-        if not _pad_value_fits(context, pad, lowest=lowest) or not _pool_agrees(node, rank, pads):
+        if not _pad_value_fits(context, pad, -np.inf if node.op_type == "MaxPool" else 0.0) or not _pool_agrees(
+            node, rank, pads
+        ):
             continue
         old = ints(node, "pads") or (0,) * (2 * (rank - 2))
         if len(old) != 2 * (rank - 2):
@@ -266,7 +259,7 @@ def _pool_agrees(node: Node, rank: int, pads: tuple[int, ...]) -> bool:
     return False if own is not None and any(own) else not any(pads[2:rank]) and not any(pads[rank + 2 :])
 
 
-def _pad_value_fits(context: MatchContext, pad: Node, *, lowest: bool) -> bool:
+def _pad_value_fits(context: MatchContext, pad: Node, wanted: float) -> bool:
     if context.opset(pad) < 11:
         content: float | None = real(pad, "value")
     elif len(pad.inputs) < 3 or pad.inputs[2] is None:
@@ -274,9 +267,7 @@ def _pad_value_fits(context: MatchContext, pad: Node, *, lowest: bool) -> bool:
     else:
         array = context.array(pad.inputs[2])
         content = None if array is None or array.size != 1 or array.dtype == object else float(array.reshape(-1)[0])
-    if content is None:
-        return False
-    return content == -np.inf if lowest else content == 0.0
+    return content == wanted
 
 
 def _set_pads(node: Node, pad: Node, total: tuple[int, ...], rewriter: GraphRewriter) -> None:
@@ -304,7 +295,8 @@ PASSES = (
     Pass(_MUL_BEFORE, "Mul before Conv and Gemm", "Folds a factor into the weights after it.",
          _mul_before),
     Pass("fuse_pad_into_conv", "Pad into Conv", "Turns zero padding into the pads of the convolution.",
-         _pad_into_conv),
+         partial(_pad_into, op_types=("Conv",))),
     Pass("fuse_pad_into_pool", "Pad into pooling",
-         "Turns padding into the pads of a pool, if equivalent.", _pad_into_pool),
+         "Turns padding into the pads of a pool, if equivalent.",
+         partial(_pad_into, op_types=("AveragePool", "LpPool", "MaxPool"))),
 )  # fmt: skip

@@ -110,14 +110,6 @@ def _reduce_unsqueeze(context: MatchContext) -> Iterator[Match]:
             )
 
 
-def _consecutive_squeezes(context: MatchContext) -> Iterator[Match]:
-    yield from _consecutive_axes(context, "Squeeze")
-
-
-def _consecutive_unsqueezes(context: MatchContext) -> Iterator[Match]:
-    yield from _consecutive_axes(context, "Unsqueeze")
-
-
 def _consecutive_axes(context: MatchContext, op_type: str) -> Iterator[Match]:
     for node in context.nodes(op_type):
         before = context.producer(node.inputs[0], op_type)
@@ -342,8 +334,10 @@ PASSES = (
          "Replaces consecutive Reshape, Flatten, Squeeze and Unsqueeze by one Reshape.", _consecutive_reshapes),
     Pass("fuse_consecutive_concats", "Consecutive concats", "Merges a Concat into the Concat that uses it.",
          _consecutive_concats),
-    Pass("fuse_consecutive_squeezes", "Consecutive squeezes", "Merges two into one.", _consecutive_squeezes),
-    Pass("fuse_consecutive_unsqueezes", "Consecutive unsqueezes", "Merges two into one.", _consecutive_unsqueezes),
+    Pass("fuse_consecutive_squeezes", "Consecutive squeezes", "Merges two into one.",
+         partial(_consecutive_axes, op_type="Squeeze")),
+    Pass("fuse_consecutive_unsqueezes", "Consecutive unsqueezes", "Merges two into one.",
+         partial(_consecutive_axes, op_type="Unsqueeze")),
     Pass("fuse_consecutive_slices", "Consecutive slices", "Merges two into one where sizes are known.",
          _consecutive_slices),
     Pass("fuse_consecutive_reduce_unsqueeze", "Reduction and Unsqueeze", "Sets keepdims instead.", _reduce_unsqueeze),
