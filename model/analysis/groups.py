@@ -79,7 +79,7 @@ def find_blocks(graph: Graph, tree: ScopeTree, progress: Progress = SILENT) -> B
     """
     if not tree.root.children:
         whole = _Whole(graph, progress)
-        blocks = _Level(whole, (), {node: node for node in whole.drawn}).blocks(progress)
+        blocks = _Level(whole, (), tree.root).blocks(progress)
         return _with_guests(graph, blocks, tree, whole, progress) if blocks.are_worthwhile else blocks
     inside: dict[Node, tuple[Path, Path]] = {}
     outermost = drawn = 0
@@ -89,7 +89,7 @@ def find_blocks(graph: Graph, tree: ScopeTree, progress: Progress = SILENT) -> B
     for scope in _crowded(tree, whole):
         if any(node in inside for node in scope.all_nodes()):
             continue  # in blocks of a scope around it
-        found = _Level.of_scope(whole, tree.path_of(scope), scope).blocks(progress)
+        found = _Level(whole, tree.path_of(scope), scope).blocks(progress)
         outermost, drawn = outermost + found.outermost, drawn + found.drawn
         if found.are_worthwhile:
             inside |= found.inside
@@ -155,29 +155,25 @@ class _Whole:
 
 
 class _Level:
-    """The search in one level: among the scopes and drawn nodes of a scope, each called by its first node."""
+    """The search in one level: among the scopes and drawn nodes of a scope, each called by its first node.
 
-    def __init__(self, whole: _Whole, outer: Path, unit: dict[Node, Node], scopes: Mapping[Node, Scope] = {}) -> None:
+    `outer` is the path of the scope.
+    """
+
+    def __init__(self, whole: _Whole, outer: Path, scope: Scope) -> None:
         self._whole = whole
         self._outer = outer
+        place = {node: index for index, node in enumerate(whole.wiring.nodes)}
+        self._scopes = {min(child.all_nodes(), key=place.__getitem__): child for child in scope.children}
+        unit = {node: first for first, child in self._scopes.items() for node in child.all_nodes()}
+        unit |= {node: node for node in scope.nodes if node in whole.drawn}
         self._unit = unit  # of each node of the level that is no folded one
-        self._scopes = scopes
         number = {first: index for index, first in enumerate(dict.fromkeys(unit.values()))}
         nodes = whole.wiring.nodes
         units = np.array([number[unit[node]] if node in unit else -1 for node in nodes], np.int64)
         users = whole.folded.users
         behind = np.array([number[unit[users[n]]] if users.get(n) in unit and n not in unit else -1 for n in nodes])
         self._wiring, self._edges = contracted(whole.wiring, units, behind.astype(np.int64), list(number))
-
-    @classmethod
-    def of_scope(cls, whole: _Whole, outer: Path, scope: Scope) -> _Level:
-        """Return the search in a scope of a tree, of the path `outer`."""
-        members = [(child, list(child.all_nodes())) for child in scope.children]
-        place = {node: index for index, node in enumerate(whole.wiring.nodes)}
-        scopes = {min(nodes, key=place.__getitem__): (child, nodes) for child, nodes in members}
-        unit = {node: first for first, (_, nodes) in scopes.items() for node in nodes}
-        unit |= {node: node for node in scope.nodes if node in whole.drawn}
-        return cls(whole, outer, unit, {first: child for first, (child, _) in scopes.items()})
 
     def blocks(self, progress: Progress) -> Blocks:
         """Find the blocks."""

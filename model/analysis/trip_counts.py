@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from onnx_workbench.model.analysis.macs import Sizes
+from onnx_workbench.model.analysis.macs import ShapeOf
 from onnx_workbench.model.analysis.node_constants import ints, number, tensor_of
 from onnx_workbench.model.analysis.symbolic import AnySize, is_too_long
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
-
-ShapeOf = Callable[[Value | None], Sizes | None]
 
 
 @dataclass(frozen=True, slots=True)
