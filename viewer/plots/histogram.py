@@ -42,7 +42,7 @@ class Histogram(Plot):
 
     def show_counts(self, counts: tuple[int, ...], edges: tuple[float, ...]) -> None:
         """Show these; `edges` has one entry more."""
-        self._counts, self._edges, self._bar = counts, edges, None
+        self._counts, self._edges, self.at = counts, edges, None
         if counts:
             self._draw()
         self.move_cursor(None)

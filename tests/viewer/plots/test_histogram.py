@@ -101,6 +101,13 @@ def test_the_pointer_finds_the_bar_and_leaves_it(qtbot, histogram):
     assert not histogram.bar_text
 
 
+def test_other_counts_mark_no_bar(histogram):
+    histogram.show_counts((1, 2, 3, 4), edges(0.0, 4.0))
+    histogram.mark(3)
+    histogram.show_counts((5, 6), (0.0, 1.0, 2.0))
+    assert histogram.bar_text == ""
+
+
 def test_it_is_copied_as_numbers_and_as_a_picture(qtbot, histogram):
     histogram.show_counts((1, 2), (0.0, 0.5, 1.0))
     histogram.show()
