@@ -73,19 +73,17 @@ class ActionBinding(QObject):
         one = self._actions.get(watched.objectName()) if event.type() == QEvent.Type.Shortcut else None
         if one is None or one.by_key is None:
             return super().eventFilter(watched, event)
-        self._do(one, one.by_key)
+        self.run(one.id, by_key=True)
         return True
 
     def qaction(self, action_id: str) -> QAction:
         """Return the window's QAction of an action."""
         return self._qactions[action_id]
 
-    def run(self, action_id: str, *_: object) -> None:
-        """Run an action if it is enabled; a user error becomes a message."""
+    def run(self, action_id: str, *_: object, by_key: bool = False) -> None:
+        """Run an action if it is possible; a user error becomes a message."""
         one = self._actions[action_id]
-        self._do(one, one.run)
-
-    def _do(self, one: Action, run: Callable[[MenuContext], object]) -> None:
+        run = one.by_key if by_key and one.by_key is not None else one.run
         self.refresh_soon()
         is_document_open = self.context.document_open
         if not one.is_possible(self.context, is_document_open=is_document_open):

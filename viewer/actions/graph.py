@@ -16,7 +16,6 @@ from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.model.text.types import parse_dimensions, parse_type, type_source
 from onnx_workbench.viewer.actions.action import Action, MenuContext, Submenu
 from onnx_workbench.viewer.actions.targets import graph_in_view, has_element, has_value, may_have
-from onnx_workbench.viewer.dialogs.dialog_lifetime import show_for
 from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 from onnx_workbench.viewer.document.selection import Item
 from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_each, edit_many
@@ -87,15 +86,15 @@ def _make_constant(context: MenuContext, values: Sequence[Value], text: str) -> 
 
 def _ask_for_values(context: MenuContext, values: Sequence[Value]) -> None:
 
-    dialog = TextPrompt(
+    TextPrompt(
         context.window,
+        context.workspace,
         f"Make {_title(values)} constant",
         [PromptField("Values", "", "1, 2, 3 or float[1,3] = 0.5; empty: zeros")],
         lambda texts: _make_constant(context, values, texts[0]),
         explanation="A single value fills the tensor. If the type has open dimensions, write the type with numbers.",
         button="Make constant",
     )
-    show_for(context.workspace, dialog)
 
 
 @Action(
@@ -158,8 +157,9 @@ def _add_input(context: MenuContext) -> None:
             value = interface.add_input(edit, graph, name or "input", parsed)
         workspace.navigation.reveal(value)
 
-    dialog = TextPrompt(
+    TextPrompt(
         context.window,
+        context.workspace,
         "Add an input",
         [
             PromptField("Name", "input"),
@@ -168,7 +168,6 @@ def _add_input(context: MenuContext) -> None:
         add,
         button="Add",
     )
-    show_for(workspace, dialog)
 
 
 @Action("graph.remove_unused_inputs", "Remove Unused Inputs", Submenu.ENDS, words="clean graph input")
@@ -202,8 +201,9 @@ def _set_type(context: MenuContext) -> None:
             lambda edit, value: set_type(edit, value, parsed),
         )
 
-    dialog = TextPrompt(
+    TextPrompt(
         context.window,
+        context.workspace,
         "Declare a type",
         [
             PromptField(
@@ -214,7 +214,6 @@ def _set_type(context: MenuContext) -> None:
         explanation=f"For {_title(values)}.",
         button="Declare",
     )
-    show_for(workspace, dialog)
 
 
 @Action(
@@ -323,12 +322,12 @@ def _set_batch(context: MenuContext) -> None:
         interface.check_dimension(dims[0], graph)
         set_batch(workspace, graph, dims[0], texts[0])
 
-    dialog = TextPrompt(
+    TextPrompt(
         context.window,
+        context.workspace,
         "Set the batch dimension",
         [PromptField("First dimension", "batch", "a number, a name, or ? for unknown")],
         accept,
         explanation="Changes all inputs, outputs that begin with the same size, declared types and shapes of Reshape.",
         button="Set",
     )
-    show_for(workspace, dialog)

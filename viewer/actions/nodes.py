@@ -13,7 +13,7 @@ from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, Submenu
 from onnx_workbench.viewer.actions.targets import has_node
-from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside, show_for
+from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside
 from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_each, edit_many, size_of
 
@@ -202,15 +202,15 @@ def _extract_function(context: MenuContext) -> None:
         title = f"Move {plural(len(chosen), 'node')} into {display(name, 40)}"
         edit_many(workspace, title, size_of(chosen), change)
 
-    dialog = TextPrompt(
+    TextPrompt(
         context.window,
+        context.workspace,
         "Move into a function",
         [PromptField("Name", _common_scope(chosen) or "Block"), PromptField("Domain", "local")],
         extract,
         explanation="Replace the selected nodes by a call of a new function that contains them.",
         button="Move",
     )
-    show_for(workspace, dialog)
 
 
 @Action(

@@ -11,27 +11,19 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.text.formatting import display, plural
 from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, Submenu
-from onnx_workbench.viewer.actions.targets import elements, has_element, has_results
+from onnx_workbench.viewer.actions.targets import elements, has_element, has_results, in_runs
 from onnx_workbench.viewer.document.selection import Item
 from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
 from onnx_workbench.viewer.popups.file_dialogs import ask_file, ask_files, ask_save
 from onnx_workbench.viewer.program.settings import EDGE_NOTES, NAN_ALONE
 
 if TYPE_CHECKING:
-    from onnx_workbench.exec.inspect.node_data import Matched
     from onnx_workbench.exec.transform.reduce import Reduction
     from onnx_workbench.viewer.files.document_tab import DocumentTab
     from onnx_workbench.viewer.run.views.overlays import Overlays
 
 
-def _can_stop(context: MenuContext) -> bool:
-    runs = context.runs
-    return runs is not None and (runs.is_running or runs.is_paused)
-
-
-def _is_paused(context: MenuContext) -> bool:
-    runs = context.runs
-    return runs is not None and runs.is_paused
+_IS_PAUSED = in_runs(lambda runs: runs.is_paused)
 
 
 def _target(context: MenuContext) -> Node | None:
@@ -46,11 +38,6 @@ def _target(context: MenuContext) -> Node | None:
 def _is_stop(item: Item) -> TypeGuard[Node | Value]:
     """Return whether a run can stop there: at nodes, and at computed or fed values."""
     return isinstance(item, Node) or (isinstance(item, Value) and item.initializer is None)
-
-
-def _has_breakpoints(context: MenuContext) -> bool:
-    runs = context.runs
-    return runs is not None and bool(runs.breakpoints.all)
 
 
 def _go_to_bad(context: MenuContext) -> Callable[[Value, tuple[int, ...]], None]:
@@ -73,11 +60,6 @@ def _overlay(kind: str, context: MenuContext) -> None:
     context.workspace.runs.overlays.choose(kind)
 
 
-def _is_overlay(kind: str, context: MenuContext) -> bool:
-    runs = context.runs
-    return runs is not None and runs.overlays.kind == kind
-
-
 def _edge_note(kind: str, title: str) -> Action:
     return Action(
         id=f"run.edges_{kind}",
@@ -96,7 +78,7 @@ def _colour_by(kind: str, title: str) -> Action:
         place=Submenu.COLOURS,
         run=partial(_overlay, kind),
         when=has_results,
-        checked=partial(_is_overlay, kind),
+        checked=in_runs(lambda runs: runs.overlays.kind == kind),
         words="overlay heat map legend statistic" + (" macs flops" if kind == "macs" else ""),
     )
 
@@ -133,7 +115,7 @@ _colour_none = Action(
     "Colour by Operator Category",
     Submenu.COLOURS,
     lambda context: _overlay("", context),
-    checked=partial(_is_overlay, ""),
+    checked=in_runs(lambda runs: not runs.overlays.kind),
     words="overlay remove heat map",
 )
 
@@ -155,30 +137,16 @@ def _overlay_file(context: MenuContext) -> None:
         context.workspace.runs.overlays.load(*paths)
 
 
-def _data(context: MenuContext) -> Matched | None:
-    return None if context.runs is None else context.runs.overlays.data
-
-
-def _can_subtract(context: MenuContext) -> bool:
-    runs = context.runs
-    return runs is not None and runs.overlays.can_subtract
-
-
-def _has_columns(context: MenuContext) -> bool:
-    data = _data(context)
-    return data is not None and bool(data.more)
-
-
 @Action(
     "run.data_column",
     "Colour by Column of Node Data…",
     Submenu.COLOURS,
-    when=_has_columns,
+    when=in_runs(lambda runs: runs.overlays.data is not None and runs.overlays.data.more),
     words="overlay execution provider",
 )
 def _choose_column(context: MenuContext) -> None:
-
-    data, overlays = _data(context), context.workspace.runs.overlays
+    overlays = context.workspace.runs.overlays
+    data = overlays.data
     assert data is not None
     popup = ChoicePopup(context.window, "Columns", context.workspace.messages.report)
     choices = [Choice(display(one.title, 60), partial(_show_column, overlays, one.title)) for one in data.columns]
@@ -195,7 +163,7 @@ _subtract_data = Action(
     "Difference of the Last Two Node Data",
     Submenu.COLOURS,
     lambda context: context.workspace.runs.overlays.subtract(),
-    when=_can_subtract,
+    when=in_runs(lambda runs: runs.overlays.can_subtract),
     tip="Colour nodes by the difference between the last two node data files.",
     words="overlay subtract compare profile",
 )
@@ -205,16 +173,16 @@ _subtract_data = Action(
     "run.data_names",
     "Names in the Node Data…",
     Submenu.COLOURS,
-    when=lambda context: _data(context) is not None,
+    when=in_runs(lambda runs: runs.overlays.data is not None),
     tip="List the names of the node data that are in the model, and those that are not.",
     words="overlay match unknown",
 )
 def _list_names(context: MenuContext) -> None:
     from onnx_workbench.viewer.dialogs.text_dialog import show_list
 
-    data = _data(context)
-    assert data is not None
-    show_list(context.window, "Names in the Node Data", data.summary(), context.workspace.runs.overlays.data_text())
+    overlays = context.workspace.runs.overlays
+    assert overlays.data is not None
+    show_list(context.window, "Names in the Node Data", overlays.data.summary(), overlays.data_text())
 
 
 @Action(
@@ -330,7 +298,7 @@ WHOLE_RUNS = (
         Menu.RUN.section(1),
         lambda context: context.workspace.runs.stop(),
         key="Shift+F6",
-        when=_can_stop,
+        when=in_runs(lambda runs: runs.is_running or runs.is_paused),
         icon="stop",
         toolbar=62,
         tip="Values computed so far are kept.",
@@ -344,7 +312,7 @@ WHOLE_RUNS = (
     "&Live",
     Menu.RUN.section(2),
     key="Ctrl+Alt+L",
-    checked=lambda context: context.runs is not None and context.runs.live,
+    checked=in_runs(lambda runs: runs.live),
     icon="live",
     toolbar=63,
     tip="After every edit, run the nodes that it affects.",
@@ -384,7 +352,7 @@ STEPS = (
         Menu.RUN.section(3),
         lambda context: context.workspace.runs.step("out"),
         key="Ctrl+F10",
-        when=_is_paused,
+        when=_IS_PAUSED,
         tip="Compute the rest of the body, with all iterations, or of the function in which the run is paused.",
         words="debug leave body loop finish",
     ),
@@ -394,7 +362,7 @@ STEPS = (
         Menu.RUN.section(3),
         lambda context: context.workspace.runs.resume(),
         key="F8",
-        when=_is_paused,
+        when=_IS_PAUSED,
         tip="Run to the next breakpoint or the end.",
         words="debug resume go on",
     ),
@@ -423,7 +391,7 @@ SEARCHES = (
         "Remove All Breakpoints",
         Menu.RUN.section(4),
         lambda context: context.workspace.runs.breakpoints.set(()),
-        when=_has_breakpoints,
+        when=in_runs(lambda runs: runs.breakpoints.all),
         words="debug",
     ),
     Action(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from onnx_workbench.model.analysis import topology
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 from onnx_workbench.viewer.actions.action import MenuContext
+
+if TYPE_CHECKING:
+    from onnx_workbench.viewer.run.session.controller import RunController
 
 _Kind = TypeVar("_Kind")
 #: Larger selections are not searched for a suitable object: the action itself reports when there is none.
@@ -45,6 +48,11 @@ def has_several(context: MenuContext) -> bool:
 def has_results(context: MenuContext) -> bool:
     """Enabled while values of a run are shown."""
     return context.runs is not None and context.workspace.results.current is not None
+
+
+def in_runs(holds: Callable[[RunController], object]) -> Callable[[MenuContext], bool]:
+    """Return the condition that something holds of the runs of the document; it does not before the first."""
+    return lambda context: context.runs is not None and bool(holds(context.runs))
 
 
 def has_several_documents(context: MenuContext) -> bool:

@@ -9,7 +9,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, Submenu
 from onnx_workbench.viewer.actions.targets import may_have
-from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside, show_for
+from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside
 from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 
 if TYPE_CHECKING:
@@ -121,8 +121,9 @@ def _set_type_rule(context: MenuContext) -> None:
             raise ModelError(f"{display(rule, 60)!r} is not a rule", "Write it as: same as input 0")
         workspace.types.set_rule(operator, rule)
 
-    dialog = TextPrompt(
+    TextPrompt(
         context.window,
+        context.workspace,
         "Types of an unknown operator",
         [
             PromptField(
@@ -133,4 +134,3 @@ def _set_type_rule(context: MenuContext) -> None:
         explanation=f"Type and shape rule for all nodes of {display(operator, 80)}, while the document is open.",
         button="Infer",
     )
-    show_for(workspace, dialog)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, Submenu
-from onnx_workbench.viewer.actions.targets import has_results, may_have
-from onnx_workbench.viewer.dialogs.dialog_lifetime import show_for
+from onnx_workbench.viewer.actions.targets import has_results, in_runs, may_have
 from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 
 if TYPE_CHECKING:
@@ -88,10 +87,6 @@ def _watched(context: MenuContext) -> list[Value]:
     return [v for v in context.workspace.results.pinned if v in selection or v.producer in selection]
 
 
-def _stops_when(condition: Condition, context: MenuContext) -> bool:
-    return context.runs is not None and context.runs.breakpoints.has(condition)
-
-
 def _toggle_condition(condition: Condition, context: MenuContext) -> None:
     breakpoints = context.workspace.runs.breakpoints
     breakpoints.set_condition(condition, on=not breakpoints.has(condition))
@@ -113,10 +108,13 @@ def _break_above(context: MenuContext) -> None:
             raise ModelError("Invalid limit", f"{texts[0] or 'nothing'} was given, a number of at least 0 expected")
         breakpoints.set_condition("above", on=True, limit=limit)
 
-    dialog = TextPrompt(
-        context.window, "Break on Large Values", [PromptField("Stop when |x| is above", "10000")], apply
+    TextPrompt(
+        context.window,
+        context.workspace,
+        "Break on Large Values",
+        [PromptField("Stop when |x| is above", "10000")],
+        apply,
     )
-    show_for(context.workspace, dialog)
 
 
 def _break(condition: Condition, title: str, run: Callable[[MenuContext], None] | None = None) -> Action:
@@ -125,7 +123,7 @@ def _break(condition: Condition, title: str, run: Callable[[MenuContext], None] 
         title=title,
         place=Submenu.BREAK,
         run=run or partial(_toggle_condition, condition),
-        checked=partial(_stops_when, condition),
+        checked=in_runs(lambda runs: runs.breakpoints.has(condition)),
         words="breakpoint condition stop debug pause nan inf infinity large shape differs mismatch",
     )
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QFormLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.formatting import display
+from onnx_workbench.viewer.dialogs.dialog_lifetime import show_for
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.widgets.dialog_buttons import ok_and_cancel
 from onnx_workbench.viewer.widgets.plain_label import plain_label
+
+if TYPE_CHECKING:
+    from onnx_workbench.viewer.run.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -51,11 +56,15 @@ def _line(field: PromptField) -> QLineEdit:
 
 
 class TextPrompt(QDialog):
-    """Calls `accept_texts` with the texts; a ModelError from it is shown and the dialog stays open."""
+    """Asks for texts and calls `accept_texts` with them; a ModelError from it is shown and the dialog stays open.
+
+    It opens at once, and closes with the document.
+    """
 
     def __init__(
         self,
         window: QWidget,
+        workspace: Workspace,
         title: str,
         fields: Sequence[PromptField],
         accept_texts: Callable[[list[str]], object],
@@ -83,6 +92,7 @@ class TextPrompt(QDialog):
         if self.fields:
             self.fields[0].selectAll()
             self.fields[0].setFocus()
+        show_for(workspace, self)
 
     def try_accept(self) -> None:
         """Pass the texts on; close when they are accepted."""
