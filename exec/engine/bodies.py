@@ -115,8 +115,8 @@ class SubgraphRecord:
     def record(self, plan: Plan, slots: Sequence[RuntimeValue]) -> None:
         """Add the values of one iteration of a body."""
         for path, places in plan.recorded.items():
-            found = {value: slots[slot] for value, slot in places.items() if slots[slot] is not MISSING}
-            self.values.setdefault(path, {}).update(found)
+            computed = {value: slots[slot] for value, slot in places.items() if slots[slot] is not MISSING}
+            self.values.setdefault(path, {}).update(computed)
         self.made.extend([slots[slot] for slot in (*plan.producers, *plan.inputs) if slots[slot] is not MISSING])
 
     def add(self, other: SubgraphRecord) -> None:
@@ -143,7 +143,7 @@ def inside(steps: Iterable[PlanStep], frames: Mapping[int, Frame], loops: Mappin
     Nodes are in file order, those of a body after its owner. `loops`: by id of the plan of a body, the number of
     iterations that had begun before the last loop over it.
     """
-    found = SubgraphRecord()
+    record = SubgraphRecord()
     pending: list[tuple[PlanStep, Path]] = [(step, ()) for step in steps]
     pending.reverse()
     while pending:
@@ -153,13 +153,13 @@ def inside(steps: Iterable[PlanStep], frames: Mapping[int, Frame], loops: Mappin
         for body in step.bodies:
             frame = frames.get(id(body.plan))
             if frame is not None:
-                found.frames.append((frame, within, State.DONE))
-                found.record(frame.plan, frame.current.slots)
+                record.frames.append((frame, within, State.DONE))
+                record.record(frame.plan, frame.current.slots)
                 if id(body.plan) in loops:
-                    found.iterations[step.path, step.node.node] = frame.begun - loops[id(body.plan)]
+                    record.iterations[step.path, step.node.node] = frame.begun - loops[id(body.plan)]
                 deeper += [(body.plan.steps[index], within) for index in body.plan.bodied]
         pending += reversed(deeper)
-    return found
+    return record
 
 
 def _results(frame: Frame, inside: Path, state: State) -> Iterator[NodeResult]:

@@ -132,12 +132,12 @@ class Breakpoints:
 
     def of(self, plan: Plan) -> list[tuple[Condition, set[int]]]:
         """Return each breakpoint with the slots of its value in a plan."""
-        found = self._watched.get(id(plan))
-        if found is None:
+        watched = self._watched.get(id(plan))
+        if watched is None:
             slots = plan.slots.items()
-            found = [(c, {s for (_, v), s in slots if v == c.value}) for c in self.conditions]
-            self._watched[id(plan)] = found
-        return found
+            watched = [(c, {s for (_, v), s in slots if v == c.value}) for c in self.conditions]
+            self._watched[id(plan)] = watched
+        return watched
 
     def before(self, step: PlanStep, previous: PlanStep | None, iterations: Sequence[int] = ()) -> str:
         """Return why to stop before a step that follows `previous`, or empty."""
@@ -146,14 +146,14 @@ class Breakpoints:
 
     def after(self, plan: Plan, step: PlanStep, slots: Sequence[RuntimeValue], iterations: Sequence[int] = ()) -> str:
         """Return why to stop after a step, or empty."""
-        found = (
+        reasons = (
             condition.after(plan, step, slots, watched)
             if condition.non_finite_mode is None
             else self._check_origin(plan, step, slots, condition.non_finite_mode)
             for condition, watched in self.of(plan)
             if condition.is_in(iterations)
         )
-        return next(filter(None, found), "")
+        return next(filter(None, reasons), "")
 
     def _check_origin(self, plan: Plan, step: PlanStep, slots: Sequence[RuntimeValue], mode: NonFiniteMode) -> str:
         """Return why to stop at a step where non-finite values first appear, or empty; bodies are checked inside."""

@@ -47,9 +47,9 @@ def evaluate(node: Node, inputs: Sequence[Array | None], opset: int, most_bytes:
     try:
         # Kernels may raise any exception for invalid inputs; the node is then not folded.
         with suppress(Exception), np.errstate(all="ignore"):
-            given = kernel.arguments(inputs)
-            check_types(node.op_type, opset, node.domain, given)
-            found = call(*given)
+            arguments = kernel.arguments(inputs)
+            check_types(node.op_type, opset, node.domain, arguments)
+            found = call(*arguments)
     finally:
         set_limits(None)
     results: list[Array | None] = []

@@ -92,18 +92,18 @@ class Engine:
         """Evict constants and weights that no plan reads, and tokens of steps that are not cached."""
         steps: list[PlanStep] = []
         tensors: set[int] = set()
-        known = self.cache.tokens()
+        in_use = self.cache.tokens()
         pending = list(self._plans.values())
         while pending:
             plan = pending.pop()
             steps += plan.steps
             tensors.update(plan.constants.values())
-            known.update(plan.tokens.values())
+            in_use.update(plan.tokens.values())
             pending += [body.plan for index in plan.bodied for body in plan.steps[index].bodies]
-        known.update(step.token for step in steps)
+        in_use.update(step.token for step in steps)
         tokens = {s.constant for s in steps}
         self.cache.retain(tokens)
-        self.library.retain(tokens, {s.operation.number for s in steps}, tensors, known)
+        self.library.retain(tokens, {s.operation.number for s in steps}, tensors, in_use)
 
     def start(self, request: Request, *, progress: Progress = SILENT, observer: Observer | None = None) -> Stepper:
         """Plan a run and compute its constants. With breakpoints everything is recomputed.
@@ -214,10 +214,10 @@ class Engine:
             slot = of_values.get(((), value))
             if slot is None:
                 continue
-            known = self._feeds.get(value, MISSING)
-            if not (known is feed or same_value(known, feed)):
+            last = self._feeds.get(value, MISSING)
+            if not (last is feed or same_value(last, feed)):
                 is_fixed = isinstance(feed, np.ndarray) and feed.flags.owndata and not feed.flags.writeable
-                known = self._feeds[value] = feed if is_fixed else copy_value(feed)  # callers may change it
+                last = self._feeds[value] = feed if is_fixed else copy_value(feed)  # callers may change it
                 changed |= bits[slot]
             absent &= ~bits[slot]
             slots[slot] = self._feeds[value]

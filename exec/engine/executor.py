@@ -308,8 +308,8 @@ class Executor:
         table.seconds[:], table.nbytes[:] = self.times(begin, end), self.sizes[begin:end]
         for causes, state in (self.failures, State.FAILED), (self.skipped, State.SKIPPED):
             if causes:
-                found = {index: causes[step.index] for index, step in enumerate(steps) if step.index in causes}
-                table.fail(found, state)
+                by_row = {index: causes[step.index] for index, step in enumerate(steps) if step.index in causes}
+                table.fail(by_row, state)
         return table
 
     def times(self, begin: int, end: int) -> NDArray[np.float64]:
@@ -530,9 +530,9 @@ def failure_of(plan: Plan, step: PlanStep, slots: list[RuntimeValue], error: Bas
     inner = error.failure if isinstance(error, StepError) else None
     reason, kind = str(error) or type(error).__name__, type(error).__name__
     if isinstance(error, Exception) and not isinstance(error, _MEANT):
-        given = [slots[s] for s in step.ins]
+        values = [slots[s] for s in step.ins]
         name = step.node.op_type, step.operation.opset, step.node.domain
-        reason = signature_misfit(*name, given)
+        reason = signature_misfit(*name, values)
         kind = KernelError.__name__ if reason else kind
         reason = reason or f"{unforeseen(error, step.operation.attributes)}{expected_inputs(*name)}"
     return Failure(

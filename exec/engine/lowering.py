@@ -415,8 +415,8 @@ class Compiler:
         inner = LoweringScope(path, environment, imports, context, calls)
         self.scopes.append(inner)
         for position, value in enumerate(body.inputs):
-            given = node.inputs[position] if position < len(node.inputs) else ABSENT
-            inner.slots[value] = self._read(scope, given)
+            outer = node.inputs[position] if position < len(node.inputs) else ABSENT
+            inner.slots[value] = self._read(scope, outer)
         for value, tensor in body.initializers:
             self._constant(self._slot(inner, value), tensor)
         self._depth.append(function.key)

@@ -196,16 +196,16 @@ class Library:
         """Return the operation of a node; `context` identifies what its bodies depend on besides their content."""
         if environment is NO_ENVIRONMENT and (known := self._of_nodes.get((node.uid, opset))) is not None:
             return known
-        given = resolve(node.attributes, environment) if node.attributes else ()
+        attributes = resolve(node.attributes, environment) if node.attributes else ()
         key: Hashable = (
-            node.op_type, node.domain, opset, tuple([attribute_key(a) for a in given]) if given else (),
+            node.op_type, node.domain, opset, tuple([attribute_key(a) for a in attributes]) if attributes else (),
             _presence(node.inputs), _presence(node.outputs),
         )  # fmt: skip
         if node.bodies:
             key = (key, context, tuple(attribute_key(a) for a in environment.values()))
         found = self._operations.get(key)
         if found is None:
-            found = self._operations[key] = self._settle(node, opset, given)
+            found = self._operations[key] = self._settle(node, opset, attributes)
         if environment is NO_ENVIRONMENT and not node.bodies:
             self._of_nodes[node.uid, opset] = found
         return found

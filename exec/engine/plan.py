@@ -157,11 +157,11 @@ class Plan:
     def recorded(self) -> dict[Path, dict[int, int]]:
         """The slots of the values of a body that results hold, by path and number. Captured values are left out."""
         own = {*self.producers, *self.inputs, *self.constants}
-        found: dict[Path, dict[int, int]] = {}
+        slots_by_path: dict[Path, dict[int, int]] = {}
         for (path, value), slot in self.slots.items():
             if slot in own:
-                found.setdefault(path, {})[value] = slot
-        return found
+                slots_by_path.setdefault(path, {})[value] = slot
+        return slots_by_path
 
     @cached_property
     def layout(self) -> SlotMap:

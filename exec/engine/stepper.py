@@ -94,8 +94,8 @@ class Stepper:
                 )
         if plan.library.reads_on_demand:
             constants = held_constants(needed, plan.step_tokens, slots)
-            known = {s.index for s in constants}
-            rest = just_in_time([s for s in needed if s.index not in known], plan.step_tokens)
+            early = {s.index for s in constants}
+            rest = just_in_time([s for s in needed if s.index not in early], plan.step_tokens)
         else:
             constants = [s for s in needed if plan.step_tokens[s.index]]
             rest = [s for s in needed if not plan.step_tokens[s.index]] if constants else needed
@@ -150,10 +150,10 @@ class Stepper:
         for position, step in enumerate(steps):
             for slot in (*step.outs, *step.reads):
                 last[slot] = position
-        made = {s for step in steps for s in step.outs}
+        computed = {s for step in steps for s in step.outs}
         free: dict[int, list[int]] = {}
         for slot, position in last.items():
-            if slot and slot in made and slot not in keep:
+            if slot and slot in computed and slot not in keep:
                 free.setdefault(position, []).append(slot)
         return [self.plan.code_of(s, tuple(free.get(i, ()))) for i, s in enumerate(steps)]
 
@@ -384,16 +384,16 @@ class Stepper:
         steps = [self.plan.steps[index] for index in self.plan.bodied]
         if self._kept.keys().isdisjoint(self.plan.bodied):
             return self.run.inside(steps)
-        found = SubgraphRecord()
+        record = SubgraphRecord()
         for step in steps:
             if step.index not in self._kept:
-                found.add(self.run.inside([step]))
+                record.add(self.run.inside([step]))
                 continue
             kept = self._kept[step.index]
-            known = self._cache.insides.get(self.plan.step_tokens[step.index]) if kept is None else kept.inside
-            if known is not None:
-                found.add(known.kept())
-        return found
+            inside = self._cache.insides.get(self.plan.step_tokens[step.index]) if kept is None else kept.inside
+            if inside is not None:
+                record.add(inside.kept())
+        return record
 
     def _recompute(self, key: ValueKey, progress: Progress) -> RuntimeValue:
         """Compute a value that was not kept; LookupError if that fails."""

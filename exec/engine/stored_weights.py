@@ -51,8 +51,8 @@ class StoredWeight:
     def summary(self) -> Summary:
         """Type and shape, in the form that results hold."""
         kind = self.tensor.element_type
-        known = kind if isinstance(kind, ElementType) else None
-        return Summary(ValueInfo("tensor", known, tuple(self.tensor.shape), self.nbytes), None)
+        element_type = kind if isinstance(kind, ElementType) else None
+        return Summary(ValueInfo("tensor", element_type, tuple(self.tensor.shape), self.nbytes), None)
 
 
 def stored(tensor: Tensor | SparseTensor | None) -> StoredWeight | None:
