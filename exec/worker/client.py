@@ -102,7 +102,7 @@ class WorkerSession(SessionBase):
         for _ in range(2):  # the idle worker may have died, or be killed together with the previous run
             process = self.start()
             try:
-                made = process.request("inputs", asked, progress)
+                answers = process.request("inputs", asked, progress)
             except WorkerDied:
                 process.kill()
                 continue
@@ -110,7 +110,7 @@ class WorkerSession(SessionBase):
                 name: HeldInput(asked, name, answer)
                 if isinstance(answer, ValueInfo)
                 else process.exchange.decode(answer)
-                for name, answer in made.items()
+                for name, answer in answers.items()
             }
         raise ModelError("The inputs cannot be created", "The run process ended twice while creating them.")
 
@@ -357,9 +357,9 @@ class RemoteStepper:
             return None
         seen = self._result_of(tables)
         self._seen = seen
-        found = replace(seen)
-        self._attach_fetcher(found)
-        return found
+        result = replace(seen)
+        self._attach_fetcher(result)
+        return result
 
     def result(self) -> RunResult:
         """Everything computed so far; values are fetched on access."""
@@ -408,11 +408,11 @@ class RemoteStepper:
             run, summaries, iterations = process.request("iterations", (self._run, dict(chosen)), progress)
         except (WorkerDied, ModelError) as error:
             raise _lost_value(error) from error
-        found = result.with_bodies(_missing(summaries), summaries, iterations)
-        fetcher = _WorkerRun(self, found, run)
-        fetcher.serve(found)
+        other = result.with_bodies(_missing(summaries), summaries, iterations)
+        fetcher = _WorkerRun(self, other, run)
+        fetcher.serve(other)
         weakref.finalize(fetcher, _drop, process, run)
-        return found
+        return other
 
     def _crashed(self) -> RunResult:
         """Return the result without the worker: the finished nodes, and the node that it probably crashed in."""

@@ -216,9 +216,9 @@ class Worker:
             case "fetch":
                 return self._exchange.encode(result.value(asked))
             case "iterations":  # a separate result, kept until the program drops it
-                found = result.in_iterations(asked)
-                self._jobs[number] = _Job(number, result=found)
-                return number, _summaries_in_bodies(found), found.iterations
+                other = result.in_iterations(asked)
+                self._jobs[number] = _Job(number, result=other)
+                return number, _summaries_in_bodies(other), other.iterations
         return asked(result, *given)
 
     def _resolve_argument(self, argument: Any, asker: Progress) -> Any:
@@ -247,8 +247,8 @@ class Worker:
                 self._send(number, "value", self._exchange.encode(job.so_far.value(content[1])))
             case "apply":
                 _, function, arguments = content
-                given = [_without_fetch(self._result(a.number)) if isinstance(a, RunNumber) else a for a in arguments]
-                self._send(number, "value", function(job.so_far, *given))
+                results = [_without_fetch(self._result(a.number)) if isinstance(a, RunNumber) else a for a in arguments]
+                self._send(number, "value", function(job.so_far, *results))
 
     def _result(self, run: int) -> RunResult:
         job = self._jobs.get(run)
@@ -260,8 +260,8 @@ class Worker:
     def _run(self, number: int, message: Any, request: Request, feeds: dict[int, Any], stepping: bool) -> None:
         self._send(number, "begun", None)
         snapshot = self._receiver.model(message)
-        given = {value: self._exchange.decode(sent) for value, sent in feeds.items()}
-        whole = replace(request, snapshot=snapshot, feeds=given)
+        values = {value: self._exchange.decode(sent) for value, sent in feeds.items()}
+        whole = replace(request, snapshot=snapshot, feeds=values)
         job = self._jobs[number]
         set_threads(usable_cores(self._cores))
         stepper = job.stepper = self._engine.start(whole, progress=job.progress, observer=self._observer(job))

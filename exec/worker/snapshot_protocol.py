@@ -111,9 +111,9 @@ def tensor_message(tensor: Tensor | SparseTensor, exchange: SharedMemoryExchange
     """
     try:
         if isinstance(tensor, ProtoTensor) and tensor.nbytes >= _IN_FILE_BYTES:
-            found = _file_range(tensor)
-            if found is not None:
-                return found
+            file_range = _file_range(tensor)
+            if file_range is not None:
+                return file_range
         if isinstance(tensor, Tensor) and tensor.nbytes >= _IN_FILE_BYTES:  # many, not to be held all at once
             return exchange.encode_pieces(tensor.pieces, ElementType(tensor.element_type), tensor.shape)
         value = runtime_constant(tensor)
