@@ -111,8 +111,10 @@ class Keys(ColumnTable):
     @cached_property
     def inside(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Numbers of calls of functions, the rows within each (also in nested calls), and where those of each begin."""
-        found: dict[int, int] = {}
-        pairs = [(found.setdefault(call, len(found)), at) for at, path in enumerate(self.paths) for call in path]
+        row_of_call: dict[int, int] = {}
+        pairs = [
+            (row_of_call.setdefault(call, len(row_of_call)), at) for at, path in enumerate(self.paths) for call in path
+        ]
         calls, paths = np.array(pairs, np.int64).reshape(-1, 2).T
         order = np.argsort(self.calls, kind="stable")
         ends = np.searchsorted(self.calls[order], np.arange(len(self.paths) + 1))
@@ -121,7 +123,11 @@ class Keys(ColumnTable):
         rows = order[np.repeat(ends[paths] - before, sizes) + np.arange(sizes.sum())]
         which = np.repeat(calls, sizes)
         order = np.lexsort((rows, which))
-        return np.fromiter(found, np.int64), rows[order], np.searchsorted(which[order], np.arange(len(found)))
+        return (
+            np.fromiter(row_of_call, np.int64),
+            rows[order],
+            np.searchsorted(which[order], np.arange(len(row_of_call))),
+        )
 
 
 @dataclass(eq=False)
@@ -156,5 +162,5 @@ class Lists(ColumnTable):
 
     def holders(self, slots: Iterable[int]) -> NDArray[np.int64]:
         """Return the rows of the lists that contain any of some slots, in order."""
-        found = np.flatnonzero(np.isin(self.slots, np.fromiter(slots, np.int32)))
-        return np.unique(np.searchsorted(self.ends, found, "right"))
+        positions = np.flatnonzero(np.isin(self.slots, np.fromiter(slots, np.int32)))
+        return np.unique(np.searchsorted(self.ends, positions, "right"))

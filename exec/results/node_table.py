@@ -135,17 +135,17 @@ class NodeTable(ColumnTable, Sequence[NodeResult]):
     @classmethod
     def of(cls, rows: Iterable[NodeResult]) -> NodeTable:
         """Return the table of existing rows."""
-        known = list(rows)
+        results = list(rows)
         failures, scopes = _Numbered(), dict[Path, int]({(): 0})
-        labels = [(row.operator, row.title) for row in known]
+        labels = [(row.operator, row.title) for row in results]
         return cls(
-            Keys.of((row.node, row.path) for row in known),
-            np.array([CODES[row.state] for row in known], np.uint8),
-            np.array([row.seconds for row in known], np.float64),
-            np.array([row.nbytes for row in known], np.int64),
-            np.array([failures.number(row.failure or row.because) for row in known], np.int32),
-            np.array([row.runs for row in known], np.int64),
-            np.array([scopes.setdefault(row.inside, len(scopes)) for row in known], np.int32),
+            Keys.of((row.node, row.path) for row in results),
+            np.array([CODES[row.state] for row in results], np.uint8),
+            np.array([row.seconds for row in results], np.float64),
+            np.array([row.nbytes for row in results], np.int64),
+            np.array([failures.number(row.failure or row.because) for row in results], np.int32),
+            np.array([row.runs for row in results], np.int64),
+            np.array([scopes.setdefault(row.inside, len(scopes)) for row in results], np.int32),
             failures.failures,
             tuple(scopes),
             labels.__getitem__,
@@ -249,8 +249,8 @@ class NodeTable(ColumnTable, Sequence[NodeResult]):
 
     def failed(self) -> Iterator[tuple[int, Failure]]:
         """Yield the row and failure of each failed node."""
-        found = self.rows(State.FAILED)
-        for row, cause in zip(found.tolist(), self.causes[found].tolist(), strict=True):
+        rows = self.rows(State.FAILED)
+        for row, cause in zip(rows.tolist(), self.causes[rows].tolist(), strict=True):
             if cause >= 0:
                 yield row, self.failures[cause]
 

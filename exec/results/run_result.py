@@ -125,9 +125,9 @@ class RunResult:
         return f"<RunResult with {len(self.values)} values{f', {self.early_end}' if self.stopped else ''}>"
 
     def __copy__(self) -> RunResult:
-        made = object.__new__(RunResult)
-        made.__dict__.update(self.__dict__)
-        return made
+        copied = object.__new__(RunResult)
+        copied.__dict__.update(self.__dict__)
+        return copied
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the session: a pickled or deeply copied result has the values that the run kept."""
@@ -228,11 +228,11 @@ class RunResult:
         makers = {slot: (step.path, step.node) for step in self.layout.steps for slot in step.outs if slot in slots}
         nodes = set(makers.values())
         rows = {key: row for row in self.nodes if (key := (row.path, row.node)) in nodes}
-        found = {}
+        reasons = {}
         for key in keys:
             maker = makers.get(self.layout.slots[key])
-            found[self.layout.name(key[1])] = self._why_not_made(None if maker is None else rows.get(maker))
-        return found
+            reasons[self.layout.name(key[1])] = self._why_not_made(None if maker is None else rows.get(maker))
+        return reasons
 
     def _why_not_made(self, maker: NodeResult | None) -> str:
         if maker is None:
@@ -249,9 +249,9 @@ class RunResult:
     @property
     def computed(self) -> NDArray[np.bool_]:
         """Mask of the slots that have been computed, whether or not their values were kept."""
-        found = np.fromiter(map(is_not, self.slots, repeat(MISSING)), bool, len(self.slots))
-        found[np.fromiter(self.summaries, np.int64, len(self.summaries))] = True
-        return found
+        mask = np.fromiter(map(is_not, self.slots, repeat(MISSING)), bool, len(self.slots))
+        mask[np.fromiter(self.summaries, np.int64, len(self.summaries))] = True
+        return mask
 
     def output_keys(self) -> list[ValueKey]:
         """Keys of the outputs of the graph, in order."""
@@ -388,18 +388,18 @@ class RunResult:
     def failed(self) -> list[int]:
         """Numbers of the nodes that failed, calls of functions and nodes in bodies among them."""
         failed = [row for row, _ in self.nodes.failed()]
-        found = dict.fromkeys(self.by_node.keys.numbers[self.by_node.rows(State.FAILED)].tolist())
-        found.update(dict.fromkeys(self.nodes.keys.numbers[failed].tolist()))
-        return list(found)
+        numbers = dict.fromkeys(self.by_node.keys.numbers[self.by_node.rows(State.FAILED)].tolist())
+        numbers.update(dict.fromkeys(self.nodes.keys.numbers[failed].tolist()))
+        return list(numbers)
 
     @cached_property
     def calls_of(self) -> Mapping[int, list[Path]]:
         """Paths of the calls in which each value inside functions and bodies was computed, by number of the value."""
-        found: dict[int, list[Path]] = {}
+        paths: dict[int, list[Path]] = {}
         inside = ((path, value) for path, values in self.bodies.items() for value in values)
         for path, value in chain(self.layout.table.inside(), inside):
-            found.setdefault(value, []).append(path)
-        return found
+            paths.setdefault(value, []).append(path)
+        return paths
 
     def in_calls(self, number: int) -> list[ValueInfo]:
         """Return type, shape and bytes of a value inside functions or bodies in each of their calls."""
@@ -512,9 +512,9 @@ def value_keys(result: RunResult, inside: Inside | None = None) -> Iterator[Valu
     """
     outermost = sorted(result.layout.slots.items(), key=lambda item: -len(item[0][0]))
     by_slot = {slot: key for key, slot in outermost}
-    made = {slot for step in result.layout.steps for slot in step.outs}
+    computed = {slot for step in result.layout.steps for slot in step.outs}
     for key, slot in result.layout.slots.items():
-        if not key[0] and slot not in made and result.slots[slot] is not MISSING:
+        if not key[0] and slot not in computed and result.slots[slot] is not MISSING:
             yield key
     within = dict(inside or {})
     mine = {key: within.pop(key) for step in result.layout.steps if (key := (step.path, step.node)) in within}

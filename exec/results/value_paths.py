@@ -76,12 +76,12 @@ class ValuePaths:
         """Return the functions called and the bodies in a graph, each with its node, by their part of an address."""
         if graph not in self._entries:
             names = Counter(node.name for node in graph.nodes)
-            found: dict[str, tuple[Node, Graph]] = {}
+            entries: dict[str, tuple[Node, Graph]] = {}
             for node in graph.nodes:
                 own = node.name if names[node.name] == 1 else ""
                 name = own or next((value.name for value in node.outputs if value is not None), "")
-                found.update({name + text: (node, inner) for text, inner in _insides(node)})
-            self._entries[graph] = found
+                entries.update({name + text: (node, inner) for text, inner in _insides(node)})
+            self._entries[graph] = entries
         return self._entries[graph]
 
 
@@ -93,7 +93,7 @@ def body_values(
 ) -> dict[ValueKey, list[ValueKey]]:
     """Return the computed values in bodies, by call path and number of the outermost node around them."""
     places: dict[tuple[Graph, Path], ValueKey | None] = {}
-    found: dict[ValueKey, list[ValueKey]] = {}
+    values_in: dict[ValueKey, list[ValueKey]] = {}
     for path, values in result.bodies.items():
         for one in progress.paced(values):
             value = value_of(one)
@@ -104,8 +104,8 @@ def body_values(
                 places[place] = _outermost(*place, node_of)
             around = places[place]
             if around is not None:
-                found.setdefault(around, []).append((path, one))
-    return found
+                values_in.setdefault(around, []).append((path, one))
+    return values_in
 
 
 def _outermost(graph: Graph | None, path: Path, node_by_number: Callable[[int], Node | None]) -> ValueKey | None:
