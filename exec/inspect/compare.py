@@ -106,9 +106,9 @@ def elements_outside(ours: Array, reference: Array, rtol: float, atol: float) ->
 
 
 def _worst(differences: Iterable[ValueDifference]) -> ValueDifference:
-    found = list(differences)
-    worst = max(found, key=lambda d: (bool(d.problem), d.max_abs), default=ValueDifference())
-    return replace(worst, frontier=_hull(point for d in found for point in d.frontier))
+    compared = list(differences)
+    worst = max(compared, key=lambda d: (bool(d.problem), d.max_abs), default=ValueDifference())
+    return replace(worst, frontier=_hull(point for d in compared for point in d.frontier))
 
 
 def _compare_arrays(ours: Array, reference: Array) -> ValueDifference:

@@ -158,8 +158,8 @@ def compare_isolated(
         return Equivalence(None, reason=f"{error.title}: {error.detail}")
     finally:
         exchange.remove()
-    found: Equivalence = pickle.loads(reply)  # noqa: S301 - written by the child that we started
-    return found
+    outcome: Equivalence = pickle.loads(reply)  # noqa: S301 - written by the child that we started
+    return outcome
 
 
 def compare_in_child(payload: bytes) -> bytes:
@@ -246,12 +246,12 @@ class _Deadline:
         """Run one of the models. ModelError if a value does not fit its input."""
         left = self._end - time.monotonic()
         asked, side = self._comparison, self._comparison.sides[number]
-        given: Feeds = {}
+        by_number: Feeds = {}
         for name, value in feeds.items():
             if name not in side.inputs:
                 raise ModelError("No such input", f"the graph has no input {name!r}")
             key, declared = side.inputs[name]
-            given[key] = normalise(in_precision_of(declared, value), declared, name)
+            by_number[key] = normalise(in_precision_of(declared, value), declared, name)
         part = asked.part if number == 0 else None
         options = RunOptions(
             values=() if part is None else tuple(dict.fromkeys((*part[0], *part[1]))),
@@ -261,7 +261,7 @@ class _Deadline:
             memory_limit=_TOGETHER * asked.max_tensor,
             time_limit=max(0.0, left),
         )
-        run = self._engines[number].start(Request(side.snapshot, given, options), progress=self._progress)
+        run = self._engines[number].start(Request(side.snapshot, by_number, options), progress=self._progress)
         run.resume()
         return run.result()
 

@@ -40,11 +40,11 @@ def check_run(result: RunResult, data_set: DataSet, rtol: float = RTOL, atol: fl
     verdicts = []
     for name, expected in data_set.outputs.items():
         try:
-            found = result.value(name)
+            value = result.value(name)
         except LookupError:
             verdicts.append(OutputCheck(data_set.name, name, result.why_missing(name)))
         else:
-            verdicts.append(check_output(data_set.name, name, found, expected, rtol, atol))
+            verdicts.append(check_output(data_set.name, name, value, expected, rtol, atol))
     return verdicts
 
 

@@ -75,9 +75,9 @@ def feed_layers(
     graph, fed = work.document.model.graph, {}
     with work.document.edit("Feed each layer") as edit:
         for found in boundaries:
-            given = add_input(edit, graph, f"{found.raw.name}_float", found.raw.type)
-            connect(edit, work.copy_of(found.quantize), 0, given)
-            fed[given.name] = (), found.value.id
+            fed_input = add_input(edit, graph, f"{found.raw.name}_float", found.raw.type)
+            connect(edit, work.copy_of(found.quantize), 0, fed_input)
+            fed[fed_input.name] = (), found.value.id
     results = {
         found.value.name: (((), work.copy_of(found.raw).id), ((), found.expected.id))
         for found in boundaries
@@ -102,16 +102,16 @@ def local_losses(
     which keeps all values.
     """
     layers = feed_layers(precise.model.graph, quantized, precise.has, progress)
-    given = layers.feeds(precise.result, feeds)
-    result = Session(layers.document).run(given, seed=seed, time_limit=time_limit, progress=progress)
+    inputs = layers.feeds(precise.result, feeds)
+    result = Session(layers.document).run(inputs, seed=seed, time_limit=time_limit, progress=progress)
     return layers.losses(precise.result, result)
 
 
 def _boundaries(precise: Graph, quantized: Model) -> list[_Boundary]:
-    found = counterparts(precise, quantized.graph)
-    float_of = {part.value: value for value, part in found.items() if part.scale is None}
+    counterpart_of = counterparts(precise, quantized.graph)
+    float_of = {part.value: value for value, part in counterpart_of.items() if part.scale is None}
     boundaries = []
-    for value, part in found.items():
+    for value, part in counterpart_of.items():
         dequantize = part.value.producer
         integers = dequantize.inputs[0] if dequantize is not None and dequantize.op_type == "DequantizeLinear" else None
         quantize = None if integers is None else integers.producer

@@ -185,9 +185,9 @@ def match(model: Model, data: NodeData, progress: Progress = SILENT, title: str 
 
     `title` is that of data without a heading.
     """
-    known: dict[str, Node] = {}
+    by_name: dict[str, Node] = {}
     columns = (data, *data.more)
-    found: list[dict[Node, Any]] = [{} for _ in columns]
+    by_column: list[dict[Node, Any]] = [{} for _ in columns]
     named: list[Mapping[str, Any]] = [column.named for column in columns]
     for graph in model.graphs():
         for index, node in enumerate(graph.nodes):
@@ -195,14 +195,14 @@ def match(model: Model, data: NodeData, progress: Progress = SILENT, title: str 
             names = [name for name in (node.name, *(v.name for v in node.outputs if v is not None)) if name]
             if data.of_fused and not node.name:
                 names.append(f"{node.op_type}_{index}")  # ONNX Runtime's name for it
-            for values, column in zip(found, named, strict=True):
+            for values, column in zip(by_column, named, strict=True):
                 own = next((name for name in names if name in column), None)
                 if own is not None:
                     values[node] = column[own]
             for name in names:
-                known.setdefault(name, node)
-    both = zip(columns, found, strict=True)
-    first, *more = [_matched(column, values, known, title, progress) for column, values in both]
+                by_name.setdefault(name, node)
+    both = zip(columns, by_column, strict=True)
+    first, *more = [_matched(column, values, by_name, title, progress) for column, values in both]
     return Matched(first.values, first.title, first.names, first.unknown, more=[one for one in more if one.values])
 
 

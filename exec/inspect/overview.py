@@ -75,14 +75,14 @@ def contradictions(result: RunResult, declared: Mapping[int, Type], progress: Pr
 
     A value computed in several calls is reported once. Reads no elements.
     """
-    found: dict[int, Contradiction] = {}
+    by_number: dict[int, Contradiction] = {}
     inside = ((path, number) for path, values in result.bodies.items() for number in values)
     for key in progress.paced(chain(result.layout.slots, inside)):
         kind = declared.get(key[1])
-        info = result.info(key) if kind is not None and key[1] not in found else None
+        info = result.info(key) if kind is not None and key[1] not in by_number else None
         if kind is not None and info is not None and not info.fits(kind):
-            found[key[1]] = Contradiction(key, info, kind)
-    return list(found.values())
+            by_number[key[1]] = Contradiction(key, info, kind)
+    return list(by_number.values())
 
 
 def tensor_type(
@@ -160,7 +160,7 @@ def watch(result: RunResult, keys: Sequence[ValueKey], before: RunResult | None 
         if before is None or earlier is MISSING:
             watched.append(WatchedValue(info, facts))
             continue
-        known = before.statistics(key)
+        facts_before = before.statistics(key)
         difference = compare_values(result.value(key), earlier)
-        watched.append(WatchedValue(info, facts, difference, None if known is None else known.mean))
+        watched.append(WatchedValue(info, facts, difference, None if facts_before is None else facts_before.mean))
     return watched

@@ -88,14 +88,14 @@ class _Rounding:
 
     def _in_node(self, node: NodeSnapshot, rounded: Mapping[int, int]) -> list[NodeSnapshot]:
         """Return a node that reads rounded inputs, and the calls that round its outputs."""
-        made = {value: next(_numbers) for value in node.outputs if value in self._chosen}
+        unrounded = {value: next(_numbers) for value in node.outputs if value in self._chosen}
         inputs = tuple(rounded.get(value, value) for value in node.inputs)
         attributes = tuple(self._in_attribute(a, rounded) for a in node.attributes) if node.bodies else node.attributes
-        if not made and inputs == node.inputs and all(map(is_, attributes, node.attributes)):
+        if not unrounded and inputs == node.inputs and all(map(is_, attributes, node.attributes)):
             return [node]
-        outputs = tuple(made.get(value, value) for value in node.outputs)
+        outputs = tuple(unrounded.get(value, value) for value in node.outputs)
         changed = replace(node, uid=next(_numbers), inputs=inputs, outputs=outputs, attributes=attributes)
-        return [changed, *(self._call(raw, value) for value, raw in made.items())]
+        return [changed, *(self._call(raw, value) for value, raw in unrounded.items())]
 
     def _in_attribute(self, attribute: AttributeSnapshot, rounded: Mapping[int, int]) -> AttributeSnapshot:
         match attribute.value:

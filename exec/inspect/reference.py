@@ -90,8 +90,8 @@ def _serve(connection: Connection, folder: str, path: str, feeds: dict[str, Any]
     with errors_to(lambda error: connection.send(("error", f"{type(error).__name__}: {error}"))):
         taken = {name: exchange.decode(value) for name, value in feeds.items()}
         given = {name: value_of(value) if isinstance(value, HeldInput) else value for name, value in taken.items()}
-        found = _run(path, given)
-        connection.send(("values", {name: exchange.encode(value) for name, value in found.items()}))
+        results = _run(path, given)
+        connection.send(("values", {name: exchange.encode(value) for name, value in results.items()}))
 
 
 def _run(path: str, feeds: dict[str, Any]) -> dict[str, Any]:
@@ -125,10 +125,10 @@ def _run(path: str, feeds: dict[str, Any]) -> dict[str, Any]:
         model.graph.node.extend(casts)
         session = started()
     names = [o.name for o in session.get_outputs()]
-    known = {i.name for i in session.get_inputs()}
-    found = dict(zip(names, session.run(names, {k: v for k, v in feeds.items() if k in known}), strict=True))
-    found.update({name: found.pop(given) for name, given in foreign.items()})
-    return found
+    taken = {i.name for i in session.get_inputs()}
+    values = dict(zip(names, session.run(names, {k: v for k, v in feeds.items() if k in taken}), strict=True))
+    values.update({name: values.pop(given) for name, given in foreign.items()})
+    return values
 
 
 def _is_foreign(type_: str) -> bool:
@@ -139,9 +139,9 @@ def _is_foreign(type_: str) -> bool:
 def _varying(model: Any) -> list[str]:
     """Return the names of values that depend on an input."""
     constants = {t.name for t in model.graph.initializer}
-    found = dict.fromkeys(i.name for i in model.graph.input if i.name not in constants)
-    inputs = set(found)
+    varying = dict.fromkeys(i.name for i in model.graph.input if i.name not in constants)
+    inputs = set(varying)
     for node in model.graph.node:
-        if any(name in found for name in node.input):
-            found.update(dict.fromkeys(o for o in node.output if o))
-    return [name for name in found if name not in inputs]
+        if any(name in varying for name in node.input):
+            varying.update(dict.fromkeys(o for o in node.output if o))
+    return [name for name in varying if name not in inputs]

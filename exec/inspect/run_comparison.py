@@ -124,13 +124,13 @@ def differences_of(ours: RunResult, pairs: Sequence[Pair], reference: RunResult 
 def same_values(ours: RunResult, reference: RunResult, inside: Inside | None = None) -> list[Pair]:
     """Pair the values of two runs of one model, in our order: by path and name, in subgraphs by key."""
     names = {(k[0], reference.layout.name(k[1])): k for k in reference.layout.slots}
-    found = []
+    pairs = []
     for key in value_keys(ours, inside):
         name = ours.layout.name(key[1])
         other = names.get((key[0], name)) if key in ours.layout.slots else reference.key(key)
         if other is not None:
-            found.append(Pair(RunPart(key, name), RunPart(other, name)))
-    return found
+            pairs.append(Pair(RunPart(key, name), RunPart(other, name)))
+    return pairs
 
 
 def given_values(
@@ -196,17 +196,17 @@ def values_of_models(ours: ModelRun, reference: ModelRun) -> list[Pair]:
     main graphs as `pair_values` does.
     """
     pairs = pair_values(ours.model.graph, reference.model.graph)
-    found = []
+    matches = []
     for key in value_keys(ours.result, ours.inside):
         address = ours.paths.of(key)
         if address is None:
             continue
         if len(address) == 1:
-            found += pairs.get(key[1], [])
+            matches += pairs.get(key[1], [])
         elif (other := reference.paths.find(address)) is not None:
             name = " › ".join(address)
-            found.append(Pair(RunPart(key, name), RunPart(other, name)))
-    return found
+            matches.append(Pair(RunPart(key, name), RunPart(other, name)))
+    return matches
 
 
 def values_at(ours: ModelRun, values: Mapping[Address, RuntimeValue]) -> list[Pair]:
@@ -234,7 +234,7 @@ def pair_values(ours: Graph, theirs: Graph) -> dict[int, list[Pair]]:
 
     They are matched by name, inputs and outputs also by position; of a quantized and a float graph, by counterparts.
     """
-    found: dict[int, list[Pair]] = {}
+    by_number: dict[int, list[Pair]] = {}
     if is_quantized(ours) != is_quantized(theirs):
         if is_quantized(theirs):
             pairs = [(Counterpart(value), part) for value, part in counterparts(ours, theirs).items()]
@@ -250,16 +250,16 @@ def pair_values(ours: Graph, theirs: Graph) -> dict[int, list[Pair]]:
             if a not in paired and b not in paired:
                 pairs.append((Counterpart(a), Counterpart(b)))
     for mine_part, other_part in pairs:
-        found.setdefault(mine_part.value.id, []).append(Pair(run_part(mine_part), run_part(other_part)))
-    return found
+        by_number.setdefault(mine_part.value.id, []).append(Pair(run_part(mine_part), run_part(other_part)))
+    return by_number
 
 
 def by_position(ours: Sequence[Value], theirs: Sequence[Value]) -> Iterator[tuple[Value, Value]]:
     """Yield pairs of inputs, or of outputs, of two graphs: by name, the others in order if their numbers are equal."""
     names = {value.name: value for value in theirs}
     yield from ((value, names[value.name]) for value in ours if value.name in names)
-    known = {value.name for value in ours}
-    left, right = [v for v in ours if v.name not in names], [v for v in theirs if v.name not in known]
+    names_here = {value.name for value in ours}
+    left, right = [v for v in ours if v.name not in names], [v for v in theirs if v.name not in names_here]
     if len(left) == len(right):
         yield from zip(left, right, strict=True)
 
@@ -281,12 +281,12 @@ def shared_feeds(ours: Graph, theirs: Graph, feeds: Mapping[str, RuntimeValue]) 
 
     Inputs whose names differ, matched by position, are left out if the value does not fit their declared type.
     """
-    given = {}
+    shared = {}
     for mine, other in by_position([v for v in ours.inputs if v.name in feeds], theirs.inputs):
         value = in_precision_of(other.type, feeds[mine.name])
         if mine.name == other.name or other.type is None or describe(value).fits(other.type):
-            given[other.name] = value
-    return given
+            shared[other.name] = value
+    return shared
 
 
 def operators_of(result: RunResult) -> dict[ValueKey, tuple[str, str]]:

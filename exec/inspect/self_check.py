@@ -61,18 +61,18 @@ def check_transformed(
         return Equivalence(None, reason=too_large)
     if part_of in (None, before.graph):
         is_part = part_of is not None
-        found = compare_isolated(
+        agreement = compare_isolated(
             before, after, runs=runs, feeding=feeding, is_part=is_part, time_limit=time_limit, progress=progress
         )
     else:
-        found = Equivalence(None, reason="values of bodies and functions are not compared")
-    if found.agrees is False:
-        return found
+        agreement = Equivalence(None, reason="values of bodies and functions are not compared")
+    if agreement.agrees is False:
+        return agreement
     progress.report(0, 0, "Loading the result")
     loaded = load_both(before, after, progress)
     if loaded.refused:
-        return replace(found, agrees=False, reason=loaded.refused, fails=True)
-    return replace(found, remarks=(*found.remarks, *loaded.remarks))
+        return replace(agreement, agrees=False, reason=loaded.refused, fails=True)
+    return replace(agreement, remarks=(*agreement.remarks, *loaded.remarks))
 
 
 def require_defined(model: Model) -> None:
@@ -107,9 +107,9 @@ def check_written(model: Model, path: Path, progress: Progress = SILENT) -> None
         return
     refusing: dict[str, str] = {}
     with suppress(ModelError):  # no child process, or not in time
-        found = _load(path.absolute(), progress)
-        whole = _load_model(model, progress) if any(found.values()) else {}
-        refusing = {engine: text for engine, text in found.items() if text and not whole.get(engine)}
+        messages = _load(path.absolute(), progress)
+        whole = _load_model(model, progress) if any(messages.values()) else {}
+        refusing = {engine: text for engine, text in messages.items() if text and not whole.get(engine)}
     for engine, message in refusing.items():
         raise ModelError(f"{engine} does not accept the written file", message, str(path))
 
@@ -193,14 +193,14 @@ def load_both(before: Model, after: Model, progress: Progress) -> Loaded:
             remarks=(f"not loaded by {ONNX_RUNTIME} and {ONNX_CHECKER}, as weights are over {_LARGEST >> 20} MB",)
         )
     try:
-        found = _load_model(after, progress)
+        messages = _load_model(after, progress)
     except ModelError as error:
         return Loaded(remarks=(f"not loaded by {ONNX_RUNTIME} and {ONNX_CHECKER}: {error.title}",))
-    remarks, accepted = [], [engine for engine, message in found.items() if message == ""]
-    refusing = {engine: message for engine, message in found.items() if message}
+    remarks, accepted = [], [engine for engine, message in messages.items() if message == ""]
+    refusing = {engine: message for engine, message in messages.items() if message}
     if accepted:
         remarks.append(f"{' and '.join(accepted)} {'accepts' if len(accepted) == 1 else 'accept'} the file")
-    if ONNX_RUNTIME not in found:
+    if ONNX_RUNTIME not in messages:
         remarks.append(f"{ONNX_RUNTIME} is not installed")
     if refusing:
         try:
@@ -235,5 +235,5 @@ def _load(path: Path, progress: Progress) -> dict[str, str]:
         seconds=_LOAD_SECONDS,
         progress=progress,
     )
-    found: dict[str, str] = json.loads(reply)
-    return found
+    messages: dict[str, str] = json.loads(reply)
+    return messages

@@ -49,13 +49,13 @@ def _summary_at(result: RunResult, key: ValueKey) -> ValueSummary | None:
     if not isinstance(value, np.ndarray):
         facts = result.statistics(key)
         return None if facts is None else ValueSummary(facts)
-    known = _known.get(id(value))
-    if known is not None and known[0]() is value:
-        return known[1]
-    found = summary_of(value)
+    cached = _known.get(id(value))
+    if cached is not None and cached[0]() is value:
+        return cached[1]
+    summary = summary_of(value)
     number = id(value)
-    _known[number] = weakref.ref(value, lambda _gone: _known.pop(number, None)), found
-    return found
+    _known[number] = weakref.ref(value, lambda _gone: _known.pop(number, None)), summary
+    return summary
 
 
 def summary_of(array: Array) -> ValueSummary:

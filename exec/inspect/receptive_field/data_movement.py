@@ -61,11 +61,11 @@ def moved(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | None:
     number = int(result[at]) if result.shape == shape else -1
     if number < 0:
         return None
-    found = _selecting(node, at, shape)
+    reached = _selecting(node, at, shape)
     for start, position, given in starts:
         if start <= number < start + prod(given):
-            found.append(at_index(position, [int(i) for i in np.unravel_index(number - start, given)]))
-    return sorted(found, key=lambda one: one.input)
+            reached.append(at_index(position, [int(i) for i in np.unravel_index(number - start, given)]))
+    return sorted(reached, key=lambda one: one.input)
 
 
 def _selecting(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach]:
@@ -107,14 +107,14 @@ def scattered(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | No
     places = _run(gather)
     if places.shape != updates:
         return None
-    found = np.flatnonzero(places == numbers[at])
+    writers = np.flatnonzero(places == numbers[at])
     reduces = node.attributes.get("reduction", "none") != "none"
-    original = [at_index(0, at)] if reduces or not found.size else []
-    rows = np.unravel_index(found if reduces else found[-1:], updates)
+    original = [at_index(0, at)] if reduces or not writers.size else []
+    rows = np.unravel_index(writers if reduces else writers[-1:], updates)
     axes = tuple(tuple(np.unique(row).tolist()) for row in rows)
-    if prod(map(len, axes)) == (found.size if reduces else min(found.size, 1)):
-        return [*original, ElementReach(2, axes)] if found.size else original
-    if found.size > _MOST_ROWS:
+    if prod(map(len, axes)) == (writers.size if reduces else min(writers.size, 1)):
+        return [*original, ElementReach(2, axes)] if writers.size else original
+    if writers.size > _MOST_ROWS:
         return None
     return [*original, *(at_index(2, [int(i) for i in row]) for row in zip(*rows, strict=True))]
 

@@ -39,17 +39,19 @@ def reach(node: EvaluatedNode, index: Sequence[int]) -> list[ElementReach]:
         raise IndexError(msg)
     is_known = node.domain in _DOMAINS
     rule = _RULES.get(node.op_type) if is_known else None
-    found: list[ElementReach] | None = None
+    reached: list[ElementReach] | None = None
     if rule is not None:
         try:
-            found = rule(node, at, shape)
+            reached = rule(node, at, shape)
         except (IndexError, TypeError, ValueError, KeyError, ZeroDivisionError, MemoryError, KernelError):
-            found = None  # attributes or shapes are inconsistent (the node ran by other rules), or too large to number
-    if found is None and is_known and _is_elementwise(node, shape):
-        found = [aligned(i, s, at) for i in range(len(node.inputs)) if (s := node.shape(i)) is not None]
-    if found is None:
+            reached = (
+                None  # attributes or shapes are inconsistent (the node ran by other rules), or too large to number
+            )
+    if reached is None and is_known and _is_elementwise(node, shape):
+        reached = [aligned(i, s, at) for i in range(len(node.inputs)) if (s := node.shape(i)) is not None]
+    if reached is None:
         return [_all(i, s, exact=False) for i in range(len(node.inputs)) if (s := node.shape(i)) is not None]
-    return [r for r in found if r.count]
+    return [r for r in reached if r.count]
 
 
 def _all(position: int, shape: tuple[int, ...], *, exact: bool = True) -> ElementReach:
@@ -100,11 +102,11 @@ def _matmul(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -
     inner = range(a[-1])
     head_a = aligned(0, a[:-2], batch).axes if len(a) > 2 else ()
     head_b = aligned(0, b[:-2], batch).axes if len(b) > 2 else ()
-    found = [ElementReach(0, (*head_a, *row, inner)), ElementReach(b_at, (*head_b, inner, *column))]
+    reached = [ElementReach(0, (*head_a, *row, inner)), ElementReach(b_at, (*head_b, inner, *column))]
     first, last = (at[-1 - (len(b) > 1)] if len(a) > 1 else 0), (at[-1] if len(b) > 1 else 0)
     for position, scale_axis in _MATMUL_SCALES.get(node.op_type, {}).items():
-        found += quantized_by(node, position, at, first if scale_axis == "row" else last)
-    return found
+        reached += quantized_by(node, position, at, first if scale_axis == "row" else last)
+    return reached
 
 
 #: Positions of the scales and zero points of a product, and the axes along which they may vary.
@@ -121,13 +123,13 @@ def _gemm(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> 
     ta, tb = bool(node.attributes.get("transA", 0)), bool(node.attributes.get("transB", 0))
     inner = range(a[0 if ta else 1])
     row, column = point(at[0]), point(at[1])
-    found = [
+    reached = [
         ElementReach(0, (inner, row) if ta else (row, inner)),
         ElementReach(1, (column, inner) if tb else (inner, column)),
     ]
     if c is not None:
-        found.append(aligned(2, c, at))
-    return found
+        reached.append(aligned(2, c, at))
+    return reached
 
 
 def _einsum(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
@@ -139,7 +141,7 @@ def _einsum(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -
         letters = [c for c in terms if c.isalpha()]
         result = ("..." if "..." in terms else "") + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
     fixed = dict(zip(_labels(result, len(at)), at, strict=True))
-    found = []
+    reached = []
     for position, operand in enumerate(operands):
         shape = node.shape(position)
         if shape is None:
@@ -149,8 +151,8 @@ def _einsum(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -
             return None  # a contracted diagonal is no product of positions
         places = [fixed.get(label) for label in labels]
         axes = [range(d) if index is None else point(min(index, d - 1)) for index, d in zip(places, shape, strict=True)]
-        found.append(ElementReach(position, tuple(axes)))
-    return found
+        reached.append(ElementReach(position, tuple(axes)))
+    return reached
 
 
 def _labels(term: str, rank: int) -> list[str]:
@@ -175,10 +177,10 @@ def _reduce(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -
     if node.op_type.startswith("Arg"):
         axes = [int(node.attributes.get("axis", 0)) % rank]
     else:
-        given = node.numbers(1, "axes")
-        if not given and node.attributes.get("noop_with_empty_axes", 0):
+        axis_numbers = node.numbers(1, "axes")
+        if not axis_numbers and node.attributes.get("noop_with_empty_axes", 0):
             return [at_index(0, at)]
-        axes = [a % rank for a in given] if given else list(range(rank))
+        axes = [a % rank for a in axis_numbers] if axis_numbers else list(range(rank))
     if node.attributes.get("keepdims", 1):
         return [_along(0, x, at, axes)]
     rest = iter(at)
@@ -195,8 +197,8 @@ def _layer_norm(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]
     if node.output:
         return None
     first = _axis(node, "axis", -1, len(shape))
-    found = [_along(0, shape, at, range(first, len(shape)))]
-    return found + [aligned(i, s, at) for i in (1, 2) if (s := node.shape(i)) is not None]
+    reached = [_along(0, shape, at, range(first, len(shape)))]
+    return reached + [aligned(i, s, at) for i in (1, 2) if (s := node.shape(i)) is not None]
 
 
 def _channel_norm(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
@@ -242,13 +244,13 @@ def _skip_norm(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...])
     if node.output:
         return None
     bias = 4 if node.op_type == "SkipLayerNormalization" else 3
-    found = []
+    reached = []
     for i in range(len(node.inputs)):
-        given = node.shape(i)
-        if given is not None:
-            here = aligned(i, given, at)
-            found.append(ElementReach(i, (*here.axes[:-1], range(shape[-1]))) if i in (0, 1, bias) else here)
-    return found
+        its_shape = node.shape(i)
+        if its_shape is not None:
+            here = aligned(i, its_shape, at)
+            reached.append(ElementReach(i, (*here.axes[:-1], range(shape[-1]))) if i in (0, 1, bias) else here)
+    return reached
 
 
 def _local_response(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
@@ -267,32 +269,34 @@ def _recurrent(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...])
     is_reverse = direction == 1 or node.attributes.get("direction", "forward") == "reverse"
     whole = len(shape) == 3  # the last state
     steps = range(x[0]) if whole else range(at[0], x[0]) if is_reverse else range(at[0] + 1)
-    found = [ElementReach(0, (steps, point(batch), range(x[2])))]
+    reached = [ElementReach(0, (steps, point(batch), range(x[2])))]
     for i in (1, 2, 3, 5, 6, 7):
-        given = node.shape(i)
-        if given is not None:
-            rest = tuple(range(d) for d in given[1:])
+        its_shape = node.shape(i)
+        if its_shape is not None:
+            rest = tuple(range(d) for d in its_shape[1:])
             inner = (point(batch), *rest[1:]) if i in (5, 6) else rest
-            found.append(ElementReach(i, (point(direction), *inner), exact=i == 5))
-    return found
+            reached.append(ElementReach(i, (point(direction), *inner), exact=i == 5))
+    return reached
 
 
 def _quantize(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
     """Return the element, and its scale and zero point: per tensor, per axis, or per block."""
-    found = [at_index(0, at)]
+    reached = [at_index(0, at)]
     for i in (1, 2):
-        given = node.shape(i)
-        if given is None:
+        its_shape = node.shape(i)
+        if its_shape is None:
             continue
-        if not given or given == (1,):
-            found.append(at_index(i, [0] * len(given)))
+        if not its_shape or its_shape == (1,):
+            reached.append(at_index(i, [0] * len(its_shape)))
             continue
         axis = _axis(node, "axis", 1, len(shape))
         block = int(node.attributes.get("block_size", 0)) or 1
-        found.append(
-            at_index(i, [at[axis]] if len(given) == 1 else [p // block if d == axis else p for d, p in enumerate(at)])
+        reached.append(
+            at_index(
+                i, [at[axis]] if len(its_shape) == 1 else [p // block if d == axis else p for d, p in enumerate(at)]
+            )
         )
-    return found
+    return reached
 
 
 def _first(_node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:

@@ -74,17 +74,17 @@ def conv(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> l
     per_group = w[0] // group
     first = at[1] // per_group * w[1]
     inside, taps = _windows(node, at, x[2:], w[2:])
-    found = [
+    reached = [
         ElementReach(x_at, (point(at[0]), range(first, first + w[1]), *inside)),
         _weights(node, w_at, at[1], taps),
     ]
     if node.op_type != "ConvInteger" and node.shape(b_at) is not None:
-        found.append(at_index(b_at, at[1:2]))
+        reached.append(at_index(b_at, at[1:2]))
     for position in _CONV_SCALES.get(node.op_type, ()):
-        found += quantized_by(node, position, (), at[1])
+        reached += quantized_by(node, position, (), at[1])
     if node.op_type in _FUSED and node.shape(3) is not None:
-        found.append(at_index(3, at))
-    return found
+        reached.append(at_index(3, at))
+    return reached
 
 
 def _weights(node: EvaluatedNode, position: int, channel: int, taps: Sequence[Positions]) -> ElementReach:
@@ -106,8 +106,10 @@ def channels_last(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, .
     """Return a convolution of (N, H, W, C); the weights are laid out as in Conv."""
     inputs = [np.moveaxis(a, -1, 1) if a is not None and i in (0, 3) else a for i, a in enumerate(node.inputs)]
     moved = replace(node, inputs=inputs, outputs=[(s[0], s[-1], *s[1:-1]) for s in node.outputs])
-    found = conv(moved, (at[0], at[-1], *at[1:-1]), ())
-    return found and [replace(r, axes=(r.axes[0], *r.axes[2:], r.axes[1])) if r.input in (0, 3) else r for r in found]
+    reached = conv(moved, (at[0], at[-1], *at[1:-1]), ())
+    return reached and [
+        replace(r, axes=(r.axes[0], *r.axes[2:], r.axes[1])) if r.input in (0, 3) else r for r in reached
+    ]
 
 
 def conv_transpose(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
@@ -133,13 +135,13 @@ def conv_transpose(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, .
         inside.append(tuple(i for i, _ in pairs))
         taps.append(tuple(sorted(k for _, k in pairs)))
     first = range(own * channels, (own + 1) * channels)
-    found = [
+    reached = [
         ElementReach(0, (point(at[0]), first, *inside)),
         ElementReach(1, (first, point(at[1] % w[1]), *taps)),
     ]
     if node.shape(2) is not None:
-        found.append(at_index(2, at[1:2]))
-    return found
+        reached.append(at_index(2, at[1:2]))
+    return reached
 
 
 def _transposed_pads(
