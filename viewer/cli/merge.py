@@ -53,10 +53,10 @@ def run(options: argparse.Namespace) -> int:
 
 def connections(given: Sequence[str]) -> dict[str, str]:
     """Parse ``INPUT=VALUE`` texts."""
-    found = {}
+    by_input = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not equals or not name or not value:
             raise ModelError(f"{text!r} is not a connection", "Write it as INPUT=VALUE.")
-        found[name] = value
-    return found
+        by_input[name] = value
+    return by_input

@@ -212,8 +212,8 @@ def _compared(
     from onnx_workbench.exec.inspect.run_comparison import compare, named_arrays, with_tolerance
 
     rows = with_tolerance(compare(result, named_arrays(result, expected)), options.rtol, options.atol)
-    found = {row.other for row in rows}
-    return rows, [name for name in expected if name not in found]
+    compared_names = {row.other for row in rows}
+    return rows, [name for name in expected if name not in compared_names]
 
 
 def _report_expected(rows: list[ComparedValue], unmatched: list[str], options: argparse.Namespace) -> bool:
@@ -277,11 +277,11 @@ def _names(result: RunResult, text: str) -> list[str]:
 def _missing(result: RunResult, text: str) -> dict[str, str]:
     """Return why outputs and requested values are missing."""
     wanted = _values_option(text)
-    found = dict(result.missing_outputs)
+    reasons = dict(result.missing_outputs)
     for name in () if isinstance(wanted, str) else wanted:
         if result.info(name) is None:
-            found.setdefault(name, result.why_missing(name))
-    return found
+            reasons.setdefault(name, result.why_missing(name))
+    return reasons
 
 
 def _statistics(result: RunResult, name: str) -> dict[str, Any]:
@@ -332,8 +332,8 @@ def _print(result: RunResult, names: list[str], options: argparse.Namespace) -> 
     for name in names:
         line = f"{shorten(name, 60)}  {result.info(name)}"
         if options.stats:
-            found = {k: v for k, v in _statistics(result, name).items() if v is not None}
-            line += "  " + "  ".join(f"{k} {v:.6g}" for k, v in found.items())
+            statistics = {k: v for k, v in _statistics(result, name).items() if v is not None}
+            line += "  " + "  ".join(f"{k} {v:.6g}" for k, v in statistics.items())
         print(line)
         if options.print:
             for text in value_lines(result.values[name]):
