@@ -27,11 +27,11 @@ _WIRES = 8  # inputs and outputs that take as long to change as a node
 
 def size_of(nodes: Iterable[Node]) -> int:
     """Return how many nodes of the usual size these are, as one may have 100,000 outputs or a body of as many nodes."""
-    found = 0
+    count = 0
     for node in nodes:
-        found += 1 + (len(node.inputs) + len(node.outputs)) // _WIRES
-        found += sum(len(graph.nodes) for body in node.bodies for graph in body.walk())
-    return found
+        count += 1 + (len(node.inputs) + len(node.outputs)) // _WIRES
+        count += sum(len(graph.nodes) for body in node.bodies for graph in body.walk())
+    return count
 
 
 class CopyOf(Protocol):

@@ -15,8 +15,8 @@ def copy_model(workspace: DocumentContext, progress: Progress) -> tuple[WorkingC
     """
 
     def copy(reading: Progress) -> tuple[WorkingCopy, int]:
-        made = WorkingCopy(workspace.model, reading)
-        made.recording = None if workspace.journal is None else workspace.journal.recording()
-        return made, workspace.document.revision
+        copied = WorkingCopy(workspace.model, reading)
+        copied.recording = None if workspace.journal is None else workspace.journal.recording()
+        return copied, workspace.document.revision
 
     return read_model(copy, progress)
