@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -30,11 +31,9 @@ class NodeExpansion:
         self._scenes = scenes
         self._grouping = grouping
         self._expanding: Graph | None = None  # all groups of this graph are opened once they are computed
-        self._unfolded: Node | None = None  # to be scrolled to in the next scene
-        self._opened: Hashable = None  # key of a box to be scrolled to in the next scene
+        self._pending: Callable[[Scene], object] | None = None  # scrolls to what was opened, in the next scene
         grouping.regrouped.connect(self._on_regrouped)
-        scenes.scene_shown.connect(self._show_unfolded)
-        scenes.scene_shown.connect(self._show_opened)
+        scenes.scene_shown.connect(self._on_scene)
 
     @property
     def is_grouped(self) -> bool:
@@ -78,28 +77,29 @@ class NodeExpansion:
         scene, expanded = self._surface.scene, self._scenes.state.expanded
         assert scene is not None
         user = scene.boxes[box].subject
-        self._unfolded = None
+        self._pending = None
         for tag in tags:
             (expanded.add if is_open else expanded.discard)(tag_key(scene.boxes[box], tag.purpose))
             if is_open and isinstance(user, Node):
-                self._unfolded = next(iter(scene.drawing.hidden.behind(user, tag.purpose, 1)), None)
+                self._pending = partial(self._show_unfolded, scene.drawing.hidden.behind(user, tag.purpose, 1))
         self._scenes.pin_position(box)
         self._scenes.load(keeps_ranks=False)
 
-    def _show_unfolded(self) -> None:
+    def _on_scene(self) -> None:
+        show, self._pending = self._pending, None
+        if show is not None and self._surface.scene is not None:
+            show(self._surface.scene)
+
+    def _show_unfolded(self, nodes: Sequence[Node], scene: Scene) -> None:
         """Scroll to the nearest unfolded node, so that the click has a visible effect."""
-        node, self._unfolded = self._unfolded, None
-        scene = self._surface.scene
-        area = scene.bounds_of(scene.drawing.boxes_of(node)[:1]) if scene is not None and node is not None else None
+        area = scene.bounds_of(scene.drawing.boxes_of_nodes(nodes)[:1])
         if area is not None:
             self._surface.show_area(area, _BORDER)
 
-    def _show_opened(self) -> None:
+    def _show_opened(self, key: Hashable, scene: Scene) -> None:
         """Scroll to an opened box: to all of it if it fits into the view, else to its header and first row."""
-        key, self._opened = self._opened, None
-        scene, viewport = self._surface.scene, self._surface.viewport
-        box = scene.drawing.box_with(key) if scene is not None else -1
-        if scene is None or box < 0:
+        viewport, box = self._surface.viewport, scene.drawing.box_with(key)
+        if box < 0:
             return
         row = _first_row(scene, box)
         across = 0 if scene.drawing.options.direction == "down" else 1
@@ -112,7 +112,7 @@ class NodeExpansion:
     def _set_expanded(self, box: int, *, is_open: bool) -> None:
         scene, expanded = self._surface.scene, self._scenes.state.expanded
         assert scene is not None
-        self._opened = scene.boxes[box].key if is_open else None
+        self._pending = partial(self._show_opened, scene.boxes[box].key) if is_open else None
         (expanded.add if is_open else expanded.discard)(scene.boxes[box].key)
         self._surface.show_area(scene.bounds_of([box]) or scene.bounds)
         self._scenes.pin_position(box)

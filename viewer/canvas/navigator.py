@@ -6,6 +6,7 @@ A jump is recorded in the history; a step to a neighbour is not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from PySide6.QtCore import QObject, Signal
 
@@ -53,11 +54,8 @@ class Navigator(QObject):
         self._picker = picker
         self._scenes = scenes
         self._expansion = expansion
-        self._pending_item: Item | None = None  # to be revealed in the next scene
+        self._pending: Callable[[], object] | None = None  # the newest request, repeated in the next scene
         self._edge_node: Node | None = None  # whose edges `step_edge` selects
-        self._pending_position: ViewPosition | None = None  # to return to in the next scene
-        self._keeps_zoom = False  # when the pending item is revealed
-        self._shows_selected = False  # in the next scene
         navigation = context.navigation
         navigation.view_position = self.position
         navigation.is_drawn = self.is_drawn
@@ -69,29 +67,21 @@ class Navigator(QObject):
         scenes.scene_shown.connect(self._on_scene)
 
     def forget(self) -> None:
-        """Drop pending requests for the next scene: another graph is shown."""
-        self._pending_item = self._pending_position = None
-        self._keeps_zoom = False
+        """Drop the pending request for the next scene: another graph is shown."""
+        self._pending = None
 
     def _on_scene(self) -> None:
-        item, position, keeps_zoom = self._pending_item, self._pending_position, self._keeps_zoom
-        self.forget()
-        if position is not None:
-            self.to_position(position)
-        if self._shows_selected:
-            self._show_selected()
-        if item is not None:
-            self._reveal(item, keeps_zoom=keeps_zoom)
+        request, self._pending = self._pending, None
+        if request is not None:
+            request()
 
     def _on_parent_shown(self, node: Node) -> None:
         self._reveal(node, keeps_zoom=self._scenes.state.scale > 0)
 
     def _on_returned(self, position: object) -> None:
-        self._pending_item = None
-        if isinstance(position, ViewPosition) and self._surface.scene is not None:
+        self._pending = None
+        if isinstance(position, ViewPosition):
             self.to_position(position)
-        elif isinstance(position, ViewPosition):
-            self._pending_position = position
 
     # -- to the whole graph, a part, or an object ------------------------------------------------------------
 
@@ -150,9 +140,9 @@ class Navigator(QObject):
 
     def _reveal(self, item: Item, *, keeps_zoom: bool) -> None:
         if self._surface.scene is None or self._scenes.is_busy:
-            self._pending_item, self._keeps_zoom = item, keeps_zoom
+            self._pending = partial(self._reveal, item, keeps_zoom=keeps_zoom)
         elif self._expansion.open_around(item):
-            self._pending_item, self._keeps_zoom = item, keeps_zoom
+            self._pending = partial(self._reveal, item, keeps_zoom=keeps_zoom)
             self._scenes.load(keeps_ranks=False)
         elif keeps_zoom:
             area = self._surface.scene.bounds_of(self._surface.scene.drawing.boxes_for(item)[:1])
@@ -179,8 +169,10 @@ class Navigator(QObject):
 
     def _show_selected(self) -> None:
         """Bring all of the selection into view as it is drawn: nodes of a closed group by its box."""
-        self._shows_selected = self._surface.scene is None or self._scenes.is_busy
-        area = None if self._shows_selected else self._selected_area()
+        if self._surface.scene is None or self._scenes.is_busy:
+            self._pending = self._show_selected
+            return
+        area = self._selected_area()
         if area is None:
             return
         scale = min(max(self._surface.viewport.scale, READABLE), self._surface.viewport.fitting(area, _AROUND))
@@ -311,6 +303,7 @@ class Navigator(QObject):
         """Restore a saved position in the graph, also if the graph was laid out again meanwhile."""
         scene = self._surface.scene
         if scene is None:
+            self._pending = partial(self.to_position, position)
             return
         box = scene.drawing.box_with(position.key)
         centre = position.centre_beside(scene, box) if box >= 0 else position.centre

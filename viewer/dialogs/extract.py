@@ -25,6 +25,7 @@ from onnx_workbench.viewer.dialogs.preview import PreviewDialog
 from onnx_workbench.viewer.document.navigation import graph_of
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.theme import theme
+from onnx_workbench.viewer.tasks.readers import read_model
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
 
 Way = Literal["selection", "between", "ends", "split"]
@@ -170,9 +171,8 @@ class ExtractDialog(PreviewDialog):
         self._start(
             "Extracting…",
             "Extracting",
-            lambda progress: checked_parts(model, cuts, rules, progress),
+            partial(read_model, lambda progress: checked_parts(model, cuts, rules, progress)),
             partial(self._open_parts, cuts[0].graph),
-            lane="model",
         )
 
     def _lock(self, is_working: bool) -> None:

@@ -3,8 +3,7 @@
     self._reader = ModelReader(self)
     self._reader.start(lambda progress: count(model, progress), self._show)
 
-So the model never changes while it is read, and is not copied. A task reads by `read_model`, or is itself a reader
-in the lane "model".
+So the model never changes while it is read, and is not copied. A task reads by `read_model`.
 """
 
 from __future__ import annotations

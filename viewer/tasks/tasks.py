@@ -3,7 +3,8 @@
     tasks.start("Laying out the graph", work, done=self._show, supersede="layout")
 
 `work(progress)` runs on a pool thread and must use neither widgets nor the model; its data is in a closure, or it
-reads the model by `readers.read_model`. `done`, `failed` and `finished` are called on the GUI thread.
+reads the model by `readers.read_model`, which an edit restarts. `done`, `failed` and `finished` are called on the
+GUI thread.
 """
 
 from __future__ import annotations
@@ -19,14 +20,13 @@ from shiboken6 import isValid
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import Cancelled
-from onnx_workbench.viewer.tasks.readers import Reading
 from onnx_workbench.viewer.tasks.threads import Call, Work, mailbox, post
 
 T = TypeVar("T")
-#: "mutate": one task of a runner at a time, for tasks that end in a change of the model or a file. "model": reads the
-#: live model; an edit restarts it. "count": reductions over very many elements, which must
-#: not delay reads of a few. "fetch": waits until no run is active. "read": everything else, concurrently.
-Lane = Literal["read", "count", "fetch", "mutate", "model"]
+#: "mutate": one task of a runner at a time, for tasks that end in a change of the model or a file. "count": reductions
+#: over very many elements, which must not delay reads of a few. "fetch": waits until no run is active. "read":
+#: everything else, concurrently.
+Lane = Literal["read", "count", "fetch", "mutate"]
 Product = Literal["", "edit", "file"]  # "edit": of the document; "file": another file than the document's
 
 
@@ -45,7 +45,7 @@ class Task(Generic[T]):
         self.finished = False
         self.error: BaseException | None = None
         self.result: T | None = None
-        self.call: Call[T] | Reading[T] | None = None
+        self.call: Call[T] | None = None
 
     def cancel(self) -> None:
         """Request cancellation; only `finished` is still called. GUI thread only."""
@@ -119,10 +119,7 @@ class TaskRunner(QObject):
             if not self._closed:
                 _answer(self, task, done, failed, finished)
 
-        if lane == "model":
-            task.call = Reading(work, then, report)
-        else:
-            task.call = Call(work, then, report, "read" if lane == "mutate" else lane)
+        task.call = Call(work, then, report, "read" if lane == "mutate" else lane)
         self._running[task] = None
         self.started.emit(task)
         if lane == "mutate":

@@ -434,35 +434,6 @@ def test_a_reader_whose_owner_goes_away_ends(document, owner, qtbot):
     assert found == []
 
 
-def test_a_task_that_reads_the_model_starts_again_after_an_edit(document, tasks, qtbot):
-    began, free, found = threading.Event(), threading.Event(), []
-    task = tasks.start("Read", names_once_allowed(document, began, free), done=found.append, lane="model")
-    qtbot.waitUntil(began.is_set)
-    rename(document, "later")
-    assert tasks.running == (task,)
-    free.set()
-    qtbot.waitUntil(lambda: bool(found))
-    assert found == [{"later"}]
-
-
-def test_a_cancelled_task_that_reads_the_model_only_finishes(document, tasks, qtbot):
-    began, calls = threading.Event(), []
-    task = tasks.start(
-        "Read",
-        names_once_allowed(document, began, threading.Event()),
-        done=lambda _: calls.append("done"),
-        finished=lambda: calls.append("finished"),
-        lane="model",
-    )
-    qtbot.waitUntil(began.is_set)
-    task.cancel()
-    qtbot.waitUntil(lambda: bool(calls))
-    assert calls == ["finished"]
-    rename(document, "later")
-    wait_for_readers(qtbot)
-    assert calls == ["finished"]
-
-
 def test_what_a_reader_reports_is_the_progress_of_its_task(tasks, qtbot):
     shown, seen = threading.Event(), []
 
@@ -471,7 +442,7 @@ def test_what_a_reader_reports_is_the_progress_of_its_task(tasks, qtbot):
         shown.wait(30)
 
     tasks.progressed.connect(lambda task: (seen.append((task.done, task.total, task.text)), shown.set()))
-    tasks.start("Read", read, lane="model")
+    tasks.start("Read", lambda progress: read_model(read, progress))
     qtbot.waitUntil(lambda: seen == [(2, 2, "all")])
 
 
