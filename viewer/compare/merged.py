@@ -214,10 +214,8 @@ class MergedComparison(QWidget):
             scene = view.scene
             if kept is not None and scene is not None:
                 position, item = kept
-                x, y = position.centre
-                for box in scene.drawing.boxes_of(union.of.get(item))[:1]:
-                    left, top, width, _ = scene.rect(box)
-                    x, y = left + width / 2 + position.offset[0], top + position.offset[1]
+                boxes = scene.drawing.boxes_of(union.of.get(item))
+                x, y = position.centre_beside(scene, boxes[0]) if boxes else position.centre
                 view.scenes.restore_view_state({"scale": position.scale, "x": x, "y": y})
             elif view.workspace.selection.current is not None:
                 view.navigator.reveal(view.workspace.selection.current)
