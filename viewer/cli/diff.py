@@ -31,12 +31,10 @@ from onnx_workbench.viewer.cli.terminal import (
     progress,
     shorten,
 )
-from onnx_workbench.viewer.compare.difference_text import location
+from onnx_workbench.viewer.compare.difference_text import difference_line
 
 if TYPE_CHECKING:
     from onnx_workbench.model.ir.attributes import Attribute
-
-_SIGNS = {"added": "+", "removed": "-", "changed": "~", "renamed": "=", "moved": ">"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,21 +86,10 @@ def _print_summary(options: argparse.Namespace) -> None:
 
 def _print(comparison: Comparison) -> None:
     for difference in comparison.differences:
-        print(shorten(f"{_SIGNS[difference.kind]} {sentence(difference)}", 400, elide="end"))
+        print(shorten(difference_line(difference), 400, elide="end"))
     counts = Counter(d.kind for d in comparison.differences)
     counted = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
     print(f"{plural(len(comparison.differences), 'difference')}: {counted}" if counted else "no differences")
-
-
-def sentence(difference: Difference) -> str:
-    """Return a difference in one line: where, what, before and after."""
-    where = location(difference.place)
-    if not difference.aspect:
-        return f"{where} {difference.kind}"
-    if difference.numbers is not None:
-        return f"{where}: {difference.aspect}: {difference.numbers}"
-    change = " → ".join(text or "nothing" for text in (difference.before, difference.after))
-    return f"{where}: {difference.aspect}" + (f": {change}" if difference.before or difference.after else "")
 
 
 def facts(difference: Difference) -> dict[str, Any]:

@@ -18,8 +18,11 @@ WORDS = {
 
 
 def difference_line(difference: Difference) -> str:
-    """Return a difference in one line: kind, place, aspect, and both sides."""
-    change = " → ".join(text for text in (difference.before, difference.after) if text)
+    """Return a difference in one line: kind, place, aspect, and both sides, or their distance."""
+    sides = difference.before, difference.after
+    change = " → ".join(text or "nothing" for text in sides) if any(sides) else ""
+    if difference.numbers is not None:
+        change = str(difference.numbers)
     parts = (location(difference.place), aspect_text(difference.aspect), change)
     return f"{WORDS[difference.kind]} {', '.join(part for part in parts if part)}"
 

@@ -35,8 +35,8 @@ def pair(tmp_path):
 def test_text_and_status(pair, capsys):
     assert main(["diff", *pair]) == 1
     assert capsys.readouterr().out.splitlines() == [
-        "= node Relu other: name: second → other",
-        "~ node Softmax fourth: attribute axis: 1 → 0",
+        "= renamed node Relu other, name, second → other",
+        "~ changed node Softmax fourth, attribute axis, 1 → 0",
         "2 differences: 1 renamed, 1 changed",
     ]
     assert main(["diff", pair[0], pair[0]]) == 0
@@ -116,7 +116,7 @@ def test_git_shows_models_as_text_and_with_the_tool(pair, repository):
     shown = git(repository, "diff")
     assert "-  [fourth] y = Softmax<axis=1>(c)" in shown
     assert "+  [fourth] y = Softmax<axis=0>(c)" in shown
-    assert "attribute axis: 1 → 0" in git(repository, "difftool", "-y", "-t", "onnx")
+    assert "attribute axis, 1 → 0" in git(repository, "difftool", "-y", "-t", "onnx")
 
 
 @pytest.mark.long
