@@ -48,8 +48,8 @@ class BookmarkModel(RowModel[Node | Value, Column]):
         return super().data(index, role)
 
     def flags(self, index: Index) -> Qt.ItemFlag:
-        found = super().flags(index)
-        return found | Qt.ItemFlag.ItemIsEditable if index.column() == _NOTE else found
+        flags = super().flags(index)
+        return flags | Qt.ItemFlag.ItemIsEditable if index.column() == _NOTE else flags
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
         if index.column() != _NOTE or role != Qt.ItemDataRole.EditRole:

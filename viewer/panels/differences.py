@@ -170,7 +170,6 @@ class DifferencesPanel(Panel):
                 button.setToolTip(plain_tip(tip))
 
     def _select_chosen(self) -> None:
-        """Select the chosen difference, if it is in the list."""
         comparing = self._comparing
         if comparing is None or tuple(self.selected()) == comparing.chosen:
             return

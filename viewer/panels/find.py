@@ -91,8 +91,8 @@ def _parts(item: Node | Value, limit: int, prefix: str | None) -> tuple[str, str
         return (
             (display(item.op_type, 60), display(item.name, limit)) if item.name else (f"[{display(item.op_type)}]", "")
         )
-    known = declared_type(item)
-    return display(item.name, limit), whole_type(known) if prefix is None else short_type(known, prefix)
+    type_ = declared_type(item)
+    return display(item.name, limit), whole_type(type_) if prefix is None else short_type(type_, prefix)
 
 
 class MatchDelegate(WholeTextDelegate):

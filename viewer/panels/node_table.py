@@ -218,8 +218,8 @@ class NodeTablePanel(Panel):
         chosen = self._selected_nodes()
         text = plural(len(self.model.rows), "node") if len(chosen) < 2 else f"{len(chosen):,} selected"
         data = self.model.node_data
-        found = None if data is None else data.of(chosen if len(chosen) > 1 else self.model.rows)
-        self.status.setText(text if found is None else f"{text} · {found[0]}: {found[1]}")
+        total = None if data is None else data.of(chosen if len(chosen) > 1 else self.model.rows)
+        self.status.setText(text if total is None else f"{text} · {total[0]}: {total[1]}")
 
     def _select(self, nodes: set[Node]) -> None:
         rows = [row for row, node in enumerate(self.model.rows) if node in nodes] if nodes else []

@@ -108,7 +108,6 @@ class OutlinePanel(Panel):
         self.tree.header().resizeSection(0, max(self._room, self.tree.viewport().width()))
 
     def _measure_again(self) -> None:
-        """Measure the width again after rows were closed, removed or replaced."""
         self._room = 0
         self._widening.start()
 
@@ -229,7 +228,6 @@ class OutlinePanel(Panel):
 
 
 def _items_of(rows: Iterable[QModelIndex]) -> Iterator[Node | Graph]:
-    """Return the objects of some rows; for a group its nodes."""
     for index in rows:
         subject = index.data(ObjectRole)
         yield from subject.all_nodes() if isinstance(subject, (Scope, Stretch)) else (subject,)

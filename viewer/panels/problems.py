@@ -58,7 +58,6 @@ class ProblemModel(RowModel[Problem, Column]):
 
 
 def _short_place(place: object) -> str:
-    """Describe the location of a problem in short."""
     match place:
         case Node():
             return f"{place.op_type} {place.name}"

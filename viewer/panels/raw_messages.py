@@ -143,7 +143,6 @@ class RawMessagesPanel(Panel):
                 self.tree.setExpanded(index, True)
 
     def _is_shown(self, index: QModelIndex) -> bool:
-        """Return whether all ancestors of a row are expanded."""
         around = index.parent()
         while around.isValid() and self.tree.isExpanded(around):
             around = around.parent()
