@@ -118,7 +118,6 @@ class ConvertDialog(PreviewDialog):
         without_icons(self.buttons.buttons())
 
     def _make_fields(self) -> None:
-        """Create the fields for scope, opset, precision and dimensions."""
         self.scope = ScopeBox(self.workspace)
         self.opset = self._make_opset()
         self.precision = QComboBox()
@@ -331,8 +330,8 @@ class ConvertDialog(PreviewDialog):
 
     def _go(self, item: QListWidgetItem) -> None:
         place = item.data(_PlaceRole)
-        known = isinstance(place, (Node, Value, Graph, Function, Model))
-        if known and getattr(place, "graph", None) is not None:
+        is_object = isinstance(place, (Node, Value, Graph, Function, Model))
+        if is_object and getattr(place, "graph", None) is not None:
             with self.scope.display_only():
                 self.workspace.navigation.reveal(place)
 

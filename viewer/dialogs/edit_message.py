@@ -43,11 +43,11 @@ class _EditedMessage(MessageEdit):
         target = self.target
         if not isinstance(target, (Model, Function)):
             return ""
-        found = []
+        remarks = []
         for domain, version in read_opsets(message.opset_import).items():
             count = len(nodes_changed_by_opset(target, domain, version)) if 0 < version < 1 << 31 else 0
             if count:
                 name = display(domain or "ai.onnx", 60)
-                found.append(f"Opset {version} of {name} defines {plural(count, 'node')} differently.")
+                remarks.append(f"Opset {version} of {name} defines {plural(count, 'node')} differently.")
         convert = "Model › Convert… changes the nodes along with the number; this dialog does not."
-        return "\n".join([*found, convert]) if found else ""
+        return "\n".join([*remarks, convert]) if remarks else ""

@@ -119,7 +119,6 @@ class ExtensionList(QWidget):
             self.add(Path(name))
 
     def _remove(self) -> None:
-        """Unload a file and list it no more."""
         source = self._current()
         extensions.unload(source)
         for option in (EXTENSIONS, EXTENSION_FILES):

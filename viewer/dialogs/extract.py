@@ -85,13 +85,13 @@ class ExtractDialog(PreviewDialog):
         self._delay.start()
 
     def _make_list(self) -> QListWidget:
-        made = QListWidget()
-        made.setItemDelegate(WholeTextDelegate(made))
-        made.setAccessibleName("Inputs and outputs")
-        made.setUniformItemSizes(True)
-        made.itemClicked.connect(self._go)
-        made.itemActivated.connect(self._go)
-        return made
+        boundary = QListWidget()
+        boundary.setItemDelegate(WholeTextDelegate(boundary))
+        boundary.setAccessibleName("Inputs and outputs")
+        boundary.setUniformItemSizes(True)
+        boundary.itemClicked.connect(self._go)
+        boundary.itemActivated.connect(self._go)
+        return boundary
 
     def cuts(self) -> list[Extraction]:
         """Return the chosen extraction; ModelError if it is impossible."""
@@ -104,8 +104,8 @@ class ExtractDialog(PreviewDialog):
             return [cut_selection(nodes)]
         if self.way.currentData() == "between":
             return [cut_selection(_between(items))]
-        made = [v for node in nodes for v in node.outputs[:1] if v is not None]
-        chosen = list(dict.fromkeys([*values, *made]))
+        first_outputs = [v for node in nodes for v in node.outputs[:1] if v is not None]
+        chosen = list(dict.fromkeys([*values, *first_outputs]))
         graph = _only_graph(chosen)
         if self.way.currentData() == "split":
             return list(cut_in_two(graph, chosen))
@@ -150,9 +150,9 @@ class ExtractDialog(PreviewDialog):
 
     def _mark(self, cuts: Sequence[Extraction]) -> None:
         """For a split, mark values that one side produces and the other consumes as the cut."""
-        given = {v for cut in cuts for v in cut.outputs}
-        self.workspace.highlights.mark("taken", [v for cut in cuts for v in cut.inputs if v not in given])
-        self.workspace.highlights.mark("given", list(given))
+        outputs = {v for cut in cuts for v in cut.outputs}
+        self.workspace.highlights.mark("taken", [v for cut in cuts for v in cut.inputs if v not in outputs])
+        self.workspace.highlights.mark("given", list(outputs))
 
     def _go(self, item: QListWidgetItem) -> None:
         value = item.data(_PlaceRole)
@@ -210,10 +210,10 @@ def _only_graph(values: Sequence[Value]) -> Graph:
 
 def _between(items: Sequence[object]) -> list[Node]:
     """Return the nodes on paths between the selected ones; their other inputs come from outside."""
-    found = topology.between(items)
-    if len(items) < 2 or not found:
+    between = topology.between(items)
+    if len(items) < 2 or not between:
         raise ModelError("No nodes in between", "There is no path between the selected nodes or values.")
-    return found
+    return between
 
 
 def _first_and_last(values: Sequence[Value]) -> tuple[list[Value], list[Value]]:

@@ -239,7 +239,6 @@ class FindReplaceDialog(QDialog):
         self._count()
 
     def _count(self) -> None:
-        """Show how many rows are checked."""
         chosen = self.model.count
         self.apply_button.setEnabled(chosen > 0 and not self._is_replacing)
         if not self.pattern.text():

@@ -121,11 +121,11 @@ class ImportWeightsDialog(PreviewDialog):
         matches, weights = self._importable, self._weights
 
         def work(progress: Progress) -> dict[WeightMatch, float]:
-            found: dict[WeightMatch, float] = {}
+            differences: dict[WeightMatch, float] = {}
             for number, (match, tensor) in enumerate(read_weights(matches, weights, _cast)):
                 progress.report(number, len(matches))
-                found[match] = largest_difference(match, tensor)
-            return found
+                differences[match] = largest_difference(match, tensor)
+            return differences
 
         def done(found: dict[WeightMatch, float]) -> None:
             self.model.differences = found

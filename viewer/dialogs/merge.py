@@ -162,8 +162,10 @@ class MergeDialog(PreviewDialog):
         """Return the values that may feed an input, the likely ones first, constants last."""
         place = self._chosen_place()
         inner = sorted(self._here.values(), key=lambda v: v.initializer is not None) if place is Place.AFTER else ()
-        known = (value for value in dict.fromkeys((*self._likely_givers(place), *inner)) if self._may_feed(value, row))
-        return [value for value, _ in zip(known, range(_MOST_OFFERED), strict=False)]
+        fitting = (
+            value for value in dict.fromkeys((*self._likely_givers(place), *inner)) if self._may_feed(value, row)
+        )
+        return [value for value, _ in zip(fitting, range(_MOST_OFFERED), strict=False)]
 
     def _offers(self, index: Index) -> list[Suggestion]:
         values = self.offered(self.inputs.rows[index.row()])
@@ -257,9 +259,9 @@ class MergeDialog(PreviewDialog):
             lines.append(f"Adds outputs: {shown}{' …' if outputs[6:] else ''}.")
         for row in self.inputs.rows:
             if row.giver and not self._fits(self._giver(row), row):
-                found = type_text(self.type_of(self._giver(row)))
+                type_ = type_text(self.type_of(self._giver(row)))
                 lines.append(
-                    f"Their dimensions differ: {row.giver} is {found}, {row.value.name} is {type_text(row.known)}."
+                    f"Their dimensions differ: {row.giver} is {type_}, {row.value.name} is {type_text(row.known)}."
                 )
         if alike:
             shown = ", ".join(display(name, 30) for name in alike[:5])

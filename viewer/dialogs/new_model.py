@@ -30,15 +30,15 @@ _IR_VERSION = 10
 
 def parse_interface(text: str) -> list[tuple[str, Type]]:
     """Parse lines such as ``image: float[batch,3,224,224]``; ModelError names the invalid line."""
-    found: list[tuple[str, Type]] = []
+    values: list[tuple[str, Type]] = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
         name, colon, type_text = line.partition(":")
         if not colon or not name.strip():
             raise ModelError(f"Line {number} is not understood", "Write a name, a colon and a type: x: float[1,3].")
-        found.append((name.strip(), parse_type(type_text)))
-    return found
+        values.append((name.strip(), parse_type(type_text)))
+    return values
 
 
 def parse_opsets(text: str) -> dict[str, int]:

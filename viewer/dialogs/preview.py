@@ -168,7 +168,6 @@ class PreviewDialog(QDialog):
         self.cancel.setVisible(False)
 
     def _cancel(self) -> None:
-        """Called by Cancel."""
         self.reject()
 
     def _lock(self, is_working: bool) -> None:

@@ -123,7 +123,6 @@ class SaveOptionsDialog(QDialog):
         self._count()
 
     def _count(self) -> None:
-        """Count the bytes to write in the background, then show them."""
         model = self._workspace.model
         self._sizes = None
         self._explain()
@@ -241,7 +240,6 @@ class SaveOptionsDialog(QDialog):
         self.error.show_error(error)
 
     def _set_preparing(self, preparing: bool) -> None:
-        """Disable the options while the save is being prepared."""
         self._choices.setEnabled(not preparing)
         self.buttons.button(QDialogButtonBox.StandardButton.Save).setEnabled(not preparing)
 

@@ -80,7 +80,6 @@ class SimplifyDialog(PreviewDialog):
             layout.addWidget(part)
 
     def _searched(self) -> Sequence[Pass]:
-        """Return the passes whose matches are listed."""
         return all_passes()
 
     def _chosen(self) -> Callable[[Model, Progress], Sequence[Pass]]:
@@ -205,7 +204,6 @@ class SimplifyDialog(PreviewDialog):
             self._report(outcome)
 
     def _report(self, outcome: SimplifyOutcome) -> None:
-        """Show the report in place of the matches."""
         self.pages.setCurrentWidget(self.report)
         self.scope.setVisible(False)
         self.workspace.highlights.mark("matches", [])

@@ -131,7 +131,6 @@ class MatchTree(QTreeWidget):
 
 
 def _described(matches: Sequence[Match], original: Callable[[Any], Any]) -> Iterator[tuple[_Line, str]]:
-    """Return the lines of a pass and their texts."""
     for match in matches[:_MOST_SHOWN]:
         shown = tuple(original(thing) for thing in (match.nodes or match.values))
         yield _Line((match.things,), shown), match.description
