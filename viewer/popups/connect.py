@@ -64,13 +64,13 @@ def _most_inputs(node: Node, count: int) -> int:
 
 def misfit(workspace: DocumentContext, node: Node, index: int, value: Value) -> str:
     """Return why a value's known type does not fit an input; empty when it does or is unknown."""
-    known = workspace.types.type_of(value)
+    type_ = workspace.types.type_of(value)
     schema = signature_of(node)
     parameter = schema.input(index) if schema is not None else None
-    if known is None or parameter is None or parameter.allows(known):
+    if type_ is None or parameter is None or parameter.allows(type_):
         return ""
     wanted = ", ".join(sorted(parameter.types)[:4]) + (" …" if len(parameter.types) > 4 else "")
-    return f"{parameter.name} takes {wanted}; this is {type_text(known)}."
+    return f"{parameter.name} takes {wanted}; this is {type_text(type_)}."
 
 
 def choose_input(window: QWidget, workspace: DocumentContext, node: Node) -> ChoicePopup:
@@ -169,8 +169,8 @@ class InputSource:
         producer = value.producer
         if producer is None:
             return False
-        known = NameIndex.of(self._graph)
-        if producer.graph is self._graph and known.is_sorted and comes_before(producer, self._node):
+        index = NameIndex.of(self._graph)
+        if producer.graph is self._graph and index.is_sorted and comes_before(producer, self._node):
             return False
         return producer in self._after
 
@@ -200,8 +200,8 @@ class InputSource:
             return index == self._index or (other is not None and other.type_name == variable)
 
         bound = [value for index, value in enumerate(self._node.inputs) if value is not None and is_bound(index)]
-        known = (self._workspace.types.type_of(value) for value in bound)
-        likely = [kind.element_type for kind in known if isinstance(kind, TensorType)]
+        types = (self._workspace.types.type_of(value) for value in bound)
+        likely = [kind.element_type for kind in types if isinstance(kind, TensorType)]
         accepted = [kind for kind in _LITERAL_TYPES if own is None or own.allows(TensorType(kind))]
         return [kind for kind in likely if isinstance(kind, ElementType)][:1] or accepted
 
@@ -254,15 +254,15 @@ class _Choices:
 
     def typed(self, text: str) -> list[Choice]:
         """Return unlisted choices: values of that name, and a constant parsed from the text."""
-        found: list[Choice] = []
+        choices: list[Choice] = []
         if text:
             listed = set(self._listed)
             values = self._source.visible.containing(text, _MOST_NAMED + len(listed))
-            found = [self._value(value) for value in values if value not in listed][:_MOST_NAMED]
+            choices = [self._value(value) for value in values if value not in listed][:_MOST_NAMED]
         if self._source.is_new_constant(text):
             run = self._running(f"Connect a new constant to {display(self._node.title, 40)}", text)
-            found.append(Choice(display(text, 100), run, detail="New constant"))
-        return found
+            choices.append(Choice(display(text, 100), run, detail="New constant"))
+        return choices
 
     def _value(self, value: Value) -> Choice:
         """Return the choice for a value, with the reason if it does not fit."""

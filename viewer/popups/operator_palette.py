@@ -142,8 +142,8 @@ class OperatorPalette(ChoicePopup):
 
         `run` gets the chosen one, and whether it was chosen with Shift.
         """
-        found = list(operators(graph))
-        names = {(operator.domain, operator.op_type) for operator in found}
+        listed = list(operators(graph))
+        names = {(operator.domain, operator.op_type) for operator in listed}
         domains = {*graph.opset_imports, *(domain for domain, _ in names)}
 
         def others(text: str) -> list[Choice]:
@@ -154,7 +154,7 @@ class OperatorPalette(ChoicePopup):
             return [] if (domain, op_type) in names else [_custom(OperatorEntry(op_type, domain), run)]
 
         self.open(
-            [replace(self._choice(operator, graph, run), reason=why_not(operator)) for operator in found],
+            [replace(self._choice(operator, graph, run), reason=why_not(operator)) for operator in listed],
             caption=caption,
             placeholder="Operator, function, or domain::Operator",
             others=others,

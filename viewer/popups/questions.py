@@ -24,12 +24,12 @@ def ask_to_save(
     `pending`: titles of edits in progress. `holds_less`: the file stores a part only.
     """
     title = f"Save the changes to {display(name, 100)}?"
-    made = [f"“{display(title, 100)}” is still being made." for title in pending]
+    unfinished = [f"“{display(title, 100)}” is still being made." for title in pending]
     lost = "Without saving they are lost."
     if holds_less:
         name = display(holds_less, 100)
         lost = f"{name} does not contain the whole model. The rest is lost unless you save in another format."
-    box = question(window, "Save changes?", title, "\n".join([*made, lost]))
+    box = question(window, "Save changes?", title, "\n".join([*unfinished, lost]))
     buttons = QMessageBox.StandardButton
     box.setStandardButtons(buttons.Save | buttons.Discard | buttons.Cancel)
     box.setDefaultButton(buttons.Save)
