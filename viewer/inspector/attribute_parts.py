@@ -58,18 +58,18 @@ def parts(
 ) -> Sequence[PropertyRow]:
     """Return the rows below an attribute that the node has."""
     value = attribute.value
-    found: list[PropertyRow] = []
+    rows: list[PropertyRow] = []
     if not attribute.reference:
         if isinstance(value, (Tensor, SparseTensor)):
             opening = RowAction("Open values", lambda: workspace.trigger("panel.tensor"), "tensor", "go")
-            found += tensor_rows(value, numbers, opening=(opening,))
-            found += tensor_texts(workspace, value, _name_of(value))
+            rows += tensor_rows(value, numbers, opening=(opening,))
+            rows += tensor_texts(workspace, value, _name_of(value))
         elif isinstance(value, tuple) and not has_text(attribute.kind):
-            found += [_element_row(workspace, attribute, i, numbers) for i in range(min(len(value), _MOST_ELEMENTS))]
-    found.append(_kind_row(node, attribute))
+            rows += [_element_row(workspace, attribute, i, numbers) for i in range(min(len(value), _MOST_ELEMENTS))]
+    rows.append(_kind_row(node, attribute))
     owner = function_of(node)
     if attribute.reference or (owner is not None and formal_names(owner)):
-        found.append(_reference_row(node, attribute, known))
+        rows.append(_reference_row(node, attribute, known))
     name = attribute.name
     field = text_field(
         f"Describe {of_node(node, name)}",
@@ -77,7 +77,7 @@ def parts(
         lambda edit, text: edits.describe_attribute(edit, node, name, text),
         lines=True,
     )
-    return [*found, text_row("doc_string", "Description", attribute.doc_string, field)]
+    return [*rows, text_row("doc_string", "Description", attribute.doc_string, field)]
 
 
 # -- kind -----------------------------------------------------------------------------------------------------

@@ -62,15 +62,15 @@ def attributes_section(
     names = sorted({*node.attributes, *formal}, key=str.lower)
 
     def rows() -> Sequence[PropertyRow]:
-        found = []
+        shown = []
         for name in names:
             attribute = node.attributes.get(name)
             known = formal.get(name)
             if attribute is not None:
-                found.append(_present(workspace, node, attribute, known, schema, numbers, open_list))
+                shown.append(_present(workspace, node, attribute, known, schema, numbers, open_list))
             elif known is not None:
-                found.append(_absent(workspace, node, known, schema))
-        return [*found, _add(node, schema)]
+                shown.append(_absent(workspace, node, known, schema))
+        return [*shown, _add(node, schema)]
 
     return section("attributes", "Attributes", len(node.attributes), rows, expanded=bool(names) or schema is None)
 
@@ -253,7 +253,6 @@ def _stepped(text: str, by: int) -> str:
 
 @lru_cache(maxsize=512)
 def _documentation(schema: Schema, name: str) -> tuple[str, Help]:
-    """Return tooltip and help of an attribute in the schema."""
     known = schema.attributes[name]
     facts = [kind_text(known.kind), "required" if known.required else "optional"]
     if known.default is not None:

@@ -274,8 +274,8 @@ class ValueSuggestions:
 
     def suggest(self, typed: str) -> Sequence[Suggestion]:
         """Return values whose name contains the text: fitting ones first, prefixes before inner matches."""
-        found = [self._suggestion(value) for value in self._visible.containing(typed, _MOST_SUGGESTED)]
-        return sorted(found, key=lambda s: not s.fits)
+        suggestions = [self._suggestion(value) for value in self._visible.containing(typed, _MOST_SUGGESTED)]
+        return sorted(suggestions, key=lambda s: not s.fits)
 
     def _suggestion(self, value: Value) -> Suggestion:
         reason = self._judge(value)

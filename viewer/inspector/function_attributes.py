@@ -24,15 +24,15 @@ def function_attributes(workspace: Workspace, function: Function) -> PropertyRow
     count = len(formals.formal_names(function))
 
     def rows() -> Sequence[PropertyRow]:
-        found = [_row(workspace, function, name, None) for name in function.attributes]
-        found += [_row(workspace, function, default.name, default) for default in function.attribute_defaults]
+        attributes = [_row(workspace, function, name, None) for name in function.attributes]
+        attributes += [_row(workspace, function, default.name, default) for default in function.attribute_defaults]
         field = PropertyField(
             f"Add attribute to {name_of(function)}",
             str,
             lambda edit, text: _add(edit, function, text),
             hint="name, or name = default",
         )
-        return [*found, add_row("Add attribute", field)]
+        return [*attributes, add_row("Add attribute", field)]
 
     return section(
         "attributes",
@@ -69,11 +69,11 @@ def _row(workspace: Workspace, function: Function, name: str, default: Attribute
     )
 
     def apply(edit: Transaction, text: str) -> None:
-        made = _default(name, text)
+        attribute = _default(name, text)
         if default is not None:  # it stays what it is
-            made = make_attribute(name, parse_attribute(text, default.kind), default.kind)
-            made = replace(made, doc_string=default.doc_string, source=default.source)
-        formals.set_default(edit, function, made)
+            attribute = make_attribute(name, parse_attribute(text, default.kind), default.kind)
+            attribute = replace(attribute, doc_string=default.doc_string, source=default.source)
+        formals.set_default(edit, function, attribute)
 
     if default is None or has_text(default.kind):
         row.field = PropertyField(

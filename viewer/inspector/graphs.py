@@ -124,11 +124,11 @@ def _port_row(workspace: Workspace, graph: Graph, side: Side, ports: Sequence[Va
     row.target = value
     row.label_field = rename_field(value)
     row.field = value_type_field(value)
-    known = declared or workspace.types.type_of(value)
-    show_type(workspace, row, known)
+    type_ = declared or workspace.types.type_of(value)
+    show_type(workspace, row, type_)
     if declared is None:
         row.mono, row.style = False, "muted"
-        row.note = "inferred" if known is not None else ""
+        row.note = "inferred" if type_ is not None else ""
     if side == "input" and value.initializer is not None:
         row.note = "has a default"
     of = f"{side} {name_of(value)}"

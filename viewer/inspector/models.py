@@ -104,7 +104,7 @@ def opsets_section(workspace: Workspace, target: Model | Function, ask: AskOpset
     of = name_of(target)
 
     def rows() -> Sequence[PropertyRow]:
-        found = [_opset_row(workspace, target, domain, version, ask) for domain, version in imports.items()]
+        opsets = [_opset_row(workspace, target, domain, version, ask) for domain, version in imports.items()]
 
         def add(edit: Transaction, text: str) -> None:
             domain, equals, version = (part.strip() for part in text.replace(":", "=").partition("="))
@@ -114,7 +114,10 @@ def opsets_section(workspace: Workspace, target: Model | Function, ask: AskOpset
             number = parse_int(version) if equals else schemas.newest_opset(domain)
             properties.set_opset(edit, target, domain, number)
 
-        return [*found, add_row("Add opset", PropertyField(f"Import opset in {of}", str, add, hint="domain = version"))]
+        return [
+            *opsets,
+            add_row("Add opset", PropertyField(f"Import opset in {of}", str, add, hint="domain = version")),
+        ]
 
     return section("opsets", "Opset imports", len(imports), rows, common=False, expanded=len(imports) <= 60)
 
@@ -250,13 +253,13 @@ def _bindings(training: TrainingInfo, key: str, label: str) -> PropertyRow:
     pairs: tuple[tuple[str, str], ...] = getattr(training, f"{key}_binding")
 
     def apply(edit: Transaction, text: str) -> None:
-        found: dict[str, str] = {}
+        bindings: dict[str, str] = {}
         for part in filter(None, (p.strip() for p in text.replace("\n", ",").split(","))):
             name, arrow, output = (p.strip() for p in part.partition("="))
             if not arrow:
                 raise ModelError(f"{display(part, 60)} is not a binding", "Write initializer = output, one per line.")
-            found[name] = output
-        properties.set_bindings(edit, training, **{key: found})
+            bindings[name] = output
+        properties.set_bindings(edit, training, **{key: bindings})
 
     row = PropertyRow(key, label, display(", ".join(f"{k} = {v}" for k, v in pairs), 300) or "none")
     row.style = "normal" if pairs else "muted"

@@ -27,16 +27,16 @@ def many_rows(
     selection = workspace.selection
     kinds = selection.kinds if items is selection.items else Counter(map(type, items))
     summary = PropertyRow("selected", "Selected", ", ".join(plural(n, _NOUNS[kind]) for kind, n in kinds.items()))
-    found = [summary]
+    rows = [summary]
     if len(kinds) > 1:
-        return found
+        return rows
     first = items[0]
     if isinstance(first, Node):
-        found += _operators(workspace, selection.nodes)
+        rows += _operators(workspace, selection.nodes)
     if len(items) > MOST:
         summary.note = f"up to {MOST:,} can be edited at once here"
-        return found
-    return [*found, *_joined(workspace, [list(rows_of(item)) for item in items])]
+        return rows
+    return [*rows, *_joined(workspace, [list(rows_of(item)) for item in items])]
 
 
 def _operators(workspace: Workspace, nodes: Sequence[Node]) -> list[PropertyRow]:
@@ -50,12 +50,12 @@ def _operators(workspace: Workspace, nodes: Sequence[Node]) -> list[PropertyRow]
 
     def rows() -> list[PropertyRow]:
         counts.update(() if counts else map(attrgetter("op_type"), nodes))
-        found = []
+        operators = []
         for op_type, count in counts.most_common():
             row = PropertyRow(f"operator {op_type}", display(op_type, 80), str(count))
             row.actions = (RowAction("Select only these", partial(select, op_type), "filter", "go"),)
-            found.append(row)
-        return found
+            operators.append(row)
+        return operators
 
     if len(nodes) > MOST:
         return [PropertyRow("operators", "Operators", "", style="section", children=rows)]
@@ -67,12 +67,12 @@ def _operators(workspace: Workspace, nodes: Sequence[Node]) -> list[PropertyRow]
 def _joined(workspace: Workspace, lists: list[list[PropertyRow]]) -> list[PropertyRow]:
     """Join rows with a key that every list has; in the order of the first."""
     by_key = [{row.key: row for row in rows if row.common} for rows in lists]
-    found = []
+    joined = []
     for key in by_key[0]:
         same = [rows[key] for rows in by_key if key in rows]
         if len(same) == len(lists):
-            found.append(_join(workspace, same))
-    return found
+            joined.append(_join(workspace, same))
+    return joined
 
 
 def _join(workspace: Workspace, same: list[PropertyRow]) -> PropertyRow:
@@ -98,17 +98,17 @@ def _join(workspace: Workspace, same: list[PropertyRow]) -> PropertyRow:
 
 
 def _joined_field(fields: Sequence[PropertyField | None], *, different: bool) -> PropertyField | None:
-    known = [field for field in fields if field is not None and field.open is None]
-    if len(known) < len(fields):
+    editable = [field for field in fields if field is not None and field.open is None]
+    if len(editable) < len(fields):
         return None
-    first = known[0]
+    first = editable[0]
 
     def apply(edit: Transaction, text: str) -> None:
-        for field in known:
+        for field in editable:
             field.apply(edit, text)
 
     return PropertyField(
-        f"{first.title} and {len(known) - 1} more",
+        f"{first.title} and {len(editable) - 1} more",
         str if different else first.source,
         apply,
         choices=first.choices,

@@ -92,7 +92,6 @@ def _summary(schema: Schema) -> str:
 
 
 def _parameter_line(parameter: Parameter, bold: str) -> str:
-    """Describe a formal parameter by its schema."""
     facts = ", ".join(part for part in (parameter.option, parameter.type_name) if part)
     doc = " ".join(parameter.doc.split())
     return f"- {bold}{parameter.name}{bold} ({facts})" + (f": {doc}" if doc else "")
@@ -129,10 +128,10 @@ def _operators(imports: tuple[tuple[str, int], ...]) -> tuple[Schema, ...]:
 def _suggest_operators(workspace: Workspace, node: Node, typed: str) -> Sequence[Suggestion]:
     words = typed.lower()
     imports = node.graph.opset_imports if node.graph is not None else {}
-    found = [*dict.fromkeys((f.name, f.domain, "function of the model") for f in workspace.model.functions)]
+    operators = [*dict.fromkeys((f.name, f.domain, "function of the model") for f in workspace.model.functions)]
     if schemas.is_loaded():
-        found += [(s.name, s.domain, s.category) for s in _operators(tuple(imports.items()))]
-    matching = [one for one in found if words in one[0].lower()]
+        operators += [(s.name, s.domain, s.category) for s in _operators(tuple(imports.items()))]
+    matching = [one for one in operators if words in one[0].lower()]
     matching.sort(key=lambda one: (not one[0].lower().startswith(words), one[0].lower()))
     return [Suggestion(f"{domain}::{name}" if domain else name, note) for name, domain, note in matching]
 
@@ -263,9 +262,9 @@ def _inner(workspace: Workspace, value: Value) -> list[PropertyRow]:
     row = PropertyRow("type", "Type", field=value_type_field(value))
     show_type(workspace, row, declared)
     rows = [row]
-    known = workspace.types.type_of(value)
-    if known is not None and known != declared:
-        rows.append(inferred_row(workspace, known))
+    type_ = workspace.types.type_of(value)
+    if type_ is not None and type_ != declared:
+        rows.append(inferred_row(workspace, type_))
     if value.initializer is not None:
         rows.append(PropertyRow("initializer", "Initializer", tensor_text(value.initializer)))
     uses = PropertyRow("uses", "Used", plural(len(value.uses), "time"))
@@ -337,12 +336,12 @@ def _outputs(workspace: Workspace, node: Node, schema: Schema | None) -> Propert
                 *adding,
                 opens=lambda i: i < count and node.outputs[i] is not None,
             )
-        found = []
+        shown_rows = []
         for index in range(shown):
-            found.append(_output_row(workspace, node, index, schema))
+            shown_rows.append(_output_row(workspace, node, index, schema))
             value = node.outputs[index] if index < count else None
-            found += run_rows(workspace, value, f"output {index} computed") if value is not None else []
-        return [*found, *adding]
+            shown_rows += run_rows(workspace, value, f"output {index} computed") if value is not None else []
+        return [*shown_rows, *adding]
 
     return section("outputs", "Outputs", count, rows, expanded=count <= 60, common=False)
 
@@ -351,8 +350,8 @@ def _output_setter(node: Node, index: int) -> Callable[[Transaction, str], objec
     def apply(edit: Transaction, text: str) -> None:
         if not text:
             raise ModelError("A value needs a name", "Write the name of the new value.")
-        made = nodes.produce_output(edit, node, index)
-        values.rename_value(edit, made, text)
+        output = nodes.produce_output(edit, node, index)
+        values.rename_value(edit, output, text)
 
     return apply
 

@@ -105,11 +105,10 @@ class InspectorPanel(Panel):
     def _computed(self) -> list[Value]:
         """Return the run results of the shown objects."""
         item = self._items[0] if self._items else None
-        given = [item] if isinstance(item, Value) else item.outputs[:MOST_WITH_RUNS] if isinstance(item, Node) else ()
-        return [value for value in given if value is not None]
+        values = [item] if isinstance(item, Value) else item.outputs[:MOST_WITH_RUNS] if isinstance(item, Node) else ()
+        return [value for value in values if value is not None]
 
     def _run_texts(self) -> list[tuple[str, ...]]:
-        """Return the texts of those results."""
         rows = (row for value in self._computed for row in run_rows(self.workspace, value))
         return [(row.text, row.note, row.style) for row in rows]
 
@@ -221,13 +220,13 @@ class InspectorPanel(Panel):
 
     def _show_help(self, row: PropertyRow | None) -> None:
         """Show documentation of the row, else of the operator."""
-        found = None if row is None else row.help
-        if found is None:
+        text = None if row is None else row.help
+        if text is None:
             first = self.tree.rows.row(self.tree.rows.find("op_type"))
-            found = None if first is None else first.help
-        self.head.documentation.setEnabled(found is not None)
-        self.help.setVisible(found is not None and self.head.documentation.isChecked())
-        self.help.show_help(found)
+            text = None if first is None else first.help
+        self.head.documentation.setEnabled(text is not None)
+        self.help.setVisible(text is not None and self.head.documentation.isChecked())
+        self.help.show_help(text)
 
     def _color(self) -> None:
         self.head.color()
@@ -372,7 +371,6 @@ def _button(parent: QWidget, title: str) -> QToolButton:
 
 
 def _called(items: Sequence[Item]) -> tuple[str, str, str]:
-    """Return kind, title and category of operators for the header."""
     if len(items) > 1:
         nodes = (item for item in items if isinstance(item, Node))
         op_type = next((node.op_type for node in nodes), "")

@@ -31,10 +31,10 @@ def annotations_section(workspace: Workspace, graph: Graph) -> list[PropertyRow]
 def annotation_of(workspace: Workspace, value: Value) -> list[PropertyRow]:
     """Return the annotation of a value in its graph, if any."""
     annotations = value.graph.quantization_annotations if value.graph is not None else ()
-    found = next((annotation for annotation in annotations if annotation.value is value), None)
-    if found is None:
+    own = next((annotation for annotation in annotations if annotation.value is value), None)
+    if own is None:
         return []
-    rows = _parameter_rows(workspace, found)
+    rows = _parameter_rows(workspace, own)
     return [section("quantization", "Quantization", len(rows), rows, common=False)]
 
 

@@ -44,14 +44,14 @@ class TensorNumbers:
 
     def statistics(self, tensor: Tensor) -> Distribution | str | None:
         """Return the statistics, the reason for their absence, or None while they are being computed."""
-        found: Distribution | str | None = self._once(
+        statistics: Distribution | str | None = self._once(
             "Reading statistics",
             tensor,
             lambda progress: spread(tensor, progress),
             lane="count",
             supersede="inspector statistics",
         )
-        return found
+        return statistics
 
     def _once(self, title: str, tensor: Tensor, work: Callable[[Progress], object], **options: Any) -> Any:
         key = title, id(tensor)

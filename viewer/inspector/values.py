@@ -42,9 +42,9 @@ def value_rows(workspace: Workspace, value: Value, numbers: TensorNumbers) -> li
         text_row("name", "Name", value.name, rename_field(value), common=False, middle=True),
         _type_row(workspace, value),
     ]
-    known = workspace.types.type_of(value)
-    if known is not None and known != value.type:
-        rows.append(inferred_row(workspace, known, common=False))
+    inferred = workspace.types.type_of(value)
+    if inferred is not None and inferred != value.type:
+        rows.append(inferred_row(workspace, inferred, common=False))
     if value.initializer is None:
         rows += run_rows(workspace, value)
     rows += denotation_row(value)
@@ -64,13 +64,13 @@ def _type_row(workspace: Workspace, value: Value) -> PropertyRow:
     declared = value.type
     row = PropertyRow("type", "Type", field=value_type_field(value))
     show_type(workspace, row, declared)
-    known = workspace.types.type_of(value)
+    inferred = workspace.types.type_of(value)
     if declared is not None and value not in (value.graph.inputs if value.graph else ()):
         title = f"Remove type of {name_of(value)}"
         remove = removing(workspace, title, lambda edit: values.set_type(edit, value, None), "Remove the declaration")
         row.actions = (remove,)
-    elif declared is None and known is not None:
-        run = act(workspace, f"Set type of {name_of(value)}", lambda edit: declare(edit, value, known))
+    elif declared is None and inferred is not None:
+        run = act(workspace, f"Set type of {name_of(value)}", lambda edit: declare(edit, value, inferred))
         row.actions = (RowAction("Declare what was inferred", run, "add", "add"),)
     return row
 
