@@ -227,12 +227,12 @@ class PropertyDelegate(FieldDelegate):
 
 def button_rects(area: QRect, row: PropertyRow) -> list[tuple[RowAction, QRect]]:
     """Return the rectangles of a row's buttons, from the right."""
-    found = []
+    buttons = []
     right = area.right()
     for action in reversed([a for a in row.actions if a.icon]):
-        found.append((action, QRect(right - ICON + 1, area.center().y() - ICON // 2, ICON, ICON)))
+        buttons.append((action, QRect(right - ICON + 1, area.center().y() - ICON // 2, ICON, ICON)))
         right -= ICON + _GAP
-    return found
+    return buttons
 
 
 def _paint_bars(painter: QPainter, area: QRect, bars: tuple[int, ...], colors: Theme) -> None:

@@ -99,12 +99,12 @@ class LineField(QLineEdit):
 
     def _fill(self, typed: str) -> None:
         words = typed.lower()
-        found = [c for c in self._choices if words in c.text.lower()]
-        if self._choices and not found:
-            found = list(self._choices)
+        fitting = [c for c in self._choices if words in c.text.lower()]
+        if self._choices and not fitting:
+            fitting = list(self._choices)
         if self.field.suggest is not None and (typed or not self._choices):
-            found += [s for s in self.field.suggest(typed) if s not in found]
-        self._suggestions.set(found[:_MOST_SHOWN])
+            fitting += [s for s in self.field.suggest(typed) if s not in fitting]
+        self._suggestions.set(fitting[:_MOST_SHOWN])
         if self._list is not None:
             self._list.widen()
 
@@ -253,7 +253,6 @@ def _escaped(text: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """Reverse `_escaped`."""
     return _ESCAPE.sub(lambda m: "\\" if m[0] == "\\\\" else chr(0xDC00 + int(m[1], 16)), text)
 
 
