@@ -114,8 +114,8 @@ class MadeRows(Sequence[NumberRow], Generic[Thing]):
 
     def key(self, index: int, column: int) -> Key:
         """Return the sort key of a row."""
-        known = self._keys.get(column)
-        return key_of(self[index].cells[column]) if known is None else known(self._things[index])
+        key_of_thing = self._keys.get(column)
+        return key_of(self[index].cells[column]) if key_of_thing is None else key_of_thing(self._things[index])
 
 
 def key_of(cell: NumberCell) -> Key:
@@ -151,12 +151,12 @@ class NumberModel(SortedRowModel[NumberRow, NumberColumn]):
 
     def row(self, number: int) -> NumberRow:
         """Return the row shown at a place."""
-        made = self._made.get(number)
-        if made is None:
+        row = self._made.get(number)
+        if row is None:
             if len(self._made) > _KEPT:
                 self._made.clear()
-            made = self._made[number] = self.rows[number]
-        return made
+            row = self._made[number] = self.rows[number]
+        return row
 
     def target(self, number: int) -> object:
         """Return the object of the row shown at an index."""

@@ -51,18 +51,18 @@ class OutlineModel(KeyedTreeModel[OutlineRow]):
 
     def keys_of(self, rows: Sequence[OutlineRow]) -> list[Hashable]:
         """Return keys that outlive edits, after which groups and stretches are other objects."""
-        found: list[Hashable] = []
+        keys: list[Hashable] = []
         for index, row in enumerate(rows):
             match row.subject:
                 case Scope() as scope:
-                    found.append(scope.path)
+                    keys.append(scope.path)
                 case Constants():
-                    found.append(Constants)
+                    keys.append(Constants)
                 case Stretch():
-                    found.append(index)
+                    keys.append(index)
                 case subject:
-                    found.append(subject)
-        return found
+                    keys.append(subject)
+        return keys
 
     def _subjects(self, row: OutlineRow) -> list[Any]:
         match row.subject:
@@ -283,7 +283,6 @@ def _below(subject: Any) -> list[Any]:
 
 
 def _steps_to(scope: Scope | None) -> list[Scope]:
-    """Return the groups from the outermost to this one."""
     steps = []
     while scope is not None and scope.parent is not None:
         steps.append(scope)

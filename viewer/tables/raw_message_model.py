@@ -65,13 +65,13 @@ class RawRow(TreeRow):
 
 def _batch(rest: Iterator[Any], stretches: int) -> tuple[list[Any], bool]:
     """Return the next entries of a branch, and whether they are the last."""
-    found: list[Any] = []
+    entries: list[Any] = []
     for entry in islice(rest, _BATCH):
-        found.append(entry)
+        entries.append(entry)
         stretches -= isinstance(entry, RawStretch)
         if not stretches:
-            return found, False
-    return found, len(found) < _BATCH
+            return entries, False
+    return entries, len(entries) < _BATCH
 
 
 class RawMessageModel(KeyedTreeModel[RawRow]):
@@ -115,20 +115,19 @@ class RawMessageModel(KeyedTreeModel[RawRow]):
         return row.children
 
     def _fetched(self, row: RawRow) -> list[RawRow]:
-        """Return the next rows of a branch."""
         if row.rest is None or row.children is None:
             return []
         known = row.raw.content in self._branches
         batch, is_all = self._safely(lambda: _batch(row.rest or iter(()), _BATCH if known else _STRETCHES), ([], True))
         if is_all:
             row.rest = None
-        made = []
+        rows = []
         for index, found in enumerate(batch, len(row.children)):
             if isinstance(found, RawStretch):
-                made.append(RawRow(row, index, found.first, stretch=found, path=(*row.path, *found.key)))
+                rows.append(RawRow(row, index, found.first, stretch=found, path=(*row.path, *found.key)))
                 continue
-            made.append(RawRow(row, index, found, path=(*row.around, found.key)))
-        return made
+            rows.append(RawRow(row, index, found, path=(*row.around, found.key)))
+        return rows
 
     def _safely(self, read: Any, otherwise: Any) -> Any:
         """Read from the file; one that changed on disk shows nothing more."""
@@ -160,9 +159,9 @@ class RawMessageModel(KeyedTreeModel[RawRow]):
     def _fetch_visibly(self, row: RawRow) -> None:
         """Fetch more rows of a branch that the view has expanded."""
         assert row.children is not None
-        made = self._fetched(row)
-        if made:
-            self.insert_children(row, len(row.children), made)
+        rows = self._fetched(row)
+        if rows:
+            self.insert_children(row, len(row.children), rows)
 
     # -- QAbstractItemModel --------------------------------------------------------------------------------------
 

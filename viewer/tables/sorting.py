@@ -24,11 +24,11 @@ def order_of(
     others: dict[int, Key] = {}
     texts: dict[int, Key] = {}
     for index in progress.paced(range(count), _PER_CHECK):
-        found = key(index)
-        if isinstance(found, str):
-            texts[index] = found.casefold()
+        sort_key = key(index)
+        if isinstance(sort_key, str):
+            texts[index] = sort_key.casefold()
         else:
-            (numbers if found == found else others)[index] = found
+            (numbers if sort_key == sort_key else others)[index] = sort_key
     return [*_merged(numbers, is_descending, progress), *others, *_merged(texts, is_descending, progress)]
 
 
