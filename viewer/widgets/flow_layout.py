@@ -90,7 +90,6 @@ class FlowLayout(QLayout):
         return bottom - rect.top() + self.contentsMargins().bottom()
 
     def _needed(self, item: QLayoutItem, width: int) -> QSize:
-        """Return the size of an item for a given width."""
         least, hint = item.minimumSize(), item.sizeHint()
         if item.widget() in self._filling:
             return QSize(least.width(), max(least.height(), hint.height()))

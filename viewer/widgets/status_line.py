@@ -95,11 +95,11 @@ class StatusLine(QStatusBar):
 
     def _show_problems(self) -> None:
         """Show errors, else warnings; nothing for a model that has neither."""
-        known = None if self._workspace is None else self._workspace.problems
-        severity = next((s for s in ("error", "warning") if known is not None and known.count(s)), "")
+        problems = None if self._workspace is None else self._workspace.problems
+        severity = next((s for s in ("error", "warning") if problems is not None and problems.count(s)), "")
         self.problems.setVisible(bool(severity))
-        if known is not None and severity:
-            text = plural(known.count(severity), severity)
+        if problems is not None and severity:
+            text = plural(problems.count(severity), severity)
             self.problems.setText(text)
             self.problems.setToolTip(f"{text}: show what and where")
             self.problems.setAccessibleName(text)
