@@ -65,11 +65,11 @@ def dot(color: QColor) -> QIcon:
 
 @cache
 def _dot(color: str, outline: str) -> QIcon:
-    made = QIcon()
+    result = QIcon()
     for ratio in (1.0, 2.0):
-        made.addPixmap(_dot_pixmap(color, ratio, QPen(Qt.PenStyle.NoPen)))
-        made.addPixmap(_dot_pixmap(color, ratio, QPen(QColor(outline), 1.5)), QIcon.Mode.Selected)
-    return made
+        result.addPixmap(_dot_pixmap(color, ratio, QPen(Qt.PenStyle.NoPen)))
+        result.addPixmap(_dot_pixmap(color, ratio, QPen(QColor(outline), 1.5)), QIcon.Mode.Selected)
+    return result
 
 
 def _dot_pixmap(color: str, ratio: float, outline: QPen) -> QPixmap:

@@ -53,10 +53,10 @@ def edge_text(type_: Type | None, prefix: str = "") -> str:
 
 def value_text(value: Value, type_: Type | None = None, prefix: str = "") -> str:
     """Return the short type of a value: `type_`, else the declared one, else that of its constant; empty if unknown."""
-    known = type_ if type_ is not None else value.type
-    if known is None and value.initializer is not None:
+    shown = type_ if type_ is not None else value.type
+    if shown is None and value.initializer is not None:
         return f"{element_type_text(value.initializer.element_type)} {shape_text(value.initializer.shape)}"
-    return short_type(known, prefix)
+    return short_type(shown, prefix)
 
 
 def _short_dimension(prefix: str, limit: int, dimension: Dimension) -> str:
