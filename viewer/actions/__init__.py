@@ -21,9 +21,9 @@ MODULES = ("file", "edit", "view", "go", "nodes", "graph", "model", "tools", "co
 def actions() -> tuple[Action, ...]:
     """Return every action, in menu order. Importing them imports neither numpy nor the canvas."""
     modules = [import_module(f"onnx_workbench.viewer.actions.{name}") for name in MODULES]
-    found = [one for module in modules for thing in vars(module).values() for one in _actions_in(thing)]
+    listed = [one for module in modules for thing in vars(module).values() for one in _actions_in(thing)]
     by_id: dict[str, Action] = {}
-    for one in found:
+    for one in listed:
         if by_id.setdefault(one.id, one) is not one:
             msg = f"two actions have the id {one.id!r}"
             raise ValueError(msg)

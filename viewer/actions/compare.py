@@ -34,7 +34,6 @@ def _panel(context: MenuContext) -> RunComparisonPanel:
 
 
 def _other_models(context: MenuContext) -> Iterator[Choice]:
-    """Models to show beside this one."""
     area, files, tab = context.area, context.files, context.tab
     open_paths = {other.path for other in area.tabs()}
     for other in area.tabs():
@@ -139,7 +138,6 @@ _first_divergence = Action(
     words="diff error accuracy execute",
 )
 def _run_both(context: MenuContext) -> None:
-    """Run both compared documents with the same inputs, then list the differences of values."""
     from onnx_workbench.viewer.compare.run_both import RunBoth
 
     area, comparing = context.area, _comparing(context)

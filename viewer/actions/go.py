@@ -61,9 +61,9 @@ def _trace(context: MenuContext, *, upstream: bool) -> None:
     """Select everything the selected nodes depend on, or all that depends on them, and dim the rest until Esc."""
     workspace = context.workspace
     chosen = elements(context)
-    found = topology.upstream(chosen) if upstream else topology.downstream(chosen)
-    workspace.selection.set(item for item in found if isinstance(item, Node) and item.graph is workspace.graph)
-    workspace.highlights.mark("traced", found)
+    reached = topology.upstream(chosen) if upstream else topology.downstream(chosen)
+    workspace.selection.set(item for item in reached if isinstance(item, Node) and item.graph is workspace.graph)
+    workspace.highlights.mark("traced", reached)
 
 
 def _select_neighbours(context: MenuContext, *, upstream: bool) -> None:

@@ -26,9 +26,8 @@ def _title(values: Sequence[Value]) -> str:
 
 
 def _candidates(context: MenuContext) -> list[Value]:
-    """Return the selected values, and the outputs of the selected nodes."""
-    made = [value for node in context.selected_nodes for value in node.outputs if value is not None]
-    return list(dict.fromkeys([*context.selected_values, *made]))
+    outputs = [value for node in context.selected_nodes for value in node.outputs if value is not None]
+    return list(dict.fromkeys([*context.selected_values, *outputs]))
 
 
 def _is_output(value: Value) -> bool:
@@ -73,11 +72,11 @@ def _make_constant(context: MenuContext, values: Sequence[Value], text: str) -> 
     from onnx_workbench.model.edits.constants import set_default_values
 
     def make(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
-        made = [copy_of(value) for value in values]
-        for value in progress.paced(made, of=len(made)):
+        inputs = [copy_of(value) for value in values]
+        for value in progress.paced(inputs, of=len(inputs)):
             if value.initializer is None:
                 set_default_values(edit, value, text)
-        for graph, constants in by_graph(value for value in made if value.is_input).items():
+        for graph, constants in by_graph(value for value in inputs if value.is_input).items():
             interface.inputs_to_initializers_only(edit, graph, constants)
         return ()
 
@@ -189,8 +188,8 @@ def _set_type(context: MenuContext) -> None:
     from onnx_workbench.model.edits.declare_types import declarable, size_names
 
     workspace, values = context.workspace, context.selected_values
-    known = workspace.types.type_of(values[-1])
-    known = None if known is None else declarable(known, values[-1].type, size_names(workspace.model))
+    type_ = workspace.types.type_of(values[-1])
+    type_ = None if type_ is None else declarable(type_, values[-1].type, size_names(workspace.model))
 
     def declare(texts: list[str]) -> None:
         parsed = parse_type(texts[0]) if texts[0] else None
@@ -207,7 +206,7 @@ def _set_type(context: MenuContext) -> None:
         "Declare a type",
         [
             PromptField(
-                "Type", "" if known is None else type_source(known), "for example float[batch,3]; empty: not declared"
+                "Type", "" if type_ is None else type_source(type_), "for example float[batch,3]; empty: not declared"
             )
         ],
         declare,
@@ -255,12 +254,12 @@ def _to_input(context: MenuContext) -> None:
     what = [*values, *of_nodes]
 
     def change(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
-        made = [copy_of(value) for value in values]
+        chosen_constants = [copy_of(value) for value in values]
         still = [node for node in chosen if node.graph is not None]  # some may have been made inputs meanwhile
-        made += constants_to_initializers(edit, [copy_of(node) for node in still], progress)
-        for graph, constants in by_graph(value for value in made if value.initializer is not None).items():
+        chosen_constants += constants_to_initializers(edit, [copy_of(node) for node in still], progress)
+        for graph, constants in by_graph(value for value in chosen_constants if value.initializer is not None).items():
             interface.initializers_to_inputs(edit, graph, constants, progress=progress)
-        return made
+        return chosen_constants
 
     edit_many(context.workspace, f"Make {_title(what)} {_as(what, 'an input', 'inputs')}", len(what), change)
 

@@ -118,7 +118,6 @@ _palette = Action(
     words="introduction tutorial getting started learn first",
 )
 def _tour(context: MenuContext) -> None:
-    """Start the tour on the current document, or on the sample where none is open."""
     if not context.document_open:
         context.files.open_sample().opened.connect(lambda _tab: start_tour(context))
     else:

@@ -490,7 +490,7 @@ toggle_nan_alone = Action(
 def _pin(context: MenuContext) -> None:
     values: dict[Value, None] = {}
     for thing in elements(context):
-        found = thing.outputs if isinstance(thing, Node) else (thing,)
-        values.update((value, None) for value in found if value is not None)
+        watched = thing.outputs if isinstance(thing, Node) else (thing,)
+        values.update((value, None) for value in watched if value is not None)
     context.workspace.results.pin(values)
     context.docks.open("watch")

@@ -41,8 +41,8 @@ def has_element(context: MenuContext) -> bool:
 
 def has_several(context: MenuContext) -> bool:
     """Enabled while at least two nodes or values are selected."""
-    found = (item for item in context.selected if isinstance(item, (Node, Value)))
-    return len(list(islice(found, 2))) == 2
+    chosen = (item for item in context.selected if isinstance(item, (Node, Value)))
+    return len(list(islice(chosen, 2))) == 2
 
 
 def has_results(context: MenuContext) -> bool:
@@ -83,7 +83,7 @@ def graph_in_view(context: MenuContext) -> Graph:
 
 def select_between(context: MenuContext) -> None:
     """Select everything between the selected objects, in addition to them."""
-    found = topology.between(context.selected)
-    if not found:
+    between = topology.between(context.selected)
+    if not between:
         raise ModelError("No nodes in between", "There is no path between the selected nodes or values.")
-    context.workspace.navigation.reveal_all(dict.fromkeys([*context.selected_nodes, *found]))
+    context.workspace.navigation.reveal_all(dict.fromkeys([*context.selected_nodes, *between]))
