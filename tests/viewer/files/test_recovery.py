@@ -293,22 +293,15 @@ def test_the_question_about_all_counts_those_that_were_not_answered(qtbot, windo
 
 
 @pytest.mark.long
-def test_many_models_leave_room_for_the_question_about_all(qtbot, window, monkeypatch):
+def test_many_models_are_recovered_at_once(qtbot, window, monkeypatch):
+    """Their questions leave room for the one about all."""
     crash_with(qtbot, window, monkeypatch, *"abcdefg")
-    assert asked_about_all(window) == ["7 models have unsaved edits"]
+    assert window.area.message_bar.messages[0].title == "7 models have unsaved edits"
     press(qtbot, window, "Recover All")
     qtbot.waitUntil(lambda: len(window.area.tabs()) == 7)
-
-
-@pytest.mark.long
-def test_several_models_are_recovered_at_once(qtbot, window, monkeypatch):
-    crash_with(qtbot, window, monkeypatch, "one", "two")
-    assert window.area.message_bar.messages[0].title == "2 models have unsaved edits"
-    press(qtbot, window, "Recover All")
-    qtbot.waitUntil(lambda: len(window.area.tabs()) == 2)
     documents = [tab.workspace.document for tab in window.area.tabs()]
-    qtbot.waitUntil(lambda: [document.undo_title for document in documents] == ["Rename"] * 2)
-    assert {document.model.graph.nodes.last.name for document in documents} == {"one", "two"}
+    qtbot.waitUntil(lambda: [document.undo_title for document in documents] == ["Rename"] * 7)
+    assert {document.model.graph.nodes.last.name for document in documents} == set("abcdefg")
     assert [m.title for m in window.area.message_bar.messages if m.severity == "warning"] == []
 
 
@@ -320,23 +313,6 @@ def test_edits_that_were_all_undone_are_not_asked_about(qtbot, window, model_fil
     offer_recovery(qtbot, window)
     assert window.area.message_bar.messages == []
     assert list(journal_folder().iterdir()) == []
-
-
-@pytest.mark.long
-def test_a_document_in_no_file_is_recovered_too(qtbot, window, monkeypatch):
-    with qtbot.waitSignal(window.files.opened):
-        window.files.open_sample()
-    workspace = window.tab.workspace
-    with workspace.document.edit("Rename") as edit:
-        nodes.rename_node(edit, workspace.graph.nodes.first, "renamed")
-    kill(window, monkeypatch)
-    offer_recovery(qtbot, window)
-    with qtbot.waitSignal(window.files.opened):
-        press(qtbot, window, "Recover")
-    document = window.tab.workspace.document
-    qtbot.waitUntil(lambda: document.undo_title == "Rename")
-    assert document.path is None
-    assert document.model.graph.nodes.first.name == "renamed"
 
 
 def recover_new(qtbot, window, monkeypatch):
@@ -378,28 +354,6 @@ def test_a_recovered_model_is_kept_anew_and_goes_when_it_is_given_up(qtbot, wind
     assert snapshot(again.model) == snapshot(document.model)
     window.area.remove_tab(window.tab)
     assert list(journal_folder().iterdir()) == []
-
-
-@pytest.mark.long
-def test_closing_leaves_nothing_to_recover(qtbot, window, model_file):
-    tab = opened(qtbot, window, model_file)
-    with tab.workspace.document.edit("Rename") as edit:
-        nodes.rename_node(edit, builders.node(tab.workspace.document, "first"), "renamed")
-    assert len(list(journal_folder().iterdir())) == 1
-    window.area.remove_tab(tab)
-    assert list(journal_folder().iterdir()) == []
-
-
-@pytest.mark.long
-def test_types_are_inferred_in_the_background(qtbot, window, model_file):
-    tab = opened(qtbot, window, model_file)
-    types, document = tab.workspace.types, tab.workspace.document
-    r = builders.value(document, "r")
-    qtbot.waitUntil(lambda: types.type_of(r) is not None)
-    assert str(types.type_of(r)) == "float[N,4]"
-    node = builders.one_edit(document, nodes.insert_on_edge, r, "Transpose")
-    qtbot.waitUntil(lambda: str(types.type_of(node.outputs[0])) == "float[4,N]")
-    assert str(tab.view.type_of(node.outputs[0])) == "float[4,N]"
 
 
 @pytest.mark.long
