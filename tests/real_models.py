@@ -14,7 +14,7 @@ import pytest
 
 BROUGHT = Path(__file__).parent / "models"
 _SHARED = Path(__file__).parents[2] / "shared" / "models"
-FOLDER = _SHARED if _SHARED.is_dir() else BROUGHT  # those brought along are among the shared ones
+FOLDER = _SHARED if _SHARED.is_dir() else BROUGHT  # those of the repository are among the shared ones
 
 MANIFEST: list[dict[str, Any]] = json.loads((FOLDER / "MANIFEST.json").read_text("utf-8"))
 

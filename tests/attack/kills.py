@@ -105,7 +105,7 @@ def next_start(state: Path, files: list[Path]) -> list[tuple[str, int]]:
 
 
 def wait_for_new(*files: Path) -> None:
-    """Until one of the files is another than it was: what is next to be told of is the save that it comes from."""
+    """Until one of the files is another than it was: what is reported next is the save that it comes from."""
 
     def found() -> list[int]:
         return [file.stat().st_ino if file.exists() else 0 for file in files]

@@ -209,7 +209,7 @@ def compare_operators() -> None:
                 report += 1
                 if any(a and not b for a, b in zip(_levels(known), _levels(mine), strict=True)):
                     missed.append(f"{case.name} {output.name}: {known[1]}, ours {mine[1]}")
-    print(f"single operators, told by the symbolic one and not by ours: {len(missed)} of {report}")
+    print(f"single operators, known to the symbolic one and not by ours: {len(missed)} of {report}")
     for line in dict.fromkeys(missed):
         print(f"  {line}")
 

@@ -88,7 +88,7 @@ def lay_out(name: str, ports: bool) -> dict[str, Any]:
 
 
 def _peak_memory() -> float:
-    """Most MB this process ever held; NaN where Linux's /proc is missing."""
+    """Most MB this process ever had; NaN where Linux's /proc is missing."""
     status = Path("/proc/self/status")
     if not status.exists():
         return float("nan")

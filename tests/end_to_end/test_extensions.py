@@ -1,4 +1,4 @@
-"""Extensions: the example in the repository runs everywhere, and what is wrong with one is told as its own."""
+"""Extensions: the example in the repository runs everywhere, and what is wrong with one is reported as its own."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def test_weights_over_the_limit_are_read_and_freed_per_node(tmp_path: Path) -> N
         assert result.memory.limit == limit
         assert result.memory.weights + result.memory.inputs + result.peak_bytes <= limit
     np.testing.assert_array_equal(result.values["w3"], model.graph.initializers[3].initializer.numpy())
-    assert session.engine.library.weight_bytes < _WEIGHT  # what was looked at is not held either
+    assert session.engine.library.weight_bytes < _WEIGHT  # what was looked at is not kept either
 
 
 def test_what_nodes_make_of_stored_weights_is_made_when_it_is_needed(tmp_path: Path) -> None:

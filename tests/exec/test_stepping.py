@@ -46,7 +46,7 @@ def test_a_step_is_reported_at_once() -> None:
 
 
 def test_nodes_are_reported_together_though_each_may_be_a_breakpoint() -> None:
-    """A table for every one of very many nodes cost far more than computing them, more with each that was told."""
+    """A table for every one of very many nodes cost far more than computing them, more with each that was reported."""
     count = 1000
     names = ["x", *(f"v{i}" for i in range(count))]
     chain = " ".join(f"{out} = Neg({given})" for given, out in pairwise(names))
@@ -73,7 +73,7 @@ def test_what_is_reported_of_steps_is_what_the_result_has(until: int) -> None:
 
 
 def test_what_a_user_thinks_over_is_no_time_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither of the limit, nor of the time that is told."""
+    """Neither of the limit, nor of the time that is reported."""
     stepper = Session(parse(CHAIN)).steps({"x": X}, time_limit=1000.0)
     thought, clocks = [0.0], {name: getattr(time, name) for name in ("monotonic", "perf_counter")}
     for name, clock in clocks.items():
@@ -213,7 +213,7 @@ TURNS = """g (float[4,2] x) => (float[2] y, float[4,2] z) <int64 n = {5}, bool t
 def test_a_loop_that_was_stopped_in_goes_on_with_the_turn_it_was_in(
     draws: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And what is told of its nodes is what they did; where numbers are drawn, they are the same ones."""
+    """And what is reported of its nodes is what they did; where numbers are drawn, they are the same ones."""
     text = TURNS
     if draws:
         text = text.replace("d = Add(b, row)", "f = RandomUniformLike(b) g = Add(f, row) d = Add(b, g)")

@@ -11,8 +11,7 @@ from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 def snapshot(model: Model, *, saved: bool = False):
     """Everything a file would hold, as comparable data.
 
-    With `saved`, types are not told apart by whether they were declared or found out since: a file lists both. It lists
-    sparse constants behind the others.
+    With `saved`, declared and inferred types are the same: a file lists both. It lists sparse constants behind the others.
     """
     return (
         model.ir_version, dict(model.opset_imports), model.producer_name, model.producer_version, model.domain,

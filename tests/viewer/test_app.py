@@ -1,4 +1,4 @@
-"""Starting, being told to stop, and costing nothing while nothing happens."""
+"""Starting, stopping on request, and costing nothing while nothing happens."""
 
 import gc
 import os

@@ -158,7 +158,7 @@ def test_values_that_are_too_large_together_are_not_compared(largest):
 
 
 def test_size_0_is_tried():
-    """A difference there is told, and refuses nothing: many conversions cannot be exact for it."""
+    """A difference there is reported, and refuses nothing: many conversions cannot be exact for it."""
     text = '<ir_version: 10, opset_import: ["" : 22]> g (float[N, 4] x) => (float[N, 4] y) {{ {} }}'
     nodes = "t = Transpose (x) s = Shape (x) y = Reshape OP (t, s)"
     whole, shaped = (builders.model(text.format(nodes.replace("OP", op))) for op in ("<allowzero = 1>", ""))

@@ -17,7 +17,7 @@ from onnx_workbench.exec.values.limits import Limits, set_limits
 from tests.exec.kernels.harness import call
 from tests.exec.test_hostile import run_one
 
-#: How an expectation can be told.
+#: How an expectation can be worded.
 EXPECTATION = re.compile(r"expected|\bneeds?\b|\bmust\b|is not one of|cannot be inferred")
 
 

@@ -24,7 +24,7 @@ def test_settings_hold_on_glibc_and_are_harmless_elsewhere() -> None:
     return_freed_memory()
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory of a process is told in /proc")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the memory of a process is read from /proc")
 def test_making_ready_for_what_comes_takes_no_memory_yet() -> None:
     keep_freed_memory()
     before = _resident()

@@ -21,14 +21,14 @@ def test_a_value_begins_anew_after_a_run_that_came_in_between() -> None:
             progress.check()
         return "value"
 
-    brought = list[Any]()
-    bringing = threading.Thread(target=lambda: brought.append(lock.compute_between_runs(fetch, KEY, Progress())))
-    bringing.start()
+    values = list[Any]()
+    fetching = threading.Thread(target=lambda: values.append(lock.compute_between_runs(fetch, KEY, Progress())))
+    fetching.start()
     assert begun.wait(30)
     with lock.acquired():
         order.append("run")
-    bringing.join(30)
-    assert brought == ["value"]
+    fetching.join(30)
+    assert values == ["value"]
     assert order == ["begins", "run", "begins"]
 
 

@@ -42,7 +42,7 @@ def test_calls_follow_a_function_to_its_new_name_and_domain(document):
     assert function.key == ("other", "times", "")
     assert (call.domain, call.op_type) == ("other", "times")
     assert "other" in document.model.opset_imports
-    assert function.body.name == "times"  # which what is told of values in it is written with
+    assert function.body.name == "times"  # which texts about values in it are written with
 
 
 def test_a_function_keeps_its_name_if_the_new_one_is_invalid(document):

@@ -1,4 +1,4 @@
-"""An older IR version is a claim: what in the model is newer is told."""
+"""An older IR version is a claim: what in the model is newer is reported."""
 
 from __future__ import annotations
 

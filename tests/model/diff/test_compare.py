@@ -331,7 +331,7 @@ TOWERS = 6
 
 
 def towers(order=range(TOWERS), name="w{}") -> Model:
-    """Equal towers on one input, told apart by their weights alone."""
+    """Equal towers on one input, which differ in their weights alone."""
     graph = Graph("towers")
     x = Value("x", TensorType(ElementType.FLOAT, Shape(("N", 4))), graph)
     graph.inputs = (x,)

@@ -106,7 +106,7 @@ def test_what_the_file_says_beside_what_is_computed_comes_back_too():
 
 
 def merged(first, second, **options):
-    """The second part brought into the first, which is returned; what feeds another part is no output any more."""
+    """The second part merged into the first, which is returned; what feeds another part is no output any more."""
     document = Document(first)
     builders.one_edit(document, copy_paste.merge, first.graph, second, keep_outputs=False, **options)
     assert_linked(first)

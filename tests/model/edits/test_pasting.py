@@ -37,7 +37,7 @@ def test_pasting_into_another_model_brings_what_is_needed(chain, branches):
 
 
 def test_what_was_copied_does_not_change_with_the_model_or_keep_it(chain, branches):
-    """Functions of a document that was closed came without their nodes, and the clipboard held the whole model."""
+    """Functions of a document that was closed came without their nodes, and the clipboard kept the whole model."""
     model = load(to_bytes(branches.model))
     fragment = copy_paste.copy([next(node for node in model.graph.nodes if node.name == "call")])
     before = [node.op_type for node in model.function("local", "scale").body.nodes]
@@ -147,7 +147,7 @@ CALLS = """
 
 @pytest.mark.parametrize("how", ["paste", "merge"])
 def test_different_functions_of_one_name_come_renamed(how):
-    """What was brought called the function of the name that was here, without a word."""
+    """What was pasted called the function of the name that was here, without a word."""
     here = builders.document(CALLS.replace("Abs", "Neg").replace("(o) { o = Sin (v)", "(out) { out = Sin (v)"))
     other, model = builders.document(CALLS), here.model
     before = to_bytes(model)
@@ -158,12 +158,12 @@ def test_different_functions_of_one_name_come_renamed(how):
             outer, both = copy_paste.merge(edit, model.graph, other.model, prefix="more_")
     assert [f.name for f in model.functions] == ["outer", "inner", "alone", "outer_1", "inner_1"]
     assert [f.body.name for f in model.functions[3:]] == ["outer_1", "inner_1"]
-    brought = dict(zip(("outer", "inner"), model.functions[3:], strict=True))
-    assert called_by(outer) is brought["outer"]
-    assert [called_by(node) for node in brought["outer"].body.nodes] == [brought["inner"]]
-    assert [node.op_type for node in brought["inner"].body.nodes] == ["Abs"]
+    pasted = dict(zip(("outer", "inner"), model.functions[3:], strict=True))
+    assert called_by(outer) is pasted["outer"]
+    assert [called_by(node) for node in pasted["outer"].body.nodes] == [pasted["inner"]]
+    assert [node.op_type for node in pasted["inner"].body.nodes] == ["Abs"]
     calls = [called_by(node) for body in both.bodies for node in body.nodes]
-    assert calls == [brought["inner"], model.function("local", "alone")]
+    assert calls == [pasted["inner"], model.function("local", "alone")]
     assert legal(model)
     assert_linked(model)
     assert to_bytes(load(to_bytes(model))) == to_bytes(model)

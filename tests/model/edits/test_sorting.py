@@ -1,4 +1,4 @@
-"""Nodes brought into running order: right whatever order they stood in, and moving few."""
+"""Nodes put into running order: right whatever order they stood in, and moving few."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -47,8 +47,8 @@ def with_unknown(document, path, data):
     message = MessageEdit(target, field)
     changed = inner = message.read(message.text)
     for name, index in path[depth:]:
-        held = getattr(inner, name)
-        inner = held[index] if hasattr(held, "add") else held
+        field = getattr(inner, name)
+        inner = field[index] if hasattr(field, "add") else field
     inner.ParseFromString(inner.SerializeToString().removesuffix(own_unknown(inner)) + data)
     text = MessageText(changed, [message._codec.table]).text
     builders.one_edit(document, message.apply, text)

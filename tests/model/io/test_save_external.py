@@ -125,7 +125,7 @@ def test_what_an_edit_that_is_taken_back_left_is_reported(external_path):
     SetInitializer(model.graph, value, old).apply()
     assert save(model, external_path).unused == (data,)
     assert external_path.read_bytes() == before
-    assert save(model, external_path).unused == ()  # told once
+    assert save(model, external_path).unused == ()  # reported once
 
 
 @pytest.mark.parametrize("layout", [DataLayout.ONE_FILE, DataLayout.FILE_PER_TENSOR])

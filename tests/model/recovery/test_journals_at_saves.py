@@ -29,7 +29,7 @@ class Work:
         self.offered.append(leftover.titles)
 
     def save(self, path, monkeypatch, meanwhile):
-        """Save, and call `meanwhile` before the file takes its place and after that. The document is not told yet."""
+        """Save, and call `meanwhile` before the file takes its place and after that. The document does not know yet."""
         state = self.document.current
         saving, commit = prepare(self.document.model, path), AtomicFile.commit
 
@@ -210,7 +210,7 @@ def test_a_file_another_program_wrote_meanwhile_counts(tmp_path, of_file, monkey
 
 
 def test_a_disk_that_is_full_for_a_moment_costs_nothing(of_file, monkeypatch):
-    """Of the file that is expected nothing is on file then, but the document is told of it before long."""
+    """Of the file that is expected nothing is on file then, but the document knows of it before long."""
     document = of_file.document
 
     def full(*_given):

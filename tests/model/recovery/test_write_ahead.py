@@ -83,7 +83,7 @@ def test_only_what_was_made_of_it_is_done_again(tmp_path, dead, made):
 
 @pytest.mark.long
 def test_of_two_edits_written_ahead_the_one_made_is_replayed(tmp_path, dead):
-    """As where a user pastes twice while the first is on its way."""
+    """A user may paste twice while the first is on its way."""
     document = large_document()
     kept = Journal(document, tmp_path)
     entries, ahead = prepared(document, kept, rename_all)

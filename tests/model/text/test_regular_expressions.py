@@ -37,7 +37,7 @@ def test_nothing_is_stopped_afterwards(monkeypatch):
 def test_a_late_or_foreign_timer_signal_stops_nothing(monkeypatch):
     wanted = RegularExpression("a")
     assert wanted.is_in("a")
-    signal.raise_signal(signal.SIGVTALRM)  # as one of the timer that another thread was given, heard late
+    signal.raise_signal(signal.SIGVTALRM)  # as one of the timer that another thread was given, received late
     others = SimpleNamespace(search=lambda text: signal.raise_signal(signal.SIGVTALRM) or text)
     monkeypatch.setattr(wanted, "_pattern", others)
     assert wanted.is_in("a")

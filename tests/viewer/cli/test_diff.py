@@ -122,7 +122,7 @@ def test_git_shows_models_as_text_and_with_the_tool(pair, repository):
 @pytest.mark.long
 @needs_git
 def test_git_goes_on_behind_a_file_that_is_no_model(pair, repository):
-    """It ended with the first of them, as it does where it is told no text."""
+    """It ended with the first of them, as it does where it is given no text."""
     pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"4d" * 32 + b"\nsize 12345\n"
     whole = Path(pair[0]).read_bytes()
     for name, content in {"a": b"", "b": whole, "c": whole, "d": whole}.items():

@@ -473,7 +473,7 @@ def test_edits_that_another_version_kept_are_reported(qtbot, window, model_file,
 
 @pytest.mark.long
 def test_the_first_edit_that_cannot_be_kept_is_reported(window, qtbot, model_file, tmp_path, monkeypatch):
-    """As where there is no home folder: it was told with the second edit."""
+    """Without a home folder, for example: it was reported with the second edit."""
     (tmp_path / "file").touch()
     monkeypatch.setattr("onnx_workbench.viewer.files.autosave.journal_folder", lambda: tmp_path / "file" / "journals")
     rename_first(qtbot, window, model_file)

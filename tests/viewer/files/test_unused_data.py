@@ -1,4 +1,4 @@
-"""Data files that a model no longer names: told, moved to the trash when asked, and never while they are named."""
+"""Data files that a model no longer names: reported, moved to the trash when asked, and never while they are named."""
 
 import numpy as np
 import onnx

@@ -417,7 +417,7 @@ def test_a_way_through_very_many_edits_is_listed_at_its_end(qtbot, workspace):
 
 
 def test_listeners_hear_of_a_walk_through_history_once(qtbot, workspace):
-    """The journal hears of each; views took 20 ms an edit. A long edit is told alone: it may touch very much."""
+    """The journal receives each; views took 20 ms an edit. A long edit is reported alone: it may touch very much."""
     for number in range(60):
         with workspace.document.edit("Write") as edit:
             for step in range(150 if number == 30 else 1):

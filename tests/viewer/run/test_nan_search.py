@@ -84,7 +84,7 @@ def test_a_turn_of_a_body_that_nothing_outside_shows(window, qtbot, open_text):
     assert causes(window, qtbot, "l") == [("s1", -0.5)]
     assert workspace.runs.is_paused
     idle(qtbot, workspace)
-    assert window.tabs()[-1].message_bar.messages == []  # who stands before it need not be told
+    assert window.tabs()[-1].message_bar.messages == []  # it is in view already
     run(qtbot, workspace)
     assert not workspace.runs.is_paused
 

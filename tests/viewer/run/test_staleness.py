@@ -12,7 +12,7 @@ from tests.model import builders
 
 @pytest.fixture
 def received():
-    """A document, and the last change it told of."""
+    """A document, and the last change it reported."""
     document = builders.document(builders.BRANCHES)
     changes = []
     document.subscribe(changes.append)

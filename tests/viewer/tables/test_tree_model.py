@@ -46,11 +46,11 @@ LETTERS = st.lists(st.sampled_from("abcdefgh"), unique=True)
 def test_a_row_stays_and_moves_to_its_place(qapp, before, after):
     model = Letters(before)
     QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal, model)
-    held = {row.key: (row, QPersistentModelIndex(model.index_of_row(row))) for row in model.root.children}
+    rows = {row.key: (row, QPersistentModelIndex(model.index_of_row(row))) for row in model.root.children}
     kept = model.show_branch(model.root, model.rows(after))
     assert [row.key for row in model.root.children] == after
     assert [child.key for child, _ in kept] == [key for key in after if key in before]
-    for key, (row, index) in held.items():
+    for key, (row, index) in rows.items():
         assert index.isValid() == (key in after)
         if key in after:
             assert model.row_at(index) is row

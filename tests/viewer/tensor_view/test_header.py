@@ -1,4 +1,4 @@
-"""The top of a pane, whose choices do not jump while what is told of a run comes and goes."""
+"""The top of a pane, whose choices do not jump while texts about a run come and go."""
 
 import pytest
 from PySide6.QtWidgets import QLabel, QPushButton
@@ -9,7 +9,7 @@ WIDTH = 300
 
 
 class Pane:
-    """A header and what is told in it."""
+    """A header and the texts in it."""
 
     def __init__(self, qtbot):
         self.badge, self._name, self._choice = QLabel(), QLabel("Name"), QPushButton("Choose")

@@ -1,4 +1,4 @@
-"""Tables that are read as one looks, or that hold a part of a plane alone: what is copied, gone to and told of them."""
+"""Tables that are read as one looks, or that hold a part of a plane alone: what is copied, reached and said of them."""
 
 import sys
 import threading

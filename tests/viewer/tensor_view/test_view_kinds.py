@@ -1,4 +1,4 @@
-"""Views of a tensor and what each can be told: images, text, heat maps of huge planes, narrow panes."""
+"""Views of a tensor and the options of each: images, text, heat maps of huge planes, narrow panes."""
 
 import threading
 

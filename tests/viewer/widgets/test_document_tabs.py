@@ -1,4 +1,4 @@
-"""The tabs of open documents: titles can be told from each other however many there are."""
+"""The tabs of open documents: titles can be distinguished however many there are."""
 
 from PySide6.QtWidgets import QWidget
 

@@ -113,7 +113,7 @@ class Numbers(tuple):
 
 
 def test_tensors_are_not_searched_for_in_number_lists():
-    """A million of them blocked the window for half a second at each edit that brought its node."""
+    """A million of them blocked the window for half a second at each edit that added its node."""
     numbers, tensor = Numbers(range(1000)), ArrayTensor(np.zeros(2, np.float32))
     node = Node("A", attributes={
         "numbers": Attribute("numbers", AttributeKind.INTS, numbers),
