@@ -11,7 +11,8 @@ from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 def snapshot(model: Model, *, saved: bool = False):
     """Everything a file would hold, as comparable data.
 
-    With `saved`, declared and inferred types are the same: a file lists both. It lists sparse constants behind the others.
+    With `saved`, declared and inferred types are the same: a file lists both. It lists
+    sparse constants behind the others.
     """
     return (
         model.ir_version, dict(model.opset_imports), model.producer_name, model.producer_version, model.domain,
