@@ -383,6 +383,8 @@ class Results(QObject):
 
     def _set_current(self, record: RunRecord) -> None:
         shown = self.current
+        if shown is not None and shown is not record and shown.run is not None and shown.run == record.run:
+            record.summaries = shown.summaries_for(record.result) | record.summaries
         if self.current is not None and self.current.unfinished:
             self.previous, self.current = self._before_run
         if record is not self.current:
@@ -471,7 +473,8 @@ class Results(QObject):
     def _show_result(self, record: RunRecord, result: RunResult, iterations: Mapping[LoopKey, int]) -> None:
         """Show a run by a new record, as caches by record are for other iterations."""
         last = (record.last or record.result) if iterations else None
-        shown = replace(record, result=result, iterations=iterations, last=last, problems={})
+        summaries = record.summaries_for(result)
+        shown = replace(record, result=result, iterations=iterations, last=last, problems={}, summaries=summaries)
         self._iterating = None
         self._records = [shown if one is record else one for one in self._records]
         if self._reference is not None and self._reference.record is record:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from onnx_workbench.exec.inspect.value_summary import ValueSummary
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import LoopKey, ValueKey
 from onnx_workbench.exec.results.slot_map import Path as CallPath
@@ -39,6 +40,7 @@ class RunRecord:
     was_continued: bool = False  # it continued after the first finding
     call: CallPath = ()  # the call of a function whose values are shown, if there are several
     problems: dict[ValueKey, str] = field(default_factory=dict)  # why values could not be fetched
+    summaries: dict[ValueKey, ValueSummary | None] = field(default_factory=dict)  # those read; None: lost
     iterations: Mapping[LoopKey, int] = field(default_factory=dict)  # chosen iterations, see Results.show_iterations
     last: RunResult | None = None  # the result with last iterations, while others are shown
 
@@ -51,6 +53,10 @@ class RunRecord:
         """Return whether another result contains this one and all values, of the same model and inputs."""
         same = (self.state, self.inputs) == (other.state, other.inputs)
         return self.is_part and same and (other.run == self.run or not other.is_part)
+
+    def summaries_for(self, result: RunResult) -> dict[ValueKey, ValueSummary | None]:
+        """Return the summaries that hold for another result of this run too; values in bodies may still change."""
+        return {k: found for k, found in self.summaries.items() if found is not None and k in result.layout.slots}
 
     def key(self, value: Value) -> ValueKey | None:
         """Return the key of a value; inside a function, in the shown call or else the first."""

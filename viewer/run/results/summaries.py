@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary, ref
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -27,7 +26,7 @@ _BATCH = 32
 
 
 class ValueSummaries(QObject):
-    """The summaries of values of one document's runs; kept for each run, so undo shows them at once. GUI thread only.
+    """The summaries of values of one document's runs; kept in its record, so undo shows them at once. GUI thread only.
 
     What views request at about the same time is read by one task.
     """
@@ -38,8 +37,6 @@ class ValueSummaries(QObject):
         super().__init__(results)
         self._results = results
         self._tasks = tasks
-        self._known: WeakKeyDictionary[RunRecord, dict[ValueKey, ValueSummary | None]] = WeakKeyDictionary()
-        self._last: ref[RunRecord] | None = None  # the record added last
         self._wanted: dict[Value, None] = {}  # the newest last
         self._is_reading = False
         self._gather = QTimer(self, singleShot=True, interval=_GATHER_MS)
@@ -51,19 +48,18 @@ class ValueSummaries(QObject):
         key = None if record is None else record.key(value)
         if record is None or key is None or record.result.info(key) is None:
             return None
-        summaries = self._of(record)
-        if key not in summaries:
+        if key not in record.summaries:
             self._wanted.pop(value, None)
             self._wanted[value] = None
             if not self._is_reading and not self._gather.isActive():  # continuous painting must not restart it
                 self._gather.start()
-        return summaries.get(key)
+        return record.summaries.get(key)
 
     def awaits(self, value: Value) -> bool:
         """Return whether `of` may have a summary of the shown run later."""
         record = self._results.current
         key = None if record is None else record.key(value)
-        if record is None or key is None or key in self._of(record):
+        if record is None or key is None or key in record.summaries:
             return False
         return record.unfinished or record.result.info(key) is not None
 
@@ -71,8 +67,7 @@ class ValueSummaries(QObject):
         self, record: RunRecord, keys: Iterable[ValueKey], then: Callable[[], object], supersede: str = ""
     ) -> None:
         """Read the summaries of some values of a run, then call back: at once if all of them are known."""
-        summaries = self._of(record)
-        asked = [key for key in dict.fromkeys(keys) if key not in summaries]
+        asked = [key for key in dict.fromkeys(keys) if key not in record.summaries]
         if not asked:
             then()
             return
@@ -86,26 +81,10 @@ class ValueSummaries(QObject):
             return read
 
         def done(read: list[ValueSummary | None]) -> None:
-            summaries.update(zip(asked, read, strict=True))
+            record.summaries.update(zip(asked, read, strict=True))
             then()
 
         self._tasks.start("Reading values", work, done=done, lane="count", supersede=supersede)
-
-    def known(self, record: RunRecord, keys: Iterable[ValueKey]) -> list[ValueSummary]:
-        """Return the summaries of some values of a run that were read."""
-        summaries = self._of(record)
-        return [one for key in keys if (one := summaries.get(key)) is not None]
-
-    def _of(self, record: RunRecord) -> dict[ValueKey, ValueSummary | None]:
-        """Return the known summaries of a run, with those of its part so far; values in bodies may still change."""
-        if record not in self._known:
-            before = None if self._last is None else self._last()
-            is_same = before is not None and before.run is not None and before.run == record.run
-            slots = record.result.layout.slots
-            earlier = self._known[before].items() if is_same and before is not None else ()
-            self._known[record] = {key: found for key, found in earlier if found is not None and key in slots}
-            self._last = ref(record)
-        return self._known[record]
 
     def _read_next(self) -> None:
         record, asked = self._results.current, dict[ValueKey, Value]()
@@ -120,7 +99,7 @@ class ValueSummaries(QObject):
         result, keys = record.result, list(asked)
 
         def done(read: list[ValueSummary | None]) -> None:
-            self._of(record).update(zip(keys, read, strict=True))
+            record.summaries.update(zip(keys, read, strict=True))
 
         def finished() -> None:
             self._is_reading = False

@@ -234,7 +234,8 @@ class Overlays(QObject):
         def work(progress: Progress) -> dict[Node, float]:
             numbers: dict[Node, float] = {}
             for node, outputs in progress.paced(keys.items()):
-                figures = (number_of(kind, one) for one in summaries.known(record, outputs))
+                known = (record.summaries.get(key) for key in outputs)
+                figures = (number_of(kind, one) for one in known if one is not None)
                 defined = [number for number in figures if number is not None]
                 if defined:
                     numbers[node] = max(defined)
