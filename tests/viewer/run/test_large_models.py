@@ -12,7 +12,6 @@ from onnx_workbench.exec.inspect.compare import ComparedValue as ComparedRow
 from onnx_workbench.exec.inspect.compare import compare_values
 from onnx_workbench.exec.inspect.node_data import NodeData
 from onnx_workbench.exec.inspect.node_data_files import read_node_data
-from onnx_workbench.model.analysis import topology
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.model.history.steps import SetInput
 from onnx_workbench.viewer.run.results import compare
@@ -149,9 +148,8 @@ def test_a_file_without_a_name_of_a_node_leaves_the_colours(qtbot, ran, tmp_path
 
 
 @pytest.fixture
-def ran(qtbot, workspace, monkeypatch):
+def ran(qtbot, workspace):
     """The model after a run."""
-    monkeypatch.setattr(topology, "_CHECKED", 16)
     workspace.runs.run()
     qtbot.waitUntil(lambda: workspace.results.is_current)
     idle(qtbot, workspace)

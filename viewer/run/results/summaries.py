@@ -90,7 +90,8 @@ class ValueSummaries(QObject):
         record, asked = self._results.current, dict[ValueKey, Value]()
         while record is not None and self._wanted and len(asked) < _BATCH:
             value, _ = self._wanted.popitem()
-            if (key := record.key(value)) is not None:
+            key = record.key(value)
+            if key is not None and key not in record.summaries:  # undo may have brought a run back
                 asked[key] = value
         if record is None or not asked:
             self._wanted.clear()
