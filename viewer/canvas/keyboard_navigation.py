@@ -20,13 +20,13 @@ def step(scene: Scene, box: int, way: Way) -> int:
     across = 0 if down else 1
     edges = scene.drawing.edges
     if way == forward:
-        found = edges[edges[:, 0] == box, 1]
+        ends = edges[edges[:, 0] == box, 1]
     elif way == backward:
-        found = edges[edges[:, 1] == box, 0]
+        ends = edges[edges[:, 1] == box, 0]
     else:
         return _sibling(scene, box, across, after=way in ("right", "down"))
-    found = np.unique(found[found != box]).astype(np.intp)
-    return _nearest(scene, box, found, across)
+    ends = np.unique(ends[ends != box]).astype(np.intp)
+    return _nearest(scene, box, ends, across)
 
 
 def _nearest(scene: Scene, box: int, found: Ids, across: int) -> int:
@@ -45,10 +45,10 @@ def _sibling(scene: Scene, box: int, across: int, *, after: bool) -> int:
     beside = (parents == parents[box]) & (low < high[box]) & (high > low[box])
     beside[box] = False
     starts = scene.rects[:, across]
-    found = np.flatnonzero(beside & (starts > starts[box] if after else starts < starts[box]))
-    if not len(found):
+    further = np.flatnonzero(beside & (starts > starts[box] if after else starts < starts[box]))
+    if not len(further):
         return box
-    return int(found[np.argmin(np.abs(starts[found] - starts[box]))])
+    return int(further[np.argmin(np.abs(starts[further] - starts[box]))])
 
 
 def first_box(scene: Scene) -> int:

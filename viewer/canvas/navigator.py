@@ -282,8 +282,8 @@ class Navigator(QObject):
                     around = [frame for frame in around if frame in inner]
                 if not around:
                     break
-        found = (scene.boxes[box] for box in around)
-        return [(box.title, box.subject) for box in found if box.subject is not selection.current]
+        frames = (scene.boxes[box] for box in around)
+        return [(box.title, box.subject) for box in frames if box.subject is not selection.current]
 
     def is_drawn(self, graph: Graph) -> bool:
         """Return whether a graph is drawn now: the shown one, or a body or function open inside it."""

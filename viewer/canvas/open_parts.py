@@ -40,8 +40,8 @@ class OpenParts:
 
     def read(self, parts: object) -> set[Hashable]:
         """Return the keys of parts that still exist; invalid entries are dropped."""
-        found = {self._key(part) for part in parts[:_MOST]} if isinstance(parts, list) else set()
-        return found - {None}
+        keys = {self._key(part) for part in parts[:_MOST]} if isinstance(parts, list) else set()
+        return keys - {None}
 
     def _path(self, instance: Instance) -> list[Any]:
         """Return the nodes around an instance of a graph, outermost first, each with the number of its body."""

@@ -33,8 +33,8 @@ class Picker:
         if box >= 0:
             return box
         current = self._selection.current
-        found = scene.drawing.boxes_of(current) if current is not None else []
-        return found[0] if found else -1
+        boxes = scene.drawing.boxes_of(current) if current is not None else []
+        return boxes[0] if boxes else -1
 
     def selection_text(self) -> str:
         """Describe the selection: a group by its name, several objects by their number and the last; "" for none."""

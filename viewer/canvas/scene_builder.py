@@ -108,11 +108,11 @@ class SceneBuilder:
     def folded_nodes(self, options: DrawingOptions, graph: Graph, progress: Progress = SILENT) -> FoldedNodes:
         """Return the nodes of a graph that are folded into tags. Reads the model; any thread."""
         key = (graph, options.fold_nodes, options.kinds)
-        found = self._folded.get(key)
-        if found is None:
-            found = find_folded_nodes(graph, progress, options.kinds, helpers=options.fold_nodes)
-            self._folded[key] = found
-        return found
+        folded = self._folded.get(key)
+        if folded is None:
+            folded = find_folded_nodes(graph, progress, options.kinds, helpers=options.fold_nodes)
+            self._folded[key] = folded
+        return folded
 
     def _draw(
         self, request: SceneRequest, expanded: frozenset[Hashable], cards: BoxFactory

@@ -75,8 +75,8 @@ def _scope_tip(scope: Scope) -> str:
 def _data_lines(scene: Scene, nodes: Sequence[Node]) -> list[str]:
     """Return a line for each column of the node data."""
     data = scene.drawing.options.data
-    found = [column.of(nodes) for column in data.columns] if data is not None else []
-    return [f"{title}: {text}" for title, text in filter(None, found)]
+    cells = [column.of(nodes) for column in data.columns] if data is not None else []
+    return [f"{title}: {text}" for title, text in filter(None, cells)]
 
 
 def _tag_tip(scene: Scene, box: int, tag: FoldTag) -> str:

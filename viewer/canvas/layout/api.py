@@ -84,12 +84,12 @@ def _beside_floating(
     if not len(nodes):
         return solve(request, progress, state)
     assert request.node_ids is not None
-    found = solve(floating.without(request, nodes), progress, state)
+    others = solve(floating.without(request, nodes), progress, state)
     ids = request.node_ids[nodes]
-    wanted = floating.wanted_middles(ids, state.floating, _middles(state), _middles(found.state), around or (0.0, 0.0))
-    whole = floating.with_nodes(found, request, nodes, wanted)
+    wanted = floating.wanted_middles(ids, state.floating, _middles(state), _middles(others.state), around or (0.0, 0.0))
+    whole = floating.with_nodes(others, request, nodes, wanted)
     middles = (whole.positions + whole.sizes / 2)[nodes].astype(np.float64)
-    return replace(whole, state=replace(found.state, floating=Floating(ids, middles)))
+    return replace(whole, state=replace(others.state, floating=Floating(ids, middles)))
 
 
 def _middles(state: _State) -> tuple[Index, Real]:
@@ -266,15 +266,15 @@ def _match_edges(old: LayoutGraph, graph: LayoutGraph, node: Index) -> Index:
 
 def _match_ends(old: LayoutGraph, a: Index, b: Index) -> Index:
     """Match edges by their ends; parallel edges are matched in order."""
-    known = np.flatnonzero((a >= 0) & (b >= 0))
+    kept = np.flatnonzero((a >= 0) & (b >= 0))
     result = np.full(len(a), -1)
     n = len(old.width)
-    theirs, mine = old.source * n + old.target, a[known] * n + b[known]
+    theirs, mine = old.source * n + old.target, a[kept] * n + b[kept]
     by_theirs, by_mine = np.argsort(theirs, kind="stable"), np.argsort(mine, kind="stable")
     theirs, mine = theirs[by_theirs], mine[by_mine]
     at = np.searchsorted(theirs, mine) + rank_within(mine)
     same = np.append(theirs, -1)[np.minimum(at, len(theirs))] == mine
-    result[known[by_mine[same]]] = by_theirs[at[same]]
+    result[kept[by_mine[same]]] = by_theirs[at[same]]
     return result
 
 

@@ -51,10 +51,10 @@ def stack(problem: LayoutProblem, edges: Unique, back: Mask, progress: Progress)
         if not delayed.any():
             break
         longer = longer + delayed
-        found = _Stacking(problem, edges, back, longer, progress).solve()
-        if found.crossings >= best.crossings:
+        stacked = _Stacking(problem, edges, back, longer, progress).solve()
+        if stacked.crossings >= best.crossings:
             break
-        best = found
+        best = stacked
     return best
 
 
@@ -161,14 +161,14 @@ class _Stacking:
     def _from_known_order(self, level: Level, line: Index, owner: Index) -> Stack:
         """Keep the previous order, except in new parts."""
         graph = self._build(line)
-        known = _known_order(level, self.edges, line, owner, graph)
-        order, crossings = ordering.mend(graph, known, self.progress)
+        keys = _known_order(level, self.edges, line, owner, graph)
+        order, crossings = ordering.mend(graph, keys, self.progress)
         fresh = fresh_parts(level, self.part)
         if fresh.any():
             rows_anew = np.zeros(graph.ranks, bool)
             rows_anew[self.row[fresh[self.part]]] = True
             order = np.where(rows_anew[graph.rank[order]], ordering.arrange(graph, self.progress)[0], order)
-        return self._stack(graph, order, crossings, known, line, owner)
+        return self._stack(graph, order, crossings, keys, line, owner)
 
 
 def _known_order(level: Level, unique: Unique, line: Index, owner: Index, graph: layered.Layered) -> Real:
@@ -183,9 +183,9 @@ def _known_order(level: Level, unique: Unique, line: Index, owner: Index, graph:
     rank = graph.rank[n:]
     source, target = unique.source[edge], unique.target[edge]
     # a rank is at its nodes' old height; a rank of new nodes at its distance below the source
-    known = np.flatnonzero(level.node >= 0)
+    kept = np.flatnonzero(level.node >= 0)
     row = np.full(graph.ranks, -1)
-    row[graph.rank[known]] = level.node[known]
+    row[graph.rank[kept]] = level.node[kept]
     below = level.before.heights(level.node[source], rank - graph.rank[source])
     y = level.before.heights(row[rank], np.zeros(len(rank), np.int64))
     x = level.before.along(level.edge[edge_of[edge]], np.where(np.isnan(y), below, y))

@@ -51,10 +51,10 @@ def find(request: LayoutRequest, floating: Floating | None, old: LayoutRequest, 
     was_joined[old.edges.ravel()] = True
     settled = old.node_ids[~was_joined]
     if around is None:
-        known = old.node_ids[was_joined] if floating is None else np.append(old.node_ids[was_joined], floating.ids)
-        lone &= np.isin(request.node_ids, known)
-    found = np.flatnonzero(lone & ~np.isin(request.node_ids, settled)).astype(np.int32)
-    return found if len(found) <= min(_MOST, n - 1) else none
+        may_float = old.node_ids[was_joined] if floating is None else np.append(old.node_ids[was_joined], floating.ids)
+        lone &= np.isin(request.node_ids, may_float)
+    nodes = np.flatnonzero(lone & ~np.isin(request.node_ids, settled)).astype(np.int32)
+    return nodes if len(nodes) <= min(_MOST, n - 1) else none
 
 
 def without(request: LayoutRequest, nodes: Ints) -> LayoutRequest:
@@ -87,8 +87,8 @@ def wanted_middles(
         order = np.argsort(ids_before, kind="stable")
         slot = np.searchsorted(ids_before[order], ids)
         slot = order[np.minimum(slot, len(order) - 1)]
-        known = ids_before[slot] == ids
-        points[known] = middles[slot[known]]
+        is_there = ids_before[slot] == ids
+        points[is_there] = middles[slot[is_there]]
     _, before, after = np.intersect1d(old[0], new[0], assume_unique=True, return_indices=True)
     if len(before):
         distance = ((points[:, None] - old[1][before]) ** 2).sum(2)

@@ -50,16 +50,16 @@ class IncrementalLayout:
         self, old: PlacedGraph, old_graph: LayoutGraph, graph: LayoutGraph, match: LayoutMatching, progress: Progress
     ) -> None:
         self.graph, self.match, self.progress = graph, match, progress
-        known = match.node >= 0
+        is_old = match.node >= 0
         origin = np.maximum(match.node, 0)
 
         def carried(values: Real) -> Real:
-            return np.where(known, values[origin], 0.0)
+            return np.where(is_old, values[origin], 0.0)
 
         self.x, self.y = carried(old.x), carried(old.y)
         self.width, self.height = carried(old.width), carried(old.height)
-        self.rank = np.where(known, old.rank[origin], -1)
-        self.part = np.where(known, old.part[origin], -1)
+        self.rank = np.where(is_old, old.rank[origin], -1)
+        self.part = np.where(is_old, old.part[origin], -1)
         self.bands = list(old.bands)
         kept = match.edge >= 0
         self.edges = np.flatnonzero(kept)
@@ -98,8 +98,8 @@ class IncrementalLayout:
     def _freed_ports(self) -> tuple[dict[int, list[float]], dict[int, list[float]]]:
         """Return offsets from the node's middle at which removed edges started and ended."""
         new_of = np.full(len(self.old.x), -1)
-        known = np.flatnonzero(self.match.node >= 0)
-        new_of[self.match.node[known]] = known
+        kept = np.flatnonzero(self.match.node >= 0)
+        new_of[self.match.node[kept]] = kept
         gone = np.ones(len(self.old.lines.starts) - 1, bool)
         gone[self.match.edge[self.edges]] = False
         starts: dict[int, list[float]] = {}
@@ -309,9 +309,9 @@ class IncrementalLayout:
         self._settle(part, rank, node)
 
     def _port(self, edge: int, node: int, x: float, start: bool) -> float:
-        given = (self.graph.source_ports if start else self.graph.target_ports)[edge]
+        port = (self.graph.source_ports if start else self.graph.target_ports)[edge]
         left, right = float(self.x[node]), float(self.x[node] + self.width[node])
-        return min(max(x, left), right) if np.isnan(given) else left + float(given)
+        return min(max(x, left), right) if np.isnan(port) else left + float(port)
 
     # -- routes ------------------------------------------------------------------------------------------------
 
@@ -358,9 +358,9 @@ class IncrementalLayout:
         self._redraw()
 
     def _new_port(self, edge: int, node: int, freed: dict[int, list[float]], start: bool) -> float:
-        given = (self.graph.source_ports if start else self.graph.target_ports)[edge]
-        if not np.isnan(given):
-            return float(self.x[node] + given)
+        port = (self.graph.source_ports if start else self.graph.target_ports)[edge]
+        if not np.isnan(port):
+            return float(self.x[node] + port)
         offsets = freed.get(node)
         reach = float(self.width[node]) / 2
         if offsets:
@@ -382,9 +382,9 @@ class IncrementalLayout:
         starts = np.cumsum([0, *map(len, drawn)])
         fresh = routes.straighten(routes.Polylines(np.concatenate(drawn), starts))
         at = np.searchsorted(self.edges, numbers)
-        known = np.append(self.edges, -1)[at] == numbers
-        self.lines = self.lines.spliced(at, known, fresh)
-        self.edges = np.insert(self.edges, at[~known], numbers[~known])
+        replaces = np.append(self.edges, -1)[at] == numbers
+        self.lines = self.lines.spliced(at, replaces, fresh)
+        self.edges = np.insert(self.edges, at[~replaces], numbers[~replaces])
         self.redrawn = {}
 
     def _anchors(self, edge: int, route: _Route) -> Real:

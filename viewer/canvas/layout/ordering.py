@@ -115,10 +115,10 @@ class Order:
     def _sort(self, step: _Step, key: Real, turn_ties: bool) -> None:
         current = self.order[step.slots]
         keys = key[current]
-        known = ~np.isnan(keys)
-        if not known.all():
+        has_key = ~np.isnan(keys)
+        if not has_key.all():
             # A vertex without neighbours there stays next to the vertex to its left.
-            at = np.maximum.accumulate(np.where(known, np.arange(len(keys)), -1))
+            at = np.maximum.accumulate(np.where(has_key, np.arange(len(keys)), -1))
             keys = np.where(at >= step.start, keys[at], -1.0)
         if turn_ties:
             turned = np.arange(len(keys), 0, -1)
@@ -132,10 +132,10 @@ class Order:
         self.place[current] = first - first[step.start]
 
     def _plan(self, downwards: bool, shift: int) -> list[_Step]:
-        found = self._steps.get((downwards, shift))
-        if found is None:
-            found = self._steps[downwards, shift] = list(self._steps_of(downwards, shift))
-        return found
+        steps = self._steps.get((downwards, shift))
+        if steps is None:
+            steps = self._steps[downwards, shift] = list(self._steps_of(downwards, shift))
+        return steps
 
     def _steps_of(self, downwards: bool, shift: int) -> list[_Step]:
         ranks = self.graph.ranks
@@ -246,10 +246,10 @@ class Order:
         would cause above and below. Takes and returns the crossings per gap.
         """
         kept = self.snapshot()
-        found = self._stretches()
-        share = len(found)
+        stretches = self._stretches()
+        share = len(stretches)
         while share:
-            self._swap(found[:share])
+            self._swap(stretches[:share])
             crossings = self.crossings()
             if crossings.sum() < before.sum():
                 return crossings
@@ -382,7 +382,7 @@ def arrange_from(graph: Layered, keys: Real, progress: Progress) -> tuple[Index,
 
 def crossed(graph: Layered, order: Index) -> Mask:
     """[S] which segments cross another, in an order with few crossings."""
-    found = np.zeros(len(graph.segments.upper), bool)
+    is_crossed = np.zeros(len(graph.segments.upper), bool)
     state = Order(graph, np.zeros(graph.vertices))
     state.restore(order)
     s = graph.segments
@@ -393,8 +393,8 @@ def crossed(graph: Layered, order: Index) -> Mask:
     for gap in np.flatnonzero(tangled).tolist():
         own = by_gap[starts[gap] : starts[gap + 1]]
         turned = np.sign(upper[own, None] - upper[own]) * np.sign(lower[own, None] - lower[own])
-        found[own] = (turned < 0).any(1)
-    return found
+        is_crossed[own] = (turned < 0).any(1)
+    return is_crossed
 
 
 def _efforts(graph: Layered) -> tuple[int, int]:

@@ -23,21 +23,21 @@ class PreviousOrder:
         """Return the x of old routes at given heights; NaN if the edge is new, ends before or led through columns."""
         lines = self.placed.lines
         result = np.full(len(edge), np.nan)
-        known = np.flatnonzero((edge >= 0) & ~np.isnan(y))
-        if not len(known) or len(lines.points) < 2 or self.placed.shift is not None:
+        old = np.flatnonzero((edge >= 0) & ~np.isnan(y))
+        if not len(old) or len(lines.points) < 2 or self.placed.shift is not None:
             return result
         x_of, y_of = lines.points[:, 0], lines.points[:, 1]
         low = float(y_of.min()) - 1.0
         height = float(y_of.max()) - low + 1.0
         # Routes lead down, so their points are sorted by route and height; for routes of cycles the x is arbitrary.
         places = np.maximum.accumulate(lines.owners() * height + (y_of - low))
-        wanted = edge[known] * height + np.clip(y[known] - low, 0.0, height)
-        last = lines.starts[edge[known] + 1] - 1
-        after = np.clip(np.searchsorted(places, wanted), lines.starts[edge[known]] + 1, last)
+        wanted = edge[old] * height + np.clip(y[old] - low, 0.0, height)
+        last = lines.starts[edge[old] + 1] - 1
+        after = np.clip(np.searchsorted(places, wanted), lines.starts[edge[old]] + 1, last)
         a, b = after - 1, after
         step = y_of[b] - y_of[a]
-        share = np.clip((y[known] - y_of[a]) / np.where(np.abs(step) < 1e-6, 1.0, step), 0.0, 1.0)
-        result[known] = x_of[a] + (x_of[b] - x_of[a]) * share
+        share = np.clip((y[old] - y_of[a]) / np.where(np.abs(step) < 1e-6, 1.0, step), 0.0, 1.0)
+        result[old] = x_of[a] + (x_of[b] - x_of[a]) * share
         return result
 
     def heights(self, node: Index, ranks: Index) -> Real:

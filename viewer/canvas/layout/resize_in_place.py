@@ -56,7 +56,7 @@ class ResizeInPlace:
         """[E] edges in the node's part and nesting level."""
         graph, placed = self.graph, self.placed
         parent = graph.parent[node]
-        found = np.zeros(len(graph.source), bool)
+        is_inside = np.zeros(len(graph.source), bool)
         for ends in (graph.source, graph.target):
             at = ends.copy()
             while True:
@@ -65,8 +65,8 @@ class ResizeInPlace:
                 if not deeper.any():
                     break
                 at[deeper] = graph.parent[at[deeper]]
-            found |= (graph.parent[at] == parent) & (placed.part[at] == placed.part[node])
-        return found
+            is_inside |= (graph.parent[at] == parent) & (placed.part[at] == placed.part[node])
+        return is_inside
 
     def _place_along(self, node: int, level: Mask) -> float | None:
         """Return the left border of the node in its new width, which contains its ends; None if not free."""

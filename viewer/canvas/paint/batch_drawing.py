@@ -60,14 +60,14 @@ def flattened(pieces: Real, scale: float, area: Area) -> NDArray[np.float64]:
     bends = np.abs(pieces[:, :2] - 2 * pieces[:, 1:3] + pieces[:, 2:]).max((1, 2)) * scale
     exact = np.sqrt(np.maximum(bends, 1e-9) * (0.75 / _OFF))
     steps = 2 ** np.clip(np.ceil(np.log2(exact)), 0, np.log2(_MOST_LINES)).astype(np.int64)
-    found = []
+    parts = []
     for number in np.unique(steps).tolist():
         chosen = pieces[steps == number]
         if number > _PARTS:
             chosen = _on_curves(_SPLIT, chosen).reshape(-1, 4, 2)
             chosen, number = chosen[_touching(chosen, area)], number // _PARTS
-        found.append(_lines(chosen, number))
-    lines = np.concatenate(found)
+        parts.append(_lines(chosen, number))
+    lines = np.concatenate(parts)
     lines = lines[_reaching(np.minimum(lines[:, :2], lines[:, 2:]), np.maximum(lines[:, :2], lines[:, 2:]), area)]
     along = lines[:, 2:] - lines[:, :2]
     along *= (_OVERLAP / scale) / np.maximum(np.hypot(along[:, 0], along[:, 1]), 1e-9)[:, None]

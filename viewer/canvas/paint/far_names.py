@@ -129,12 +129,12 @@ class FarNames:
 
     def _is_named(self, row: int, scale: float, ratio: float) -> bool:
         """Return whether all boxes of a row have room for their names."""
-        known = self._named.get(row)
-        if known is None:
+        is_named = self._named.get(row)
+        if is_named is None:
             boxes = self._by_row[self._starts[row] : self._starts[row + 1]].tolist()
             plain = (index for index in boxes if self._scene.kinds[index] != Kind.CONTAINER)
-            known = self._named[row] = all(self._place(index, scale, ratio) is not None for index in plain)
-        return known
+            is_named = self._named[row] = all(self._place(index, scale, ratio) is not None for index in plain)
+        return is_named
 
     def _place(self, index: int, scale: float, ratio: float) -> FarName | None:
         """Return the name of a box inside it, else beside or below it; None if there is no room.
@@ -241,15 +241,15 @@ class FarNames:
             if lines[-1] and self._fonts.width((lines[-1] + word).rstrip(), Style.HEADER) > room:
                 lines.append("")
             lines[-1] += word
-        found = tuple(line.strip() for line in lines)
-        return found if len(found) <= min(most, _MOST_LINES) and self._width(found) <= room else ()
+        wrapped = tuple(line.strip() for line in lines)
+        return wrapped if len(wrapped) <= min(most, _MOST_LINES) and self._width(wrapped) <= room else ()
 
     def _free_beside(self, index: int, side: int) -> float:
         """Return the px at a side of a box, up to `_REACH`, that hold no box or border; edges run below the name."""
-        known = self._free.get((index, side))
-        if known is None:
-            known = self._free[index, side] = self._search_beside(index, side)
-        return known
+        free = self._free.get((index, side))
+        if free is None:
+            free = self._free[index, side] = self._search_beside(index, side)
+        return free
 
     def _search_beside(self, index: int, side: int) -> float:
         scene = self._scene
@@ -267,16 +267,16 @@ class FarNames:
 
     def _room_below(self, index: int) -> tuple[float, float]:
         """Return the width and height in px below a box that no box, border, or name below a neighbour takes."""
-        known = self._rooms.get(index)
-        if known is None:
-            known = self._rooms[index] = self._search_below(index)
-        return known
+        room = self._rooms.get(index)
+        if room is None:
+            room = self._rooms[index] = self._search_below(index)
+        return room
 
     def _search_below(self, index: int) -> tuple[float, float]:
         scene, (left, top, width, height) = self._scene, self._scene.rect(index)
         right, bottom = left + width, top + height
-        found = scene.box_grid.in_rect(left - 2 * _BAND, top, right + 2 * _BAND, bottom + 2 * _BAND)
-        others = scene.corners[found[found != index]]
+        near = scene.box_grid.in_rect(left - 2 * _BAND, top, right + 2 * _BAND, bottom + 2 * _BAND)
+        others = scene.corners[near[near != index]]
         beside = others[others[:, 1] < bottom]
         gaps = np.concatenate([beside[:, 0] - right, left - beside[:, 2]])
         side = float(gaps[gaps > 0].min(initial=2 * _BAND)) / 2

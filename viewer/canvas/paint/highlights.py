@@ -176,9 +176,9 @@ class SceneHighlights:
 
     def _signed(self, area: Area, *kinds: str) -> list[Rect]:
         """Return the boxes in an area, and all rows of tags, with a sign of some kinds."""
-        found = np.unique(np.concatenate([self._in(area, kind) for kind in kinds]))
+        boxes = np.unique(np.concatenate([self._in(area, kind) for kind in kinds]))
         rows = {row for kind in kinds for row in self.rows.get(kind, ())}
-        return [*map(self.scene.rect, found.tolist()), *sorted(rows)]
+        return [*map(self.scene.rect, boxes.tolist()), *sorted(rows)]
 
     def _veil(self, painter: QPainter, boxes: Ids, theme: Theme, alpha: int) -> None:
         if len(boxes):
@@ -286,8 +286,8 @@ class SceneHighlights:
     def _stops(self, painter: QPainter, area: Area, theme: Theme, scale: float) -> None:
         scene = self.scene
         for kind in ("conditions", "breakpoints"):
-            found = self._in(area, kind)
-            places = [*map(scene.rect, found[scene.kinds[found] != Kind.OUTPUT].tolist()), *self.rows.get(kind, ())]
+            boxes = self._in(area, kind)
+            places = [*map(scene.rect, boxes[scene.kinds[boxes] != Kind.OUTPUT].tolist()), *self.rows.get(kind, ())]
             pills = (Kind.INPUT, Kind.OUTER)  # marked themselves, instead of each edge that leaves them
             edges = [e for e in self.edges.get(kind, ()) if scene.kinds[scene.drawing.edges[e, 0]] not in pills]
             paint_stops(painter, theme, scene, places, edges, scale, full=kind == "breakpoints")

@@ -179,8 +179,8 @@ class Surface(QWidget):
             return False
         names, reach = self._painter.names, self._painter.names.reach(viewport.device_scale)
         boxes = self.scene.box_grid.in_rect(left - reach, top - reach, right + reach, bottom + reach)
-        found = map(names.rect, names.of(boxes, viewport.device_scale, viewport.ratio))
-        return any(x < right and x + wide > left and y < bottom and y + high > top for x, y, wide, high in found)
+        rects = map(names.rect, names.of(boxes, viewport.device_scale, viewport.ratio))
+        return any(x < right and x + wide > left and y < bottom and y + high > top for x, y, wide, high in rects)
 
     def repaint_labels(self) -> None:
         """Update all labels, after the types or notes of any values changed."""

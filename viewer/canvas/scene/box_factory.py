@@ -63,13 +63,13 @@ class BoxFactory:
         self, node: Node, key: Hashable, parent: int, buttons: tuple[Button, ...], tags: tuple[FoldTag, ...] = ()
     ) -> Box:
         """Return the card of a node, its constants, folded Constants and tags as rows."""
-        known = self._nodes.get(node)
-        if known is not None and known.buttons == buttons and known.tags == tags:
-            if known.parent == parent and known.key == key:
-                return known
+        cached = self._nodes.get(node)
+        if cached is not None and cached.buttons == buttons and cached.tags == tags:
+            if cached.parent == parent and cached.key == key:
+                return cached
             return Box(
-                Kind.NODE, node, key, known.title, known.note, known.rows, known.category, buttons, parent,
-                known.width, known.height, known.names_width, tags,
+                Kind.NODE, node, key, cached.title, cached.note, cached.rows, cached.category, buttons, parent,
+                cached.width, cached.height, cached.names_width, tags,
             )  # fmt: skip
         title, note = self._header(node)
         rows = (*self._data_rows((node,)), *self._rows(node), *map(node_text.tag_row, tags))
@@ -156,8 +156,8 @@ class BoxFactory:
     def _data_rows(self, nodes: Iterable[Node]) -> list[NodeRow]:
         """Return the row with the data of a node, or with those of several."""
         data = self._options.data
-        found = None if data is None else data.of(nodes)
-        return [] if found is None else [NodeRow(*found, data)]
+        texts = None if data is None else data.of(nodes)
+        return [] if texts is None else [NodeRow(*texts, data)]
 
     def _rows(self, node: Node) -> tuple[NodeRow, ...]:
         options = self._options

@@ -323,8 +323,8 @@ class DrawingBuilder:
         scope = level.tree.of.get(node) if level.tree is not None else None
         if scope is None:
             return level.container, True
-        found = level.places.get(scope)
-        return found if found is not None else self._place_scope(level, scope)
+        place = level.places.get(scope)
+        return place if place is not None else self._place_scope(level, scope)
 
     def _place_scope(self, level: _Level, scope: Scope) -> tuple[int, bool]:
         chain: list[Scope] = []
@@ -370,9 +370,9 @@ class DrawingBuilder:
                 yield
             key = (level.instance, value, index)
             pill = self._add(self._box_factory.pill(Kind.OUTPUT, value, key, level.container, self._type_of(value)))
-            found = self._source(level, value) if value.initializer is None else None
-            if found is not None:
-                self._connect(found[0], pill, value, dashed=found[1], at=(0, 1))
+            source = self._source(level, value) if value.initializer is None else None
+            if source is not None:
+                self._connect(source[0], pill, value, dashed=source[1], at=(0, 1))
 
     def _draw_edges_to(self, level: _Level, node: Node, target: int) -> None:
         """Draw the edges to the inputs of a node; at most _MOST_EDGES of them."""
@@ -396,32 +396,32 @@ class DrawingBuilder:
         """Draw the edges to a node folded into a tag; not those that only provide shapes of drawn values."""
         if node in level.hidden.passed:
             return  # its edge leads on to its users
-        user, known = level.hidden.users[node], traits.of(node)
+        user, trait = level.hidden.users[node], traits.of(node)
         for index, value in enumerate(node.inputs[:_MOST_EDGES]):
             if value is None or value.initializer is not None or value in user.inputs:
                 continue
             if value.graph is level.graph and value not in level.sources:
                 continue  # from another folded node, or a Constant
-            if known.is_about_shapes and index not in known.sizes and self._is_drawn_elsewhere(level, value):
+            if trait.is_about_shapes and index not in trait.sizes and self._is_drawn_elsewhere(level, value):
                 continue
-            found = self._source(level, value)
-            if found is not None and (value, target) not in self._behind:
+            source = self._source(level, value)
+            if source is not None and (value, target) not in self._behind:
                 self._behind.add((value, target))
-                self._connect(found[0], target, value, dashed=found[1], at=None)
+                self._connect(source[0], target, value, dashed=source[1], at=None)
 
     def _is_drawn_elsewhere(self, level: _Level, value: Value) -> bool:
         """Return whether another edge of a value, which uses its elements, is drawn."""
-        known = self._drawn_elsewhere.get(value)
-        if known is None:
-            known = any(user not in level.hidden for user, _ in value.uses)
-            self._drawn_elsewhere[value] = known
-        return known
+        is_drawn = self._drawn_elsewhere.get(value)
+        if is_drawn is None:
+            is_drawn = any(user not in level.hidden for user, _ in value.uses)
+            self._drawn_elsewhere[value] = is_drawn
+        return is_drawn
 
     def _source(self, level: _Level, value: Value) -> tuple[int, bool] | None:
         """Return the box of a value's source, and whether that is in an outer graph; None for folded constants."""
-        found = level.sources.get(value)
-        if found is not None:
-            return found, self._boxes[found].kind is Kind.OUTER
+        box = level.sources.get(value)
+        if box is not None:
+            return box, self._boxes[box].kind is Kind.OUTER
         producer = value.producer
         if producer in level.hidden.passed:
             return self._source(level, level.hidden.origin(value))
@@ -431,9 +431,9 @@ class DrawingBuilder:
             return None
         outer = level.outer
         while outer is not None:
-            found = outer.sources.get(value)
-            if found is not None:
-                return found, True
+            box = outer.sources.get(value)
+            if box is not None:
+                return box, True
             outer = outer.outer
         # A body shown alone uses outer values; a broken file uses undefined names.
         key = (level.instance, value, "outer")

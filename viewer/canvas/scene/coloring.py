@@ -68,20 +68,20 @@ def by_heat(scene: Scene, theme: Theme, numbers: Mapping[Node, float], title: st
         elif isinstance(box.subject, Scope) and box.kind is Kind.GROUP:
             inside = [numbers[node] for node in box.subject.all_nodes() if node in numbers]
             values[index] = max(inside, default=np.nan)
-    known = np.isfinite(values)
-    numbers_shown = values[known]
+    is_known = np.isfinite(values)
+    numbers_shown = values[is_known]
     amounts = numbers_shown[numbers_shown > 0]
     is_log = bool(len(amounts) and numbers_shown.min() >= 0 and amounts.max() > _FAR * np.median(amounts))
     if is_log:
         title, numbers_shown = f"{title}, log", amounts
-        values[known] = np.log10(np.maximum(values[known], amounts.min()))
-    ends = (float(numbers_shown.min()), float(numbers_shown.max())) if known.any() else (0.0, 0.0)
+        values[is_known] = np.log10(np.maximum(values[is_known], amounts.min()))
+    ends = (float(numbers_shown.min()), float(numbers_shown.max())) if is_known.any() else (0.0, 0.0)
     low, high = (log10(ends[0]), log10(ends[1])) if is_log else ends
     half = high / 2 - low / 2 or 1.0  # halves, as the difference may overflow
     steps = np.zeros(len(values), np.uint8)
-    steps[known] = 1 + np.round((values[known] / 2 - low / 2) / half * (_HEAT_STEPS - 1)).astype(np.uint8)
+    steps[is_known] = 1 + np.round((values[is_known] / 2 - low / 2) / half * (_HEAT_STEPS - 1)).astype(np.uint8)
     palette = (theme.endpoint, *heat_colors())
-    if known.any():
+    if is_known.any():
         digits = 3 if is_log else digits_apart(*ends, 4)
         legend = Legend(title, number_text(ends[0], digits), number_text(ends[1], digits))
     else:

@@ -130,8 +130,8 @@ class _Places:
         self._more: dict[object, list[int]] = {}
         first, more = self._first, self._more
         for subject, number in pairs:
-            known = first.setdefault(subject, number)
-            if known != number:
+            earlier = first.setdefault(subject, number)
+            if earlier != number:
                 more.setdefault(subject, []).append(number)
 
     def of(self, subject: object) -> list[int]:
@@ -141,10 +141,10 @@ class _Places:
 
     def of_all(self, subjects: Sequence[object]) -> list[int]:
         """Return the indices of many objects, unordered."""
-        found = [number for number in map(self._first.get, subjects) if number is not None]
+        numbers = [number for number in map(self._first.get, subjects) if number is not None]
         if self._more:
-            found += [number for subject in subjects for number in self._more.get(subject, ())]
-        return found
+            numbers += [number for subject in subjects for number in self._more.get(subject, ())]
+        return numbers
 
 
 @dataclass(slots=True, eq=False)
@@ -203,9 +203,9 @@ class Drawing:
 
     def boxes_of(self, subject: object) -> list[int]:
         """Return the boxes of an object: one, or one per expansion of a function; or its closed group."""
-        found = self._places().of(subject)
-        if found:
-            return found
+        boxes = self._places().of(subject)
+        if boxes:
+            return boxes
         if isinstance(subject, Node):
             number = self.folded.get(subject, -1)
             return [number] if number >= 0 else []
@@ -245,9 +245,9 @@ class Drawing:
 
     def boxes_for(self, subject: object) -> list[int]:
         """Return the boxes to update for an object: its own; for a value, those at its edges or with its constant."""
-        found = self.boxes_of(subject)
-        if found or not isinstance(subject, Value):
-            return found
+        boxes = self.boxes_of(subject)
+        if boxes or not isinstance(subject, Value):
+            return boxes
         ends = [end for edge in self.edges_of(subject) for end in self.edges[edge].tolist()]
         return ends or [box for node in subject.consumers for box in self.boxes_of(node)]
 

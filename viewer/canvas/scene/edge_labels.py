@@ -132,11 +132,11 @@ class EdgeLabels:
         drawing = self._scene.drawing
         count = int(drawing.multiplicity[edge])
         value = drawing.values[edge]
-        found = note.type_text if note is not None else ""
+        type_text = note.type_text if note is not None else ""
         text = (
             f"{count} values"
             if count > 1
-            else found or edge_text(self._type_of(value), self._scene.drawing.options.prefix)
+            else type_text or edge_text(self._type_of(value), self._scene.drawing.options.prefix)
         )
         if count == 1 and self._is_spread:
             text = " · ".join(filter(None, (text, split_text(value))))
@@ -248,8 +248,8 @@ class EdgeLabels:
 
     def _covers_box(self, rect: Rect) -> bool:
         left, top, width, height = rect
-        found = self._scene.box_grid.in_rect(left, top, left + width, top + height)
-        return bool((self._scene.kinds[found] != Kind.CONTAINER).any())
+        boxes = self._scene.box_grid.in_rect(left, top, left + width, top + height)
+        return bool((self._scene.kinds[boxes] != Kind.CONTAINER).any())
 
     def _other_lines(self, edge: int, rect: Rect) -> Ids:
         """Return the pieces of other edges whose ranges reach into a box."""

@@ -295,8 +295,8 @@ class Scene:
 
     def _move(self, grid: str, ids: Ids, boxes: Real) -> None:
         """Update a spatial index if it has been built; it is rebuilt if too many entries have moved."""
-        found = self.__dict__.get(grid)
-        if isinstance(found, Grid) and not found.move(ids, boxes):
+        index = self.__dict__.get(grid)
+        if isinstance(index, Grid) and not index.move(ids, boxes):
             del self.__dict__[grid]
 
     def only(self, boxes: Ids) -> Scene:
@@ -350,9 +350,9 @@ class Scene:
         for index in reversed(self.box_grid.at(x, y, reach)):
             box = self.boxes[index]
             if box.kind is not Kind.CONTAINER:
-                found = self._hit_box(index, box, x, y, reach if details else 0.0)
-                if found is not None:
-                    return found
+                hit = self._hit_box(index, box, x, y, reach if details else 0.0)
+                if hit is not None:
+                    return hit
         container = self.container_at(x, y)
         edge = self.edge_at(x, y, reach)
         if edge >= 0 and (container is None or container.part == "body"):
@@ -363,9 +363,9 @@ class Scene:
         """Return the innermost container at a point and its part there, ignoring other boxes in it."""
         for index in reversed(self.box_grid.at(x, y, 0)):
             if self.boxes[index].kind is Kind.CONTAINER:
-                found = self._hit_container(index, self.boxes[index], x, y)
-                if found is not None:
-                    return found
+                hit = self._hit_container(index, self.boxes[index], x, y)
+                if hit is not None:
+                    return hit
         return None
 
     def _hit_container(self, index: int, box: Box, x: float, y: float) -> Hit | None:

@@ -53,16 +53,16 @@ class Grid:
 
     def at(self, x: float, y: float, margin: float = 0.0) -> list[int]:
         """Return the indices, ascending, of the boxes within `margin` of a point. About 20 µs, for any number."""
-        found: list[int] = []
+        touching: list[int] = []
         for level in self._levels:
             for index, left, top, right, bottom in level.around(x, y, margin):
                 if left - margin <= x <= right + margin and top - margin <= y <= bottom + margin:
-                    found.append(index)
+                    touching.append(index)
         if len(self._moved):
             moved = self._moved[_near(self.boxes[self._moved], x, y, margin)].tolist()
-            found = list({*found, *moved})
-        found.sort()
-        return found
+            touching = list({*touching, *moved})
+        touching.sort()
+        return touching
 
     def move(self, ids: Ids, boxes: Boxes) -> bool:
         """Move some boxes. Return False, unchanged, if so many have moved that a new grid is quicker."""

@@ -102,10 +102,10 @@ class _Change:
     def __init__(self, drawing: Drawing, builder: DrawingBuilder, wired: Iterable[Node]) -> None:
         self._old = drawing
         self._boxes = drawing.boxes.copy()
-        known = {node: drawing.boxes_of(node) for node in wired}
-        self._redrawn = [numbers[0] for numbers in known.values() if numbers]
+        boxes_of_wired = {node: drawing.boxes_of(node) for node in wired}
+        self._redrawn = [numbers[0] for numbers in boxes_of_wired.values() if numbers]
         before = [self._boxes[index] for index in self._redrawn]
-        self._edges = builder.amend(self._boxes, known, drawing.boxes_of)
+        self._edges = builder.amend(self._boxes, boxes_of_wired, drawing.boxes_of)
         now = [self._boxes[index] for index in self._redrawn]
         self._stretched = [(i, a, b) for i, a, b in zip(self._redrawn, before, now, strict=True) if a is not b]
         self._gone: list[int] = []

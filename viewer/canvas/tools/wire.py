@@ -407,14 +407,14 @@ class WireTool(Tool):
 
     def _may(self, node: Node, index: int) -> bool:
         """Return whether an input accepts the value; index -1: whether the node may depend on it at all. Cached."""
-        known = self._fits.get((node, index))
-        if known is None:
+        may = self._fits.get((node, index))
+        if may is None:
             if index < 0:
-                known = not self._refusal(node)
+                may = not self._refusal(node)
             else:
-                known = not misfit(self.view.workspace, node, index, self.value)
-            self._fits[node, index] = known
-        return known
+                may = not misfit(self.view.workspace, node, index, self.value)
+            self._fits[node, index] = may
+        return may
 
     def _paint_text(self, painter: QPainter, color: QColor) -> None:
         if not self.target.text:
