@@ -61,7 +61,7 @@ class Bookmarks(QObject):
     def state(self) -> list[list[Any]]:
         """Return the bookmarks for a JSON file. A node is identified by its name or else by its first output."""
         roots = {root: number for number, root in enumerate(self._model.root_graphs())}
-        found = []
+        rows = []
         for element, note in self.notes.items():
             graph = element.graph
             if graph is None or not is_in_model(element) or graph.root not in roots:
@@ -72,8 +72,8 @@ class Bookmarks(QObject):
                 else element.name
             )
             kind = "node" if isinstance(element, Node) else "value"
-            found.append([roots[graph.root], kind, element.name, output, note])
-        return found
+            rows.append([roots[graph.root], kind, element.name, output, note])
+        return rows
 
     def restore(self, state: object) -> None:
         """Restore bookmarks from the form of `state`, read from an untrusted file; drop those not found.

@@ -32,9 +32,9 @@ class Highlights(QObject):
 
     def mark(self, kind: str, items: Iterable[object]) -> None:
         """Mark objects on the graph: "matches", "errors", "stale", "changed" or "traced"; no items: unmark all."""
-        found = list(items)
-        self.marks[kind] = found
-        self.marked.emit(kind, found)
+        marked = list(items)
+        self.marks[kind] = marked
+        self.marked.emit(kind, marked)
 
     def unmark(self, kind: str, nodes: Iterable[Node]) -> None:
         """Remove marks of a kind from some nodes; cheap even if many are marked."""

@@ -58,9 +58,9 @@ class Navigation(QObject):
         Objects of a body or function that is open inside the shown graph are shown there. Deleted objects, which lists
         may hold until they are rebuilt, are left out.
         """
-        found = [(item, graph_of(item)) for item in items]
-        there = {graph for graph in {graph for _, graph in found} if graph is not None and is_in_model(graph)}
-        chosen = [item for item, graph in found if graph in there and not _is_removed(item)]
+        placed = [(item, graph_of(item)) for item in items]
+        there = {graph for graph in {graph for _, graph in placed} if graph is not None and is_in_model(graph)}
+        chosen = [item for item, graph in placed if graph in there and not _is_removed(item)]
         if not chosen:
             return
         with self.history.jump():

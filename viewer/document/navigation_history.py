@@ -81,15 +81,15 @@ class NavigationHistory(QObject):
 
     def _step(self, taken: list[NavigationEntry], left: list[NavigationEntry]) -> NavigationEntry | None:
         here = self._here()
-        found = None
-        while taken and found is None:
-            found = taken.pop()
-            if found == here:  # the user has returned to it by panning or clicking
-                found = None
-        if found is not None:
+        entry = None
+        while taken and entry is None:
+            entry = taken.pop()
+            if entry == here:  # the user has returned to it by panning or clicking
+                entry = None
+        if entry is not None:
             left.append(here)
         self.changed.emit()
-        return found
+        return entry
 
     def prune(self, keep: Callable[[Item], bool]) -> None:
         """Remove entries and objects for which `keep` is false, as they were deleted from the model."""

@@ -150,11 +150,11 @@ class ProblemChecker(QObject):
 
         self._seen, inferred = self._checker.problems, self._types.inferred
         checked = (_with_declaration_fix(problem, inferred) for problem in self._checker.problems)
-        found = [*self._read(), *checked]
-        found = errors_first(chain(found, beside(found, self._typed)))
-        is_news = found != self._listed
-        self._listed = found  # also if equal: fixes may differ
-        self._counts = Counter(map(attrgetter("severity"), found))
+        problems = [*self._read(), *checked]
+        problems = errors_first(chain(problems, beside(problems, self._typed)))
+        is_news = problems != self._listed
+        self._listed = problems  # also if equal: fixes may differ
+        self._counts = Counter(map(attrgetter("severity"), problems))
         if is_news:
             self.changed.emit()
 

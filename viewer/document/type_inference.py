@@ -87,11 +87,11 @@ class TypeInference(QObject):
         add_outputs(edit, graph, [*values])
         if isinstance(graph.owner, Function):
             return
-        known = {} if self._inferred is None else self._inferred.types
+        types = {} if self._inferred is None else self._inferred.types
         for value, own in values.items():
-            found = (known.get(own) or declared_type(value)) if value.type is None or is_shapeless(value.type) else None
-            if found is not None:
-                declare(edit, value, found)
+            type_ = (types.get(own) or declared_type(value)) if value.type is None or is_shapeless(value.type) else None
+            if type_ is not None:
+                declare(edit, value, type_)
 
     def type_of(self, value: Value) -> Type | None:
         """Return the inferred type, completed by the declared type or that of the constant."""
