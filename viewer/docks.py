@@ -285,8 +285,8 @@ class Docks(QObject):
         return True
 
     def _remember_closed(self, panel_id: str) -> None:
-        known = self._settings.get(CLOSED_PANELS)
-        self._settings.set(CLOSED_PANELS, tuple(dict.fromkeys((*known, panel_id))))
+        closed = self._settings.get(CLOSED_PANELS)
+        self._settings.set(CLOSED_PANELS, tuple(dict.fromkeys((*closed, panel_id))))
 
     def state(self) -> QByteArray:
         """Return the layout for the next start; empty if it was never shown."""

@@ -88,8 +88,8 @@ class DocumentTab(QWidget):
     def drawn(self, item: Node | Value) -> Node | Value:
         """Return the drawn object for one of the document: the same, except in a merged graph."""
         merged = self.beside.merged if self.beside is not None else None
-        found = merged.drawn(item) if merged is not None else None
-        return found if isinstance(found, (Node, Value)) else item
+        drawn = merged.drawn(item) if merged is not None else None
+        return drawn if isinstance(drawn, (Node, Value)) else item
 
     def set_content(self, content: QWidget) -> None:
         """Set the content of the tab: its pane, or its pane and another one."""

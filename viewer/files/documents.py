@@ -278,11 +278,11 @@ class Documents(QObject):
     # -- the file on disk ------------------------------------------------------------------------------------
 
     def _on_file_changed(self, path: Path) -> None:
-        found = identity_at(path)
+        identity = identity_at(path)
         for tab in self.tabs_of(path):
             tab.autosave.preserve_if_file_changed()
-            if found is not None and found not in (tab.identity, tab.reported_identity):
-                tab.reported_identity = found
+            if identity is not None and identity not in (tab.identity, tab.reported_identity):
+                tab.reported_identity = identity
                 self._changed_on_disk(tab)
 
     def _changed_on_disk(self, tab: DocumentTab) -> None:

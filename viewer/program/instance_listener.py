@@ -72,6 +72,6 @@ def _answers(where: str) -> bool:
     """Return whether a program listens there."""
     probe = QLocalSocket()
     probe.connectToServer(where)
-    found = probe.waitForConnected(200)
+    is_answered = probe.waitForConnected(200)
     probe.abort()
-    return found
+    return is_answered

@@ -68,9 +68,9 @@ def choose() -> None:
 
 def _of_system(locales: Sequence[QLocale]) -> str:
     """Return the first available language, in the script that the user prefers."""
-    found = available()
+    languages = available()
     for locale in locales:
-        if locale.script() == locales[0].script() and locale.name() in found:
+        if locale.script() == locales[0].script() and locale.name() in languages:
             return locale.name()
         if locale.name().startswith(ENGLISH):
             break

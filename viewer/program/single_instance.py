@@ -49,12 +49,12 @@ class OpenMessage:
     def from_bytes(cls, line: bytes) -> OpenMessage | None:
         """Parse a message; None if it is not in the form of `to_bytes`."""
         try:
-            found = json.loads(line)
+            message = json.loads(line)
         except (ValueError, RecursionError):
             return None
-        if not isinstance(found, dict):
+        if not isinstance(message, dict):
             return None
-        files, token, goto = found.get("open"), found.get("token"), found.get("goto", "")
+        files, token, goto = message.get("open"), message.get("token"), message.get("goto", "")
         if not isinstance(files, list) or not isinstance(token, str) or not isinstance(goto, str) or not files:
             return None
         if not token.isascii() or (token and not token.isprintable()):
@@ -102,11 +102,11 @@ def _is_private(folder: Path) -> bool:
     """Return whether only this user can create a socket in a folder; creates the folder if it does not exist."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.stat()
+        status = folder.stat()
     except OSError:
         return False
     return sys.platform == "win32" or (
-        found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     )
 
 

@@ -27,17 +27,17 @@ def home_page() -> str:
         urls = metadata.metadata(DISTRIBUTION).get_all("Project-URL") or []
     except metadata.PackageNotFoundError:
         return ""
-    found = dict(str(line).split(", ", 1) for line in urls)
-    return found.get("Homepage", "")
+    address_of = dict(str(line).split(", ", 1) for line in urls)
+    return address_of.get("Homepage", "")
 
 
 def versions() -> dict[str, str]:
     """Return versions for a report: Python, system and libraries. Reads metadata without importing the libraries."""
-    found = {"ONNX Workbench": version(), "Python": platform.python_version(), "System": platform.platform()}
+    version_of = {"ONNX Workbench": version(), "Python": platform.python_version(), "System": platform.platform()}
     libraries = ("numpy", "numkong", "onnx", "protobuf", "ml_dtypes", "networkx", "pyqtgraph", "onnxruntime")
     for name in ("PySide6-Essentials", *libraries):
         try:
-            found[name] = metadata.version(name)
+            version_of[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return version_of
