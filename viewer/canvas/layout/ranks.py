@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import networkx as nx
+import networkx as nx  # lays the nodes out, as the project asks; reading its modules takes some 0.1 s beside the file
 import numpy as np
 
 from onnx_workbench.model.progress import Progress
