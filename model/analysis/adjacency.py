@@ -107,14 +107,14 @@ def contracted(whole: Adjacency, unit: Index, behind: Index, firsts: list[Node])
     users = np.repeat(np.arange(len(unit)), np.diff(whole.starts))
     members = np.flatnonzero(unit >= 0)
     members = members[np.argsort(unit[members], kind="stable")]
-    made = np.array([len(whole.nodes[n].outputs) for n in members.tolist()], np.int64)
+    output_counts = np.array([len(whole.nodes[n].outputs) for n in members.tolist()], np.int64)
     first_output = np.zeros(len(unit), np.int64)  # number of each node's first output among those of its unit
-    before = np.cumsum(made) - made
+    before = np.cumsum(output_counts) - output_counts
     first_output[members] = before - before[np.searchsorted(unit[members], unit[members])] if len(members) else before
-    known = np.append(unit, OUTSIDE)  # at -1; others are put back below
+    unit_or_outside = np.append(unit, OUTSIDE)  # at -1; others are put back below
 
     def unit_at(places: Index) -> Index:
-        found = known[np.maximum(places, 0)]
+        found = unit_or_outside[np.maximum(places, 0)]
         return np.where(places >= 0, np.where(found < 0, OUTSIDE, found), places)
 
     owner, inputs = whole.of(whole.starts, members)
@@ -171,14 +171,14 @@ def _inputs(nodes: list[Node], progress: Progress) -> tuple[Index, Index]:
     """[N] the number of inputs of each node, outer values included; [M, 2] the producer and output of each."""
     number = {node: index for index, node in enumerate(nodes)}
     counts: list[int] = []
-    made: list[int] = []  # producer, output, producer, output …
+    makers: list[int] = []  # producer, output, producer, output …
     for node in progress.paced(nodes):
         taken = (*node.inputs, *outer_values(node)) if node.bodies else node.inputs
         counts.append(len(taken))
         for value in taken:
             maker = value.producer if value is not None else None
-            made += (NOBODY, 0) if value is None or maker is None else (number.get(maker, OUTSIDE), value.index)
-    return np.array(counts, np.int64), np.array(made, np.int64).reshape(-1, 2)
+            makers += (NOBODY, 0) if value is None or maker is None else (number.get(maker, OUTSIDE), value.index)
+    return np.array(counts, np.int64), np.array(makers, np.int64).reshape(-1, 2)
 
 
 def _starts(owners: Index, count: int) -> Index:

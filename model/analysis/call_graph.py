@@ -29,10 +29,10 @@ def callers_of(model: Model, functions: Collection[Operator]) -> list[Node]:
 
 def callers(model: Model) -> dict[Operator, list[Node]]:
     """Return the callers of each function of the model, by its key; empty for uncalled ones. One pass."""
-    found: dict[Operator, list[Node]] = {function.key: [] for function in model.functions}
-    for node in callers_of(model, found):
-        found[node.operator].append(node)
-    return found
+    calls: dict[Operator, list[Node]] = {function.key: [] for function in model.functions}
+    for node in callers_of(model, calls):
+        calls[node.operator].append(node)
+    return calls
 
 
 def operators_in(model: Model, progress: Progress = SILENT) -> dict[Operator, Counter[Operator]]:
@@ -76,7 +76,7 @@ def holders(model: Model, places: Iterable[object]) -> list[Node]:
 
     Linear in their number, plus one pass over all nodes for parts of functions.
     """
-    found: dict[Node, None] = {}
+    owners: dict[Node, None] = {}
     calls: dict[Operator, list[Node]] | None = None
     pending = dict.fromkeys(map(_graph_of, places))  # very many parts are in few graphs
     while pending:
@@ -84,13 +84,13 @@ def holders(model: Model, places: Iterable[object]) -> list[Node]:
         for around in () if graph is None else enclosing(graph):
             owner = around.owner
             if isinstance(owner, Node):
-                found[owner] = None
+                owners[owner] = None
             elif isinstance(owner, Function) and model.function(*owner.key) is owner:
                 calls = callers(model) if calls is None else calls
-                new = [call for call in calls[owner.key] if call not in found]
-                found.update(dict.fromkeys(new))
+                new = [call for call in calls[owner.key] if call not in owners]
+                owners.update(dict.fromkeys(new))
                 pending.update(dict.fromkeys(map(_graph_of, new)))
-    return list(found)
+    return list(owners)
 
 
 def _graph_of(part: object) -> Graph | None:

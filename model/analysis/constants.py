@@ -69,8 +69,8 @@ class Constants:
         if producer is None or producer.op_type != "Constant" or producer.domain:
             return None
         if producer not in self._tensors:
-            found = constant_tensor(producer)
-            self._tensors[producer] = found if isinstance(found, Tensor) else None
+            content = constant_tensor(producer)
+            self._tensors[producer] = content if isinstance(content, Tensor) else None
         return self._tensors[producer]
 
     def is_too_large(self, tensor: Tensor) -> bool:
@@ -85,9 +85,9 @@ class Constants:
 
     def read(self, tensor: Tensor) -> NDArray[Any] | None:
         """Return the numbers of a tensor; None when they are too large or unavailable. May read the file."""
-        known = self._arrays.get(tensor)
-        if known is not None:
-            return known
+        held = self._arrays.get(tensor)
+        if held is not None:
+            return held
         if tensor.problem or not isinstance(tensor.element_type, ElementType):
             return None
         if self.is_too_large(tensor):

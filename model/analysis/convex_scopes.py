@@ -315,7 +315,7 @@ class _Sweep:
         for node in self.nodes:
             if not self._waiting[node]:
                 self._make_ready(node)
-        found: list[tuple[int, list[int]]] = []
+        turns: list[tuple[int, list[int]]] = []
         while (home := self._next()) is not None:
             run: list[int] = []
             while self._ready[home]:
@@ -323,8 +323,8 @@ class _Sweep:
                 run.append(node)
                 self._finish(node)
             if home >= 0:
-                found.append((home, run))
-        return found
+                turns.append((home, run))
+        return turns
 
     def _next(self) -> int | None:
         if self._ready[-1]:

@@ -65,15 +65,15 @@ class FoldedNodes:
             for index, value in enumerate(user.inputs)
             if self._folds(value) and value is not None and purpose in (None, self._purpose(user, index))
         ]
-        found: dict[Node, None] = {}
+        nodes_behind: dict[Node, None] = {}
         for node in pending:  # grows
-            if node is None or node in found:
+            if node is None or node in nodes_behind:
                 continue
-            if most is not None and len(found) == most:
+            if most is not None and len(nodes_behind) == most:
                 break
-            found[node] = None
+            nodes_behind[node] = None
             pending += [value.producer for value in node.inputs if value is not None and self._folds(value)]
-        return list(found)
+        return list(nodes_behind)
 
     def _folds(self, value: Value | None) -> bool:
         return value is not None and value.producer in self.users
@@ -170,12 +170,12 @@ def may_fold(node: Node, folded: FoldedNodes) -> bool:
 
 def _constant_nodes(order: list[Node], progress: Progress) -> set[Node]:
     """Return cheap nodes whose inputs are all constants, or made of constants by such nodes."""
-    found: set[Node] = set()
+    constant: set[Node] = set()
     for node in progress.paced(order):
         taken = [value for value in node.inputs if value is not None]
-        if taken and _is_cheap(node) and all(_is_constant(value, found) for value in taken):
-            found.add(node)
-    return found
+        if taken and _is_cheap(node) and all(_is_constant(value, constant) for value in taken):
+            constant.add(node)
+    return constant
 
 
 def _is_constant(value: Value, constant: Collection[Node]) -> bool:
@@ -189,9 +189,9 @@ def _is_cheap(node: Node) -> bool:
     """Return whether a node may be part of size arithmetic: deterministic and cheap."""
     if node.op_type == "Constant" or node.bodies:
         return False
-    known = traits.of(node)
-    return not known.is_stochastic and (
-        known.is_elementwise or known.is_reduction or known.moves is not None or known.category in _CHEAP
+    facts = traits.of(node)
+    return not facts.is_stochastic and (
+        facts.is_elementwise or facts.is_reduction or facts.moves is not None or facts.category in _CHEAP
     )
 
 
@@ -204,22 +204,22 @@ def _user_of(
 ) -> Node | None:
     """Return the node that a node is folded into; None where any of its results is used as data."""
     is_constant = node in constant
-    found: Node | None = None
+    target: Node | None = None
     for user, index in _uses(node):
         if not isinstance(user, Node) or user.graph is not graph:
             return None
-        known = traits.of(user)
+        facts = traits.of(user)
         if user in users:
-            if known.is_about_shapes and index not in known.sizes:
+            if facts.is_about_shapes and index not in facts.sizes:
                 return None  # data of which only the shape is used
-            found = found or users[user]
+            target = target or users[user]
         elif user.bodies or user.operator in functions:
             return None  # may be collapsed or open, and has no room for a tag when open
-        elif index in known.sizes or (is_constant and user not in constant):
-            found = found or user
+        elif index in facts.sizes or (is_constant and user not in constant):
+            target = target or user
         else:
             return None
-    return found
+    return target
 
 
 def _uses(node: Node) -> Iterator[tuple[Node | Graph, int]]:

@@ -89,10 +89,10 @@ def find_blocks(graph: Graph, tree: ScopeTree, progress: Progress = SILENT) -> B
     for scope in _crowded(tree, whole):
         if any(node in inside for node in scope.all_nodes()):
             continue  # in blocks of a scope around it
-        found = _Level(whole, tree.path_of(scope), scope).blocks(progress)
-        outermost, drawn = outermost + found.outermost, drawn + found.drawn
-        if found.are_worthwhile:
-            inside |= found.inside
+        in_scope = _Level(whole, tree.path_of(scope), scope).blocks(progress)
+        outermost, drawn = outermost + in_scope.outermost, drawn + in_scope.drawn
+        if in_scope.are_worthwhile:
+            inside |= in_scope.inside
     return _with_guests(graph, Blocks(inside, outermost, drawn, are_in_scopes=True), tree, whole, progress)
 
 
@@ -119,7 +119,7 @@ def _guests(scope: Scope, whole: _Whole, progress: Progress) -> dict[Node, Scope
     A scope takes in at most as many nodes as it has.
     """
     home: dict[Node, Scope] = {node: child for child in scope.children for node in child.all_nodes()}
-    found: dict[Node, Scope] = {}
+    host_of: dict[Node, Scope] = {}
     taken: Counter[Scope] = Counter()
     for node in progress.paced(reversed(scope.nodes)):
         if node.op_type == "Constant" or any(value is not None and value.is_output for value in node.outputs):
@@ -127,9 +127,9 @@ def _guests(scope: Scope, whole: _Whole, progress: Progress) -> dict[Node, Scope
         hosts = {home.get(user) for value in node.outputs for user in users_in(value, node.graph)}
         host = hosts.pop() if len(hosts) == 1 else None
         if host is not None and not host.is_stack and taken[host] < host.count:
-            home[node] = found[node] = host
+            home[node] = host_of[node] = host
             taken[host] += node in whole.drawn
-    return found
+    return host_of
 
 
 def _crowded(tree: ScopeTree, whole: _Whole) -> list[Scope]:
@@ -177,8 +177,8 @@ class _Level:
 
     def blocks(self, progress: Progress) -> Blocks:
         """Find the blocks."""
-        found = (self._blocks(label_of, progress) for label_of in (operator_label, exact_label))
-        return min(found, key=lambda blocks: blocks.outermost)
+        searches = (self._blocks(label_of, progress) for label_of in (operator_label, exact_label))
+        return min(searches, key=lambda blocks: blocks.outermost)
 
     def _label_of(self, label_of: LabelOf) -> LabelOf:
         scopes = self._scopes
@@ -211,13 +211,13 @@ class _Level:
     def _inside(self, kind: _Kind, label_of: LabelOf, progress: Progress) -> list[_Kind]:
         """Find repetitions inside a block: searched in its first occurrence, and applied to all others."""
         position = {node: index for index, node in enumerate(kind[0])}
-        found = []
+        inner = []
         for block in repeated_blocks(
             self._wiring, label_of, progress, among=position, least_nodes=_LEAST, edges=self._edges
         ):
             rows = [[position[node] for node in occurrence] for occurrence in block.occurrences]
-            found.append(tuple(tuple(outer[index] for index in row) for outer in kind for row in rows))
-        return found
+            inner.append(tuple(tuple(outer[index] for index in row) for outer in kind for row in rows))
+        return inner
 
     def _name(self, block: tuple[Node, ...], names: dict[Node, Path], numbers: Counter[Path]) -> None:
         """Name a block after its largest scope, else by its operators."""
@@ -264,11 +264,11 @@ def block_tree(
 
     def path_of(node: Node) -> Path:
         path = named.get(node, ())
-        found = inside.get(node)
-        if found is None:
+        place = inside.get(node)
+        if place is None:
             around = {inside.get(other, nowhere) for other in _neighbours(node)}
-            found = around.pop() if len(around) == 1 else nowhere
-        outer, names = found
+            place = around.pop() if len(around) == 1 else nowhere
+        outer, names = place
         return (*outer, *names, *path[len(outer) :]) if path[: len(outer)] == outer else path
 
     tree = convex_tree(graph, {node: path_of(node) for node in progress.paced(graph.nodes)}, progress, stacks, wiring)

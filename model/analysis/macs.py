@@ -149,8 +149,8 @@ def _group_query_attention(node: Node, shape_of: ShapeOf) -> AnySize | None:
 
 
 def _sum(*parts: AnySize | None) -> AnySize | None:
-    known = [p for p in parts if p is not None]
-    return sum(known) if len(known) == len(parts) else None
+    terms = [p for p in parts if p is not None]
+    return sum(terms) if len(terms) == len(parts) else None
 
 
 def _einsum(node: Node, shape_of: ShapeOf) -> AnySize | None:

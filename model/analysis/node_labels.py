@@ -87,13 +87,13 @@ def _present(node: Node) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
 
 def _contents(values: Iterable[object], content_of: ContentOf) -> Hashable | None:
     """Return the content keys of the constants among the values; None where one is unavailable."""
-    found = []
+    labels = []
     for value in values:
         if isinstance(value, Tensor):
-            found.append(content_of(value))
+            labels.append(content_of(value))
         elif isinstance(value, SparseTensor):
-            found += [value.shape, content_of(value.indices), content_of(value.values)]
-    return None if None in found else tuple(found)
+            labels += [value.shape, content_of(value.indices), content_of(value.values)]
+    return None if None in labels else tuple(labels)
 
 
 def leaf_label(value: Value) -> Hashable:

@@ -32,8 +32,8 @@ def with_whole_functions(nodes: Collection[Node], model: Model) -> tuple[frozens
 
 def is_made(value: Value, nodes: Collection[Node]) -> bool:
     """Return whether a value is an output of one of the nodes, or belongs to a subgraph of one."""
-    made = value.producer in nodes
-    return made or (value.graph is not None and value.graph.owner in nodes)
+    is_output = value.producer in nodes
+    return is_output or (value.graph is not None and value.graph.owner in nodes)
 
 
 def is_used(value: Value, nodes: Collection[Node]) -> bool:
@@ -57,16 +57,16 @@ def tensors_of(nodes: Collection[Node], values: Iterable[Value] = ()) -> frozens
     """Return the constants that nodes take, those in their attributes, and those of values; of sparse ones both
     parts.
     """
-    found: set[Tensor] = set()
+    tensors: set[Tensor] = set()
     taken = {value: None for node in nodes for value in node.inputs if value is not None} | dict.fromkeys(values)
     held = [attribute.value for node in nodes for attribute in node.attributes.values()]
     within = (content for one in held for content in (one if isinstance(one, tuple) else (one,)))
     for content in (*(value.initializer for value in taken), *within):
         if isinstance(content, Tensor):
-            found.add(content)
+            tensors.add(content)
         elif isinstance(content, SparseTensor):
-            found |= {content.values, content.indices}
-    return frozenset(found)
+            tensors |= {content.values, content.indices}
+    return frozenset(tensors)
 
 
 def roots(nodes: Iterable[Node]) -> list[Graph]:

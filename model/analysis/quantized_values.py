@@ -37,25 +37,25 @@ def is_quantized(graph: Graph) -> bool:
 def counterparts(precise: Graph, quantized: Graph) -> dict[Value, Counterpart]:
     """Return the counterpart of each value of a float graph in a quantized one, by names and structure."""
     theirs = {value.name: value for value in quantized.values() if value.is_defined}
-    found: dict[Value, Counterpart] = {}
+    counterpart_of: dict[Value, Counterpart] = {}
     for value in precise.values():
-        if not value.name or value.initializer is not None or value in found:
+        if not value.name or value.initializer is not None or value in counterpart_of:
             continue
         raw, replacement = theirs.get(value.name), _replacement(theirs, value.name)
         result = _folded_activation(value)
         before = _activated(value)
         if replacement is not None and result is not None and not _is_there(theirs, result.name):
-            found[result] = replacement
+            counterpart_of[result] = replacement
             if raw is not None:
-                found[value] = Counterpart(raw)
+                counterpart_of[value] = Counterpart(raw)
         elif replacement is not None:
-            found[value] = replacement
+            counterpart_of[value] = replacement
             is_before_gone = before is not None and not _is_there(theirs, before.name)
             if raw is not None and before is not None and is_before_gone and _operator(raw) == _operator(before):
-                found[before] = Counterpart(raw)  # it lacks the activation: same operator as `before`
+                counterpart_of[before] = Counterpart(raw)  # it lacks the activation: same operator as `before`
         elif raw is not None:
-            found[value] = Counterpart(raw)
-    return found
+            counterpart_of[value] = Counterpart(raw)
+    return counterpart_of
 
 
 def _is_there(values: dict[str, Value], name: str) -> bool:

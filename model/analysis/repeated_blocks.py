@@ -73,18 +73,18 @@ def repeated_blocks(
     searched = whole if among is None else whole.only(chosen)
     labels = _labels(searched, label_of, progress)
     convexity = _Convexity(len(whole.nodes), whole.edges() if edges is None else np.concatenate([whole.edges(), edges]))
-    found: list[Index] = []
+    convex: list[Index] = []
     for _ in range(_PASSES):
         free = labels >= 0
-        for block in found:
+        for block in convex:
             free[np.searchsorted(chosen, block)] = False
         new = [chosen[block] for block in _Search(searched, labels, free, progress).run()]
         new = [block for block in new if block.shape[1] >= max(least_nodes, 2)]
         if not new:
             break
-        found = convexity.applied([*found, *new])
-    found.sort(key=lambda block: int(block[0, 0]))
-    return [Repeat(tuple(tuple(whole.nodes[n] for n in nodes) for nodes in block.tolist())) for block in found]
+        convex = convexity.applied([*convex, *new])
+    convex.sort(key=lambda block: int(block[0, 0]))
+    return [Repeat(tuple(tuple(whole.nodes[n] for n in nodes) for nodes in block.tolist())) for block in convex]
 
 
 def _labels(wiring: Adjacency, label_of: LabelOf, progress: Progress) -> Index:
@@ -160,13 +160,13 @@ class _Search:
     def _wider(self, numbers: Index) -> Index:
         """Return hashes that include the neighbours' hashes (Weisfeiler-Lehman)."""
         wiring = self._wiring
-        known = np.where(self._free, numbers, OUTSIDE)
-        count = len(known)
+        free_numbers = np.where(self._free, numbers, OUTSIDE)
+        count = len(free_numbers)
 
         def number_of(who: Index) -> Index:
-            return np.where(who >= 0, known[np.maximum(who, 0)], who)
+            return np.where(who >= 0, free_numbers[np.maximum(who, 0)], who)
 
-        hashes = _mixed(known)
+        hashes = _mixed(free_numbers)
         owner = np.repeat(np.arange(count), np.diff(wiring.starts))
         position = np.arange(len(owner)) - wiring.starts[owner]
         np.add.at(hashes, owner, _mixed(number_of(wiring.makers), wiring.outputs, position))
@@ -235,8 +235,8 @@ class _Search:
 
     def _block_indices(self, nodes: Index, occurrence: Index) -> Index:
         """Return the block index of nodes already in their occurrence, -1 for others."""
-        known = np.maximum(nodes, 0)
-        return np.where((nodes >= 0) & (self._occurrence[known] == occurrence), self._spot[known], -1)
+        inner = np.maximum(nodes, 0)
+        return np.where((nodes >= 0) & (self._occurrence[inner] == occurrence), self._spot[inner], -1)
 
     def _producers(self, row: Index) -> Iterator[Index]:
         """Return the producers of each input of a row of nodes, where all use the same output index."""
@@ -318,12 +318,12 @@ class _Convexity:
         followers: list[dict[int, list[int]]] = [{} for _ in range(knot.max() + 1)]
         for a, b in edges.tolist():
             followers[knot[a]].setdefault(a, []).append(b)
-        found: dict[int, dict[int, list[int]]] = {}
+        followers_of: dict[int, dict[int, list[int]]] = {}
         for number, block in enumerate(blocks):
             on = np.unique(knot[block[:, 0]])
             if (on >= 0).any():
-                found[number] = {a: after for one in on[on >= 0].tolist() for a, after in followers[one].items()}
-        return found
+                followers_of[number] = {a: after for one in on[on >= 0].tolist() for a, after in followers[one].items()}
+        return followers_of
 
     def _trimmed(self, block: Index, knot: dict[int, list[int]]) -> Index:
         """Return the largest connected convex part of a block; the block itself if it is convex."""

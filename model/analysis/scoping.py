@@ -43,19 +43,19 @@ def seen_by(graph: Graph) -> Iterator[Value]:
 
 def by_graph(values: Iterable[Value]) -> dict[Graph, list[Value]]:
     """Group values by graph; those in none are left out."""
-    found: dict[Graph, list[Value]] = {}
+    values_by_graph: dict[Graph, list[Value]] = {}
     for value in values:
         if value.graph is not None:
-            found.setdefault(value.graph, []).append(value)
-    return found
+            values_by_graph.setdefault(value.graph, []).append(value)
+    return values_by_graph
 
 
 def visible_values(graph: Graph) -> dict[str, Value]:
     """Return every value a node in `graph` may use, by name. Linear in their number."""
-    found: dict[str, Value] = {}
+    by_name: dict[str, Value] = {}
     for value in seen_by(graph):
-        found.setdefault(value.name, value)
-    return found
+        by_name.setdefault(value.name, value)
+    return by_name
 
 
 def _trained(graph: Graph) -> Graph | None:

@@ -259,10 +259,10 @@ def value_text(value: object, most: int | None = None) -> str:
 def _numbers(text: str) -> tuple[float, ...] | None:
     """Parse a list of floats in any notation; None when it is not one."""
     try:
-        found: tuple[float, ...] = parse_attribute(text, AttributeKind.FLOATS)
+        numbers: tuple[float, ...] = parse_attribute(text, AttributeKind.FLOATS)
     except ModelError:
         return None
-    return found
+    return numbers
 
 
 def _plain(text: str) -> str:

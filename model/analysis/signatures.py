@@ -66,7 +66,7 @@ def operator_for(node: Node, text: str) -> tuple[str, str]:
     op_type, domain = parse_operator(text, {*imports, *(f.domain for f in functions)})
     if domain or op_type != text.strip():
         return op_type, domain
-    known = {f.domain for f in functions if f.name == op_type}
-    candidates = (node.domain, "", *known, *imports)
-    found = (d for d in candidates if d in known or schemas.find(op_type, imports.get(d, 1), d) is not None)
-    return op_type, next(found, node.domain)
+    own_domains = {f.domain for f in functions if f.name == op_type}
+    candidates = (node.domain, "", *own_domains, *imports)
+    defining = (d for d in candidates if d in own_domains or schemas.find(op_type, imports.get(d, 1), d) is not None)
+    return op_type, next(defining, node.domain)

@@ -68,15 +68,15 @@ class _Level:
 
     def stack(self, tree: ScopeTree) -> None:
         """Find and make the stacks."""
-        found = list(self._proposals())
-        if not found:
+        proposals = list(self._proposals())
+        if not proposals:
             return
         stack_of: dict[_Element, int] = {}
-        for number, (layers, between) in enumerate(found):
+        for number, (layers, between) in enumerate(proposals):
             stack_of.update((layer, number) for layer in layers)
             stack_of.update((node, number) for node in between)
         cyclic = self._cyclic(stack_of)
-        for number, (layers, between) in enumerate(found):
+        for number, (layers, between) in enumerate(proposals):
             if number not in cyclic:
                 self._put(tree, layers, between)
 

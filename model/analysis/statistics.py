@@ -165,33 +165,33 @@ def statistics(
     Reads no weights. Any thread, while the model does not change. Linear in nodes and edges.
     """
     sizes = _Sizes(type_of, bindings or {})
-    found: list[NodeStatistics] = []
+    by_node: list[NodeStatistics] = []
     counted: set[Value] = set()
     functions = frozenset(f.key for f in model.functions)
     for root, calls in _roots(model, sizes):
         for graph, times in _levels(root, calls, sizes):
             progress.check()
-            found.extend(_node(node, sizes, counted, times, functions) for node in graph.nodes)
+            by_node.extend(_node(node, sizes, counted, times, functions) for node in graph.nodes)
     unused = Total()
     for graph in model.graphs():
         for value in graph.initializers:
             if value not in counted and value.initializer is not None:
                 unused.parameters += element_count(value.initializer.shape)
                 unused.parameter_bytes += value.initializer.nbytes
-    return ModelStatistics(found, unused)
+    return ModelStatistics(by_node, unused)
 
 
 def _levels(root: Graph, calls: TripCounts, sizes: _Sizes) -> Iterator[tuple[Graph, TripCounts]]:
     """Yield a graph and its subgraphs with their execution counts."""
-    known: dict[Graph, TripCounts] = {}
+    calls_of: dict[Graph, TripCounts] = {}
     for graph in root.walk():
         owner = graph.owner
-        around = known.get(owner.graph) if isinstance(owner, Node) and owner.graph is not None else None
+        around = calls_of.get(owner.graph) if isinstance(owner, Node) and owner.graph is not None else None
         if graph is root or around is None or not isinstance(owner, Node):
-            known[graph] = calls
+            calls_of[graph] = calls
         else:
-            known[graph] = around * trip_counts(owner, sizes.shape)
-        yield graph, known[graph]
+            calls_of[graph] = around * trip_counts(owner, sizes.shape)
+        yield graph, calls_of[graph]
 
 
 def _roots(model: Model, sizes: _Sizes) -> Iterable[tuple[Graph, TripCounts]]:
