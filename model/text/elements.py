@@ -253,9 +253,9 @@ class DecimalCommas:
         for cell in cells:
             self._has_points = self._has_points or "." in cell
             if "," in cell:
-                found = _DECIMAL_COMMA.fullmatch(cell)
-                self._has_others = self._has_others or found is None
-                self._has_decimals = self._has_decimals or (found is not None and len(found[1]) != 3)
+                decimal = _DECIMAL_COMMA.fullmatch(cell)
+                self._has_others = self._has_others or decimal is None
+                self._has_decimals = self._has_decimals or (decimal is not None and len(decimal[1]) != 3)
 
     @staticmethod
     def are_used(parts: Iterable[DecimalCommas]) -> bool:
