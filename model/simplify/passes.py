@@ -111,5 +111,5 @@ def describe(node: Node) -> str:
     """Describe a node: its name, else its operator and output."""
     if node.name:
         return node.name
-    made = next((v.name for v in node.outputs if v is not None), "")
-    return f"{node.op_type} of {made}" if made else node.op_type
+    first_output = next((v.name for v in node.outputs if v is not None), "")
+    return f"{node.op_type} of {first_output}" if first_output else node.op_type

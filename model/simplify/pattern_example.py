@@ -83,13 +83,13 @@ class Example:
         ]
 
     def _types(self, pairs: Sequence[tuple[Value, Value]], type_of: TypeOf) -> list[Condition]:
-        found = []
+        shapes = []
         for actual, own in pairs:
             type_ = type_of(actual)
             if isinstance(type_, TensorType):
-                found.append(Condition("shape", display(f"{actual.name}: {type_}", 80), False, value=own, type=type_))
+                shapes.append(Condition("shape", display(f"{actual.name}: {type_}", 80), False, value=own, type=type_))
             own._type = None
-        return found
+        return shapes
 
     def pattern(self, equal: Collection[Condition]) -> Function:
         """Return a pattern for the places that share these conditions, whatever the others are."""
@@ -156,9 +156,9 @@ def calling(pattern: Function, domain: str, name: str, model: Model) -> Function
     if own is None and schema is None and (domain in traits.TABLES or not name):
         where = f"{domain or 'ai.onnx'} {version}"
         raise ModelError(f"There is no operator {display(name, 60)}", f"{where} has none of this name.")
-    known = set(own.attributes) if own is not None else set(schema.attributes) if schema is not None else None
+    names = set(own.attributes) if own is not None else set(schema.attributes) if schema is not None else None
     kinds = {a.reference: a.kind for n in pattern.body.nodes for a in n.attributes.values() if a.reference}
-    passed = {n: Attribute(n, kinds[n], None, reference=n) for n in pattern.attributes if known is None or n in known}
+    passed = {n: Attribute(n, kinds[n], None, reference=n) for n in pattern.attributes if names is None or n in names}
 
     body = Graph("replacement")
     inputs, outputs = (tuple(Value(v.name, graph=body) for v in ends) for ends in _ends(pattern))

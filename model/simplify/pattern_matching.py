@@ -124,7 +124,7 @@ class Matcher:
         if not all(index.values()):
             return
         steps = self._steps(anchor)
-        found: list[tuple[Node, Occurrence, list[object]]] = []
+        places: list[tuple[Node, Occurrence, list[object]]] = []
         for number, node in enumerate(index[anchor.operator]):
             self._progress.report(number, len(index[anchor.operator]))
             self._met_taken = False
@@ -133,12 +133,12 @@ class Matcher:
                 place = frozenset(occurrence.nodes.values())
                 self._taken |= place
                 self._places.add(place)
-                found.append((node, occurrence, [n.inputs for n in occurrence.nodes.values()]))
+                places.append((node, occurrence, [n.inputs for n in occurrence.nodes.values()]))
             elif self._met_taken:
                 other = next(self._from(anchor, steps, node, set()), None)
                 if other is not None and frozenset(other.nodes.values()) not in self._places:
                     self.left_out.append(next((n for n in other.nodes.values() if n not in self._taken), node))
-        for node, occurrence, inputs in found:
+        for node, occurrence, inputs in places:
             nodes = occurrence.nodes.values()
             is_untouched = all(n.inputs is before for n, before in zip(nodes, inputs, strict=True))
             if not is_untouched or len(self.pattern.outputs) > 1:  # other replacements may have connected its outputs
@@ -192,8 +192,8 @@ class Matcher:
                 candidates = [known.producer] if relation == "producer" else dict.fromkeys(users_in(known, start.graph))
                 pending.append((len(state.order), self._attempts(node, candidates)))
             elif self._is_whole(state):
-                given = {name: found for name, found in state.attributes.items() if found is not None}
-                yield Occurrence(dict(state.nodes), dict(state.values), given)
+                attributes = {name: found for name, found in state.attributes.items() if found is not None}
+                yield Occurrence(dict(state.nodes), dict(state.values), attributes)
 
     def _attempts(
         self, node: Node, candidates: Iterable[Node | None]

@@ -54,12 +54,12 @@ class Rule:
     @classmethod
     def of(cls, name: str, pattern: Function, replacement: Function, called: Function | None = None) -> Rule:
         """Check the functions; ModelError says what does not fit."""
-        found = cls(name, Pattern.of(pattern), replacement, called)
+        rule = cls(name, Pattern.of(pattern), replacement, called)
         _check_signatures(name, pattern, replacement)
         for value in replacement.body.values():
             if not value.is_defined:
                 raise _wrong(name, f"nothing in the replacement defines {value.name}", replacement)
-        return found
+        return rule
 
     def as_pass(self) -> Pass:
         """Return the pass that replaces every occurrence; its id and title are the rule's name.
@@ -101,9 +101,9 @@ class Rule:
             import_operators(rewriter.edit, graph, domain, version)
         inputs = [occurrence.values[value] for value in self.pattern.inputs]
         outputs = [value for own in self.pattern.outputs if (value := occurrence.values[own]) is not None]
-        made = rewriter.replace_nodes(nodes, self.replacement, inputs, outputs, occurrence.attributes)
-        context.made_by[self.name].update(made)
-        for node in made:
+        replacing = rewriter.replace_nodes(nodes, self.replacement, inputs, outputs, occurrence.attributes)
+        context.made_by[self.name].update(replacing)
+        for node in replacing:
             result, given = node.outputs[0] if node.outputs else None, node.inputs[0] if node.inputs else None
             if node.op_type == "Identity" and given in inputs and context.can_replace(result, given):
                 assert result is not None

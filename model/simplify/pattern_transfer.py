@@ -343,8 +343,8 @@ class _PlaceCarrier(StepCarrier):
     def carry(self, step: Step) -> Step:
         match step:
             case InsertNode():
-                known = step.before is not None and step.before.id in self._own
-                before = self.original(step.before) if known else self._following
+                is_inside = step.before is not None and step.before.id in self._own
+                before = self.original(step.before) if is_inside else self._following
                 return InsertNode(self._graph, self._node(step.node), before)
             case SetField(target=Node() as node, field="name"):
                 return SetField(self.original(node), "name", self._names.node(self._graph, step.value))

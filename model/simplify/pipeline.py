@@ -150,15 +150,15 @@ def survey(
     from onnx_workbench.model.simplify.pass_list import all_passes
 
     context = MatchContext(model, evaluate=evaluate, options=options, progress=progress)
-    found: dict[str, list[Match]] = {}
+    matches: dict[str, list[Match]] = {}
     failed: dict[str, str] = {}
     chosen = all_passes() if passes is None else passes
     for number, one in enumerate(chosen):
         progress.report(number, len(chosen), one.title)
-        found[one.id] = []
+        matches[one.id] = []
         with _skipping(one, failed):
-            found[one.id] = list(progress.paced(one.find(context), 1))
-    return Survey(found, list(context.refusals.values()), failed)
+            matches[one.id] = list(progress.paced(one.find(context), 1))
+    return Survey(matches, list(context.refusals.values()), failed)
 
 
 def figures(model: Model) -> ModelFigures:

@@ -157,11 +157,11 @@ def compute(context: MatchContext, node: Node) -> list[Tensor | None] | None:
         context.refuse(FOLD, node, "the data of a constant is not available")
         return None
     assert context.evaluate is not None
-    found = context.evaluate(node, arrays, context.opset(node), max(most, 1024))
-    if found is None:
+    results = context.evaluate(node, arrays, context.opset(node), max(most, 1024))
+    if results is None:
         context.refuse(FOLD, node, "it cannot be computed here, or not within the limits")
         return None
-    tensors = _tensors(context, node, found)
+    tensors = _tensors(context, node, results)
     if tensors is not None and sum(t.nbytes for t in tensors if t is not None) > max(most, 64):
         _refuse_size(context, node, freed)
         return None

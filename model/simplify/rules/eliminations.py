@@ -278,9 +278,9 @@ def reduced_axes(context: MatchContext, node: Node) -> tuple[int, ...] | None:
     """Return the axes of a Reduce operator; None when unknown."""
     rank = context.facts.rank(node.inputs[0])
     by_input = context.opset(node) >= (13 if node.op_type == "ReduceSum" else 18)
-    given = len(node.inputs) > 1 and node.inputs[1] is not None if by_input else "axes" in node.attributes
-    axes = context.call(node).numbers(1) if by_input and given else ints(node, "axes")
-    if not given or axes == ():
+    has_axes = len(node.inputs) > 1 and node.inputs[1] is not None if by_input else "axes" in node.attributes
+    axes = context.call(node).numbers(1) if by_input and has_axes else ints(node, "axes")
+    if not has_axes or axes == ():
         if number(node, "noop_with_empty_axes"):
             return ()
         return None if rank is None else tuple(range(rank))

@@ -118,10 +118,10 @@ def _scaled(context: MatchContext, erf: Node, x: Value) -> tuple[Node, ...] | No
     before = context.producer(erf.inputs[0], "Div", "Mul")
     if before is None or context.sole_user(before.outputs[0]) is not erf:
         return None
-    found = product(context, before) if before.op_type == "Mul" or scalar(context, before.inputs[1]) else None
-    if found is None or found.values != (x,):
+    scaled = product(context, before) if before.op_type == "Mul" or scalar(context, before.inputs[1]) else None
+    if scaled is None or scaled.values != (x,):
         return None
-    return found.nodes if is_near(context, x, found.factor, math.sqrt(0.5)) else None
+    return scaled.nodes if is_near(context, x, scaled.factor, math.sqrt(0.5)) else None
 
 
 def _tanh_argument(context: MatchContext, tanh: Node, x: Value) -> tuple[Node, ...] | None:
@@ -129,9 +129,9 @@ def _tanh_argument(context: MatchContext, tanh: Node, x: Value) -> tuple[Node, .
     outer = context.producer(tanh.inputs[0], "Mul")
     if outer is None or context.sole_user(outer.outputs[0]) is not tanh:
         return None
-    found = product(context, outer)
-    plus = context.producer(found.values[0], "Add") if len(found.values) == 1 else None
-    if plus is None or not is_near(context, x, found.factor, math.sqrt(2 / math.pi)) or x not in plus.inputs:
+    outer_product = product(context, outer)
+    plus = context.producer(outer_product.values[0], "Add") if len(outer_product.values) == 1 else None
+    if plus is None or not is_near(context, x, outer_product.factor, math.sqrt(2 / math.pi)) or x not in plus.inputs:
         return None
     cubic = plus.inputs[1 - plus.inputs.index(x)]
     last = context.producer(cubic, "Mul")
@@ -141,11 +141,11 @@ def _tanh_argument(context: MatchContext, tanh: Node, x: Value) -> tuple[Node, .
     if not is_near(context, x, term.factor, 0.044715):
         return None
     if term.values == (x, x, x):
-        return (*term.nodes, plus, *found.nodes)
+        return (*term.nodes, plus, *outer_product.nodes)
     power = context.producer(term.values[0], "Pow") if len(term.values) == 1 else None
     if power is None or power.inputs[0] is not x or scalar(context, power.inputs[1]) != 3.0:
         return None
-    return (power, *term.nodes, plus, *found.nodes)
+    return (power, *term.nodes, plus, *outer_product.nodes)
 
 
 def _gated(context: MatchContext, op_type: str, since: int, *gates: str) -> Iterator[Match]:

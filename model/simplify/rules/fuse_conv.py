@@ -109,10 +109,10 @@ def _normalization(context: MatchContext, node: Node, channels: int) -> Affine |
     if context.opset(node) < 7 and number(node, "is_test") != 1:
         return None
     arrays = [context.array(v) for v in node.inputs[1:5]]
-    known = [a.astype(np.float64) for a in arrays if a is not None and a.shape == (channels,)]
-    if len(known) != 4 or not context.is_float(*node.inputs[:2]):
+    parameters = [a.astype(np.float64) for a in arrays if a is not None and a.shape == (channels,)]
+    if len(parameters) != 4 or not context.is_float(*node.inputs[:2]):
         return None
-    gamma, beta, mean, variance = known
+    gamma, beta, mean, variance = parameters
     deviation = np.sqrt(variance + real(node, "epsilon"))
     if not np.all(deviation > 0):
         return None

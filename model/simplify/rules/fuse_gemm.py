@@ -82,11 +82,12 @@ def _projections(context: MatchContext) -> Iterator[Match]:
     """Merge the query, key and value projections of one input into one product and a Split."""
     groups: dict[tuple[object, ...], list[_Projection]] = {}
     for node in context.nodes("MatMul"):
-        found = _projection(context, node)
-        if found is not None:
-            kind = context.element_type(found.weights), context.facts.dims(found.weights)
+        projection = _projection(context, node)
+        if projection is not None:
+            kind = context.element_type(projection.weights), context.facts.dims(projection.weights)
             rows = kind[1][0] if kind[1] else None
-            groups.setdefault((found.source, node.graph, found.bias is None, kind[0], rows), []).append(found)
+            key = projection.source, node.graph, projection.bias is None, kind[0], rows
+            groups.setdefault(key, []).append(projection)
     for parts in groups.values():
         nodes = tuple(node for part in parts for node in part.nodes)
         if len(nodes) > (2 if parts[0].bias is None else 3):

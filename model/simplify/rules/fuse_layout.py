@@ -278,14 +278,14 @@ def _transpose_through(context: MatchContext) -> Iterator[Match]:
 
 def _is_elementwise(context: MatchContext, node: Node) -> bool:
     """Return whether a node computes each element from one of its first input only, so Transpose commutes with it."""
-    known = traits.of(node)
-    return known.is_elementwise and known.shape_of == 0 and context.is_deterministic(node)
+    facts = traits.of(node)
+    return facts.is_elementwise and facts.shape_of == 0 and context.is_deterministic(node)
 
 
 def _data_input(context: MatchContext, node: Node) -> Value | None:
     """Return the only non-scalar input of a binary operator."""
-    known = traits.of(node)
-    if not (known.is_elementwise and known.broadcasts) or len(node.inputs) != 2:
+    facts = traits.of(node)
+    if not (facts.is_elementwise and facts.broadcasts) or len(node.inputs) != 2:
         return None
     for data, other in (node.inputs, node.inputs[::-1]):
         tensor = context.constant(other)

@@ -18,10 +18,10 @@ def _layer_norm(context: MatchContext) -> Iterator[Match]:
             continue
         for index in (0, 1):
             scale, normal = node.inputs[1 - index], node.inputs[index]
-            found = _normalized(context, node, normal)
-            if found is None or scale is None:
+            normalized = _normalized(context, node, normal)
+            if normalized is None or scale is None:
                 continue
-            centred, axis, epsilon, parts = found
+            centred, axis, epsilon, parts = normalized
             minus = context.producer(centred, "Sub")
             mean = context.producer(minus.inputs[1], "ReduceMean") if minus is not None else None
             if minus is None or mean is None or minus.inputs[0] is not mean.inputs[0]:
@@ -44,10 +44,10 @@ def _rms_norm(context: MatchContext) -> Iterator[Match]:
             continue
         for index in (0, 1):
             scale = node.inputs[1 - index]
-            found = _normalized(context, node, node.inputs[index])
-            if found is None or scale is None:
+            normalized = _normalized(context, node, node.inputs[index])
+            if normalized is None or scale is None:
                 continue
-            x, axis, epsilon, parts = found
+            x, axis, epsilon, parts = normalized
             if _is_scale(context, scale, x, axis):
                 attributes = {"axis": axis, "epsilon": epsilon}
                 yield fused((*parts, node), node, "RMSNormalization", [x, scale], attributes)
@@ -70,9 +70,9 @@ def _normalized(
                 continue
             parts.append(reciprocal)
             divisor = reciprocal.inputs[0]
-        found = _root_mean_square(context, parts[-1], divisor, v)
-        if found is not None and v is not None:
-            axis, epsilon, nodes = found
+        root_mean_square = _root_mean_square(context, parts[-1], divisor, v)
+        if root_mean_square is not None and v is not None:
+            axis, epsilon, nodes = root_mean_square
             return v, axis, epsilon, (*nodes, *parts[::-1])
     return None
 
@@ -134,10 +134,10 @@ def _attention(context: MatchContext) -> Iterator[Match]:
             continue
         if number(softmax, "axis") not in (-1, 3):
             continue
-        found = _scores(context, softmax)
-        if found is None:
+        scores = _scores(context, softmax)
+        if scores is None:
             continue
-        q, k, mask, scale, parts = found
+        q, k, mask, scale, parts = scores
         v = node.inputs[1]
         if not _are_heads(context, q, k, v):
             continue

@@ -151,11 +151,11 @@ def _computed(context: MatchContext, node: Node, known: Known) -> bool:
     arrays = [_small(context, v, known) for v in node.inputs]
     if any(v is not None and a is None for v, a in zip(node.inputs, arrays, strict=True)):
         return False
-    found = context.evaluate(node, arrays, context.opset(node), _MOST_BYTES)
-    if found is None or len(found) < len(node.outputs) or not all(a is None or _is_followed(a) for a in found):
+    results = context.evaluate(node, arrays, context.opset(node), _MOST_BYTES)
+    if results is None or len(results) < len(node.outputs) or not all(a is None or _is_followed(a) for a in results):
         return False
-    made = zip(node.outputs, found, strict=False)
-    known.update({v: np.array(a) for v, a in made if v is not None and a is not None})
+    pairs = zip(node.outputs, results, strict=False)
+    known.update({v: np.array(a) for v, a in pairs if v is not None and a is not None})
     return True
 
 
@@ -238,9 +238,9 @@ def _copy_iteration(
         if value in iteration.known and value not in given:
             given[value] = rewriter.constant(graph, iteration.known[value], f"{value.name}_constant", node)
     cloner = rewriter.names.cloner(graph, given)
-    made = cloner.nodes(nodes)
-    rewriter.insert(graph, made, node)
-    copies.extend(made)
+    copied = cloner.nodes(nodes)
+    rewriter.insert(graph, copied, node)
+    copies.extend(copied)
     given.update(cloner.values)
 
     def find(value: Value) -> Value:
