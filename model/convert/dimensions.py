@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 def symbols(model: Model) -> dict[str, int]:
     """Return the symbols and how many values declare each; those of inputs first."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     values = (v for graph in model.graphs() for v in (*graph.inputs, *graph.outputs, *graph.declared))
     for value in dict.fromkeys(values):
         for dimension in _names_in(value.type):
-            found[dimension] = found.get(dimension, 0) + 1
-    return found
+            counts[dimension] = counts.get(dimension, 0) + 1
+    return counts
 
 
 def symbols_of(nodes: Collection[Node], model: Model, type_of: TypeOf = declared_type) -> list[str]:

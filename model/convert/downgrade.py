@@ -250,14 +250,14 @@ _EXACT = 1 << 53  # integers up to here are exact in double precision
 def _counted_from_start(editor: NodeEditor) -> None:
     """Make negative axes non-negative, as required before opset 11."""
     for name in ("axis", "axes"):
-        given = editor.attribute(name)
-        axes = given if isinstance(given, tuple) else () if given is None else (given,)
+        value = editor.attribute(name)
+        axes = value if isinstance(value, tuple) else () if value is None else (value,)
         if any(axis < 0 for axis in axes):
             # relative to the rank of the output
             added = len(axes) if editor.node.op_type in ("OneHot", "Unsqueeze") else 0
             rank = editor.known_rank(0) + added
             counted = tuple(axis % max(rank, 1) for axis in axes)
-            editor.set(name, counted if isinstance(given, tuple) else counted[0])
+            editor.set(name, counted if isinstance(value, tuple) else counted[0])
 
 
 def _one_hot_from_11(editor: NodeEditor) -> None:
@@ -265,8 +265,8 @@ def _one_hot_from_11(editor: NodeEditor) -> None:
     import numpy as np
 
     _counted_from_start(editor)
-    given = editor.constant_or_none(0)
-    if editor.dtype(0).kind == "u" or (given is not None and (given >= 0).all()):
+    constant = editor.constant_or_none(0)
+    if editor.dtype(0).kind == "u" or (constant is not None and (constant >= 0).all()):
         return
     indices, depth = (editor.before("Cast", [editor.input(i)], to=int(ElementType.INT64)) for i in (0, 1))
     depth = editor.before("Reshape", [depth, editor.make_constant(np.zeros(0, np.int64), "scalar")])

@@ -90,8 +90,8 @@ def _extract(edit: Transaction, graph: Graph, block: Repeat, report: ConversionR
     edit.do(SetField(model, "functions", (*model.functions, function)))
     for index, occurrence in enumerate(block.occurrences):
         inside = set(occurrence)
-        given = (values[index] for values in outputs)
-        needed = tuple(value if is_used_outside(value, inside) else None for value in given)
+        results = (values[index] for values in outputs)
+        needed = tuple(value if is_used_outside(value, inside) else None for value in results)
         call_instead(edit, graph, list(occurrence), function, tuple(values[index] for values in inputs), needed)
     times = len(block.occurrences)
     report.changed(f"{block.size} nodes that occur {times:,} times became the function {name}", function)
@@ -103,7 +103,7 @@ def _inputs(block: Repeat) -> tuple[list[tuple[Value, ...]], dict[tuple[Node, in
 
     Outer values of subgraphs follow the inputs of their node. Values that coincide in every occurrence are one input.
     """
-    found: dict[tuple[Value, ...], int] = {}
+    number_of: dict[tuple[Value, ...], int] = {}
     wires = {}
     inside = [set(occurrence) for occurrence in block.occurrences]
     for nodes in zip(*block.occurrences, strict=True):
@@ -112,20 +112,20 @@ def _inputs(block: Repeat) -> tuple[list[tuple[Value, ...]], dict[tuple[Node, in
             if value is None or value.producer in inside[0]:
                 continue
             values = tuple(v for v in (own[index] for own in taken) if v is not None)
-            wires[nodes[0], index] = found.setdefault(values, len(found))
-    return list(found), wires
+            wires[nodes[0], index] = number_of.setdefault(values, len(number_of))
+    return list(number_of), wires
 
 
 def _outputs(block: Repeat) -> list[tuple[Value, ...]]:
     """Return, per occurrence, the values that are used outside of at least one occurrence."""
     inside = [set(occurrence) for occurrence in block.occurrences]
-    found = []
+    outputs = []
     for nodes in zip(*block.occurrences, strict=True):
         for index, output in enumerate(nodes[0].outputs):
             values = tuple(v for v in (node.outputs[index] for node in nodes) if v is not None)
             if output is not None and any(map(is_used_outside, values, inside)):
-                found.append(values)
-    return found
+                outputs.append(values)
+    return outputs
 
 
 def _forget_other_types(function: Function, block: Repeat) -> None:

@@ -67,9 +67,9 @@ def _read(proto: FunctionProto, schema: Any) -> Function:
 
     from onnx_workbench.model.io.reader.read import load
 
-    given = {default.name for default in proto.attribute_proto}
+    with_default = {default.name for default in proto.attribute_proto}
     for name, attribute in schema.attributes.items():
-        if attribute.default_value.name and name not in given:
+        if attribute.default_value.name and name not in with_default:
             proto.attribute_proto.append(attribute.default_value)
     holder = ModelProto(ir_version=10, graph=GraphProto(name="empty"), functions=[proto])
     (function,) = load(holder.SerializeToString()).functions

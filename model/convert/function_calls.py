@@ -23,8 +23,8 @@ def is_told_by_calls(node: Node) -> bool:
     """Return whether a node's output type is determined by an attribute that each call of its function gives."""
     if not node.attributes:
         return False
-    known = traits.of(node)
-    deciding = (*known.value_attributes, known.type_attribute)
+    facts = traits.of(node)
+    deciding = (*facts.value_attributes, facts.type_attribute)
     return any(attribute.reference and name in deciding for name, attribute in node.attributes.items())
 
 
@@ -54,17 +54,17 @@ def _differ(outputs: Sequence[Sequence[Value | None]], source: ElementType, type
 def _deciding(model: Model) -> dict[Operator, Function]:
     """Return the functions with attributes that determine a type, directly or through calls."""
     nodes = {f.key: [node for graph in f.body.walk() for node in graph.nodes] for f in model.functions}
-    found = {f.key: f for f in model.functions if any(map(is_told_by_calls, nodes[f.key]))}
+    deciding = {f.key: f for f in model.functions if any(map(is_told_by_calls, nodes[f.key]))}
     while True:
         outer = {
             f.key: f
             for f in model.functions
-            if f.key not in found
-            and any(n.operator in found and any(a.reference for a in n.attributes.values()) for n in nodes[f.key])
+            if f.key not in deciding
+            and any(n.operator in deciding and any(a.reference for a in n.attributes.values()) for n in nodes[f.key])
         }
         if not outer:
-            return found
-        found |= outer
+            return deciding
+        deciding |= outer
 
 
 def inline_calls_that_differ(

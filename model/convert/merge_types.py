@@ -38,7 +38,7 @@ def casts_between(
     model = graph.model
     is_declared = all(declared_type(value) is not None for value, _ in pairs)
     type_of = declared_type if is_declared or model is None else infer(model, progress=progress).type_of
-    found = []
+    casts = []
     for value, wanted in pairs:
         ours, theirs = type_of(value), wanted.type
         if ours is None or theirs is None or compatible(ours, theirs):
@@ -48,8 +48,8 @@ def casts_between(
         kind = _castable(ours, theirs)
         if kind is None:
             raise ModelError(title, detail, value)
-        found.append(CastBetween(value, kind, wanted.name, (title, f"{detail} A Cast would convert it (--cast).")))
-    return found
+        casts.append(CastBetween(value, kind, wanted.name, (title, f"{detail} A Cast would convert it (--cast).")))
+    return casts
 
 
 def _castable(ours: Type, theirs: Type) -> ElementType | None:

@@ -113,10 +113,10 @@ class NodeEditor:
 
     def attribute(self, name: str, default: Any = None) -> Any:
         """Return an attribute's value; ModelError for an attribute reference."""
-        found = self.node.attributes.get(name)
-        if found is not None and found.reference:
+        held = self.node.attributes.get(name)
+        if held is not None and held.reference:
             raise self.refuse(f"its attribute {name} comes from the caller of the function")
-        return default if found is None or found.value is None else found.value
+        return default if held is None or held.value is None else held.value
 
     def dims(self, index: int) -> tuple[Dimension, ...] | None:
         """Return the dimensions of an input, None if its rank is unknown."""

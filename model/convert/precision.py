@@ -208,17 +208,17 @@ class _Conversion:
 
     def _is_held(self, node: Node) -> bool:
         """Return whether a node is kept or inside a kept node; one that is not selected may contain selected nodes."""
-        known = self._kept.get(node)
-        if known is None:
+        is_held = self._kept.get(node)
+        if is_held is None:
             owner = node.graph.owner if node.graph is not None else None
-            known = self._kept[node] = self._stays(node) or (isinstance(owner, Node) and self._is_held(owner))
-        return known
+            is_held = self._kept[node] = self._stays(node) or (isinstance(owner, Node) and self._is_held(owner))
+        return is_held
 
     def _stays(self, node: Node) -> bool:
-        known = traits.of(node)
-        if known.is_about_bits:
+        facts = traits.of(node)
+        if facts.is_about_bits:
             return True
-        if node.bodies and known.first_result is None:
+        if node.bodies and facts.first_result is None:
             return True
         if is_told_by_calls(node) or self._cannot_hold(node):
             return True
@@ -386,9 +386,9 @@ class _Conversion:
 
     def _cast(self, value: Value, wanted: ElementType, graph: Graph) -> Value:
         """Return the value in another type: by one Cast for all users in a graph, directly behind the producer."""
-        found = self._casts.get((value, wanted))
-        if found is not None:
-            return found
+        present = self._casts.get((value, wanted))
+        if present is not None:
+            return present
         self._require_tensor(value)
         self._import_casts(value.graph if value.graph is not None else graph)
         output = self._rewriter.cast(value, wanted, graph)

@@ -34,8 +34,8 @@ class SharedTypes:
             return known
         if self._types is None:
             self._types = self._all()
-        found = self._types.get(self._root(value), set())
-        return next(iter(found)) if len(found) == 1 else None
+        kinds = self._types.get(self._root(value), set())
+        return next(iter(kinds)) if len(kinds) == 1 else None
 
     def _known(self, value: Value) -> ElementType | None:
         if value.initializer is not None:
@@ -49,12 +49,12 @@ class SharedTypes:
             for node in graph.nodes:
                 for values in _of_one_type(node):
                     self._join(values)
-        found: dict[Value, set[ElementType]] = {}
+        kinds_by_root: dict[Value, set[ElementType]] = {}
         for value in self._joined:
             known = self._known(value)
             if known is not None:
-                found.setdefault(self._root(value), set()).add(known)
-        return found
+                kinds_by_root.setdefault(self._root(value), set()).add(known)
+        return kinds_by_root
 
     def _root(self, value: Value) -> Value:
         joined = self._joined

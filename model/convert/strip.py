@@ -51,9 +51,9 @@ def strip(edit: Transaction, parts: Collection[str], among: Collection[Node] | N
         for _ in range(remove_unused_inputs(edit, model.graph)):
             report.changed("unused input removed", model.graph)
     if "defaults" in parts:
-        given = [value for value in model.graph.inputs if value.initializer is not None]
-        inputs_to_initializers_only(edit, model.graph, given)
-        for value in given:
+        with_default = [value for value in model.graph.inputs if value.initializer is not None]
+        inputs_to_initializers_only(edit, model.graph, with_default)
+        for value in with_default:
             report.changed("input made constant", value)
     if "traces" in parts and "metadata" not in parts:
         for graph in model.graphs():
