@@ -171,13 +171,13 @@ def _check_reference(node: Node, attribute: Attribute) -> Iterator[Problem]:
             "Only nodes inside a function may.",
         )
         return
-    known = parameters_of(owner)
-    if attribute.reference not in known:
+    parameters = parameters_of(owner)
+    if attribute.reference not in parameters:
         yield error(
             "attribute-reference",
             f"{attribute.name} of {node.title} refers to {attribute.reference}",
             node,
-            f"The function's attributes are: {', '.join(sorted(known)) or 'none'}.",
+            f"The function's attributes are: {', '.join(sorted(parameters)) or 'none'}.",
         )
 
 
@@ -188,13 +188,13 @@ def parameters_of(function: Function) -> set[str]:
 
 def check_given(node: Node, function: Function) -> Iterator[Problem]:
     """Check the attributes that a call gives to its function."""
-    known = parameters_of(function)
+    parameters = parameters_of(function)
     for name in function.attributes:
         if name not in node.attributes:
             detail = f"Function {function.name} has no default for it."
             yield warning("attribute-missing", f"{node.title} does not set {name}", node, detail)
     for name in node.attributes:
-        if name not in known:
+        if name not in parameters:
             yield warning(
                 "attribute-unknown",
                 f"{node.title} has an unknown attribute {name}",
@@ -270,11 +270,11 @@ def _odd_choice(node: Node, attribute: Attribute, choices: tuple[str | int, ...]
 def _respelled(node: Node, attribute: Attribute, choices: tuple[str | int, ...]) -> Fix | None:
     """Return the choice that differs in case only, if there is one."""
     text = attribute.value.casefold() if isinstance(attribute.value, str) else None
-    found = [choice for choice in choices if isinstance(choice, str) and choice.casefold() == text]
-    if len(found) != 1:
+    matching = [choice for choice in choices if isinstance(choice, str) and choice.casefold() == text]
+    if len(matching) != 1:
         return None
-    spelled = replace(attribute, value=found[0])
+    spelled = replace(attribute, value=matching[0])
     return Fix(
-        f"Write {attribute.name} of {node.title} as {found[0]}",
+        f"Write {attribute.name} of {node.title} as {matching[0]}",
         lambda edit: edit.do(SetAttribute(node, attribute.name, spelled)),
     )

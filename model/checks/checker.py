@@ -81,16 +81,16 @@ class Checker:
         before = {id(problem) for node in checked for problem in self._nodes.pop(node)}
         if len(nodes) > _AT_ONCE:
             return
-        found = [problem for node in checked for problem in self._check(node)]
-        if before or found:
+        new = [problem for node in checked for problem in self._check(node)]
+        if before or new:
             kept = (problem for problem in self.problems if id(problem) not in before)
-            self.problems = errors_first(chain(kept, concerning(self._document.model, found)))
+            self.problems = errors_first(chain(kept, concerning(self._document.model, new)))
 
     def _check(self, node: Node) -> Iterable[Problem]:
         if node.graph is None:  # removed
             return ()
-        found = self._nodes[node] = tuple(check_node(node, node.graph.opset_imports, self._document.model))
-        return found
+        problems = self._nodes[node] = tuple(check_node(node, node.graph.opset_imports, self._document.model))
+        return problems
 
 
 def touched_nodes(change: Change) -> set[Node]:

@@ -321,9 +321,9 @@ def _annotate_rest(graph: Graph, annotation: QuantizationAnnotation, edit: Trans
 
 def _check_place(body: Graph) -> Iterator[Problem]:
     """Check that constants among a subgraph's inputs (IR version < 4) come after those that the operator passes."""
-    given = [value.initializer is None for value in body.inputs]
-    if given != sorted(given, reverse=True):
-        first = body.inputs[given.index(False)]
+    is_passed = [value.initializer is None for value in body.inputs]
+    if is_passed != sorted(is_passed, reverse=True):
+        first = body.inputs[is_passed.index(False)]
         yield error(
             "body-initializer",
             f"{first.name} is a constant and precedes inputs of the body",

@@ -66,10 +66,10 @@ def problems_of(model: Model, nodes: NodeProblems, progress: Progress = SILENT) 
             yield from check_initializer(graph, value, model)
         imports = graph.opset_imports
         for node in progress.paced(graph.nodes, _BETWEEN_CHECKS):
-            found = nodes.get(node)
-            if found is None:
-                found = nodes[node] = tuple(check_node(node, imports, model))
-            yield from found
+            of_node = nodes.get(node)
+            if of_node is None:
+                of_node = nodes[node] = tuple(check_node(node, imports, model))
+            yield from of_node
         yield from check_dead(graph, progress)
         yield from check_identifiers(graph, progress)
 

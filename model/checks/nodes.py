@@ -329,17 +329,17 @@ def _expect(node: Node, name: str, inputs: int, outputs: int) -> Iterator[Proble
         return
     body = attribute.graphs[0]
     model = body.model
-    given: Sequence[Value] = body.inputs
+    passed: Sequence[Value] = body.inputs
     # which requires every initializer among the inputs, after the others
     if model is not None and model.ir_version < 4:
-        given = [value for value in given if value.initializer is None]
-    if len(given) != inputs:
-        message = f"{name} of {node.title} has {len(given)} inputs"
-        yield error("body", message, body, *_fit_inputs(node, body, given, inputs))
+        passed = [value for value in passed if value.initializer is None]
+    if len(passed) != inputs:
+        message = f"{name} of {node.title} has {len(passed)} inputs"
+        yield error("body", message, body, *_fit_inputs(node, body, passed, inputs))
     if len(body.outputs) != outputs:
         message = f"{name} of {node.title} has {len(body.outputs)} outputs"
         yield error("body", message, body, f"{node.op_type} expects {outputs}.", _fit_outputs(node, body, outputs))
-    elif len(given) == inputs and outputs < least_outputs(node):
+    elif len(passed) == inputs and outputs < least_outputs(node):
         yield error(
             "body",
             f"{name} of {node.title} has {outputs} outputs",
