@@ -84,8 +84,8 @@ def do_the_same(function: Function, other: Function) -> bool:
     """
     old, new = Model(), Model()
     old.functions, new.functions = (function,), (other,)
-    found = (difference.aspect for difference in compare(old, new).differences)
-    return all(aspect in _TOLD or aspect.startswith(("metadata ", "doc string ")) for aspect in found)
+    aspects = (difference.aspect for difference in compare(old, new).differences)
+    return all(aspect in _TOLD or aspect.startswith(("metadata ", "doc string ")) for aspect in aspects)
 
 
 class _Work:

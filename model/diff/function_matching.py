@@ -33,12 +33,12 @@ def pair_functions(old: Model, new: Model) -> list[tuple[Function, Function]]:
 def _contents(functions: Iterable[Function], model: Model) -> dict[Function, Counter[Hashable]]:
     """Count the operators of each function; calls of functions are one kind, as they may be renamed too."""
     local = {f.key for f in model.functions}
-    found = {}
+    contents = {}
     for function in functions:
         nodes = [node for graph in function.body.walk() for node in graph.nodes]
         keys = {node: node.operator for node in nodes}
         labels = Counter(node_label(node, "call" if keys[node] in local else keys[node]) for node in nodes)
         labels.update(("input", i) for i in range(len(function.body.inputs)))
         labels.update(("output", i) for i in range(len(function.body.outputs)))
-        found[function] = labels
-    return found
+        contents[function] = labels
+    return contents

@@ -308,10 +308,10 @@ class _Attempt:
     def _known_wires(self, node: Node) -> Hashable:
         """Return the old values that a node of either side is known to use."""
         if node.graph is self.new.graph:
-            known = [v and (self.found.old_of.get(v) or self._outer.old_of.get(v)) for v in node.inputs]
+            wires = [v and (self.found.old_of.get(v) or self._outer.old_of.get(v)) for v in node.inputs]
         else:
-            known = [v if self._value(v) is not None else None for v in node.inputs]
-        return tuple(known)
+            wires = [v if self._value(v) is not None else None for v in node.inputs]
+        return tuple(wires)
 
     @staticmethod
     def _free_users(value: Value, side: _Side, taken: dict[object, object]) -> dict[Hashable, list[Node]]:
@@ -391,11 +391,11 @@ def _names_of_constants(node: Node) -> Hashable:
 def _beginnings_of_constants(node: Node) -> Hashable:
     """Return the first elements of the constants a node uses, whose names exporters may change."""
     tensors = [v.initializer for v in node.inputs if v is not None and v.initializer is not None]
-    found = [
+    beginnings = [
         repr(t.read(0, min(t.size, _BEGINNING)).tolist()) if isinstance(t, Tensor) and not t.problem else ""
         for t in tensors
     ]
-    return tuple(found) or None
+    return tuple(beginnings) or None
 
 
 def _node_name(node: Node) -> str | None:
@@ -438,8 +438,8 @@ def _by_keys(
 
 
 def _unique(items: Iterable[T], key: Callable[[T], Hashable]) -> dict[Hashable, T | None]:
-    found: dict[Hashable, T | None] = {}
+    item_by_key: dict[Hashable, T | None] = {}
     for item in items:
         k = key(item)
-        found[k] = None if k in found else item
-    return found
+        item_by_key[k] = None if k in item_by_key else item
+    return item_by_key

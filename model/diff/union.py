@@ -261,5 +261,5 @@ def _part(side: object, name: str) -> Any:
 
 def _beyond(here: Iterable[Value | None], there: Iterable[Value | None]) -> list[Value]:
     """Return the items of `there` that are not in `here`, once each."""
-    known = set(here)
-    return [item for item in dict.fromkeys(there) if item is not None and item not in known]
+    present = set(here)
+    return [item for item in dict.fromkeys(there) if item is not None and item not in present]
