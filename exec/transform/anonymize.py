@@ -71,10 +71,10 @@ def _if_large(value: Value, tensor: Tensor) -> Iterator[tuple[Value, Tensor]]:
 def _numbers(tensor: Tensor) -> list[NDArray[Any]]:
     """Return the constants that are tried in place of a weight, each [1] of its type."""
     flat = tensor.numpy().reshape(-1)
-    found = [np.zeros(1, flat.dtype), flat[:1]]
+    numbers = [np.zeros(1, flat.dtype), flat[:1]]
     if isinstance(tensor.element_type, ElementType) and tensor.element_type.is_float:
-        found.append(np.asarray([flat.astype(np.float64).mean()]).astype(flat.dtype))
-    return [one for index, one in enumerate(found) if all((one != other).all() for other in found[:index])]
+        numbers.append(np.asarray([flat.astype(np.float64).mean()]).astype(flat.dtype))
+    return [one for index, one in enumerate(numbers) if all((one != other).all() for other in numbers[:index])]
 
 
 def _fill(edit: Transaction, value: Value, tensor: Tensor, number: NDArray[Any]) -> None:

@@ -92,7 +92,7 @@ class Trial:
             return Equivalence(None, reason="the computation is unchanged")
         if not runs:
             return Equivalence(None, reason="not requested")
-        found = check_transformed(
+        agreement = check_transformed(
             self.before,
             self.after,
             runs=runs,
@@ -100,9 +100,9 @@ class Trial:
             meant=_meant_changes(self.options),
             progress=progress,
         )
-        if not self.options.free or found.agrees is not True:
-            return found
-        return replace(found, remarks=(*found.remarks, *_at_other_sizes(self.before, self.after, progress)))
+        if not self.options.free or agreement.agrees is not True:
+            return agreement
+        return replace(agreement, remarks=(*agreement.remarks, *_at_other_sizes(self.before, self.after, progress)))
 
 
 def _at_other_sizes(before: Model, after: Model, progress: Progress) -> list[str]:
@@ -121,12 +121,12 @@ def _at_other_sizes(before: Model, after: Model, progress: Progress) -> list[str
         document = WorkingCopy(after, progress).document
         with document.edit("Freeze dimensions") as edit:
             freeze(edit, sizes)
-        found = compare_isolated(document.model, document.model, runs=1, progress=progress)
+        agreement = compare_isolated(document.model, document.model, runs=1, progress=progress)
         text = ", ".join(f"{name} = {size}" for name, size in sizes.items())
-        if found.agrees is True:
+        if agreement.agrees is True:
             runs.append(text)
         else:
-            remarks.append(f"it does not run with {text} ({found.reason})")
+            remarks.append(f"it does not run with {text} ({agreement.reason})")
     return [f"it runs with {'; '.join(runs)}", *remarks] if runs else remarks
 
 

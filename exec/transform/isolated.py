@@ -48,8 +48,8 @@ def isolated(
             )
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        found: T = pickle.loads(reply)  # noqa: S301 - written by the child that we started
-        return found
+        result: T = pickle.loads(reply)  # noqa: S301 - written by the child that we started
+        return result
 
     return call
 

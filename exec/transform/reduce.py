@@ -143,10 +143,10 @@ def reduce_model(
         part, small, large = with_small_weights(part, _fails_alike(fails, inputs, failure, progress), progress)
     if options.neutral_names:
         renamed, names = with_neutral_names(part)
-        given = {names[name]: content for name, content in inputs.items()}
-        seen = _failure(fails, renamed, given, progress)
+        renamed_inputs = {names[name]: content for name, content in inputs.items()}
+        seen = _failure(fails, renamed, renamed_inputs, progress)
         if seen:
-            part, inputs, failure = renamed, given, seen
+            part, inputs, failure = renamed, renamed_inputs, seen
     return Reduction(part, inputs, failure, count, len(model.graph.nodes), trials, small, large)
 
 
@@ -186,9 +186,9 @@ def _reduced(
     model: Model, progress: Progress, feeds: Feeds, until: str, options: ReduceOptions
 ) -> tuple[bytes, list[Any]]:
     """Return the fields of the Reduction, the model as bytes."""
-    found = reduce_model(model, feeds, failing(until, options), options, progress)
-    rest = [getattr(found, one.name) for one in fields(found)[1:]]
-    return to_bytes(found.model, Storage(DataLayout.INLINE)), rest
+    reduction = reduce_model(model, feeds, failing(until, options), options, progress)
+    rest = [getattr(reduction, one.name) for one in fields(reduction)[1:]]
+    return to_bytes(reduction.model, Storage(DataLayout.INLINE)), rest
 
 
 def _bisect(most: int, fails: Callable[[int], bool]) -> int:

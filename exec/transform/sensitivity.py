@@ -75,8 +75,8 @@ class Reference:
         """Run a changed model; count its outputs, and values by the names that the model before had for them."""
         noise = Noise()
         for feeds, expected in self.runs:
-            found = run(model, feeds, values, progress)
-            for name, value in found.items():
+            values_now = run(model, feeds, values, progress)
+            for name, value in values_now.items():
                 before = values.get(name, name)
                 if before in expected:
                     noise.add(name, value, expected[before])

@@ -24,8 +24,8 @@ class Products:
         if not array.ndim or not array.size:
             return
         rows = array.reshape(-1, array.shape[-1]).astype(np.float64)
-        found = rows.T @ rows
-        self.sums = self.sums + found if self.sums.size else found
+        products = rows.T @ rows
+        self.sums = self.sums + products if self.sums.size else products
 
 
 def compensated(

@@ -250,7 +250,7 @@ class Quantization:
         graph = copy.document.model.graph
         twins: list[Layer] = []
         values: dict[str, str] = {}  # names of what layers make by those of what their twins make
-        made: dict[str, Node] = {}
+        layer_of: dict[str, Node] = {}
         with copy.document.edit("Quantize twins of all layers") as edit:
             rewriter = GraphRewriter(edit)
             for layer in layers:
@@ -263,10 +263,10 @@ class Quantization:
                 first = next(value for value in outputs if value is not None)
                 edit.do(SetGraphOutputs(graph, (*graph.outputs, first)))
                 twins.append(replace(layer, node=twin))
-                values[first.name], made[first.name] = _output(layer), layer.node
+                values[first.name], layer_of[first.name] = _output(layer), layer.node
             Quantizer(edit, self.options, scales, progress, products=copy.of_copies(self._products)).run(twins)
         ratios = self._reference.noise(copy.document.model, values, progress).ratios()
-        return {node: ratios[name] for name, node in made.items() if name in ratios}
+        return {node: ratios[name] for name, node in layer_of.items() if name in ratios}
 
     def _swept(
         self,

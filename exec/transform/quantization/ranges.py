@@ -329,8 +329,8 @@ def row_scales(rows: Array, kind: ElementType, *, symmetric: bool) -> tuple[NDAr
     for scale, zero in ((end * shrink, zero) for end, zero in ends for shrink in _WEIGHT_SHRINKS):
         tried = np.where(np.abs(scale) > _LEAST_SCALE, scale, 1).astype(np.float32)
         numbers = np.clip(np.rint(rows / tried[:, None]) + zero[:, None], least, most)
-        found = (((numbers - zero[:, None]) * tried[:, None] - rows) ** 2).sum(axis=1)
-        is_better = found < error
+        square_error = (((numbers - zero[:, None]) * tried[:, None] - rows) ** 2).sum(axis=1)
+        is_better = square_error < error
         best, zeros = np.where(is_better, tried, best), np.where(is_better, zero, zeros)
-        error = np.minimum(error, found)
+        error = np.minimum(error, square_error)
     return best, zeros.astype(kind.numpy_dtype)

@@ -49,7 +49,7 @@ def activations(layers: Sequence[Layer], options: QuantizeOptions) -> list[Value
     """Return the values that the layers need ranges of, in their order."""
     if options.method != "static":
         return []
-    found: dict[Value, None] = {}
+    values_needed: dict[Value, None] = {}
     for layer in layers:
         if layer.node.op_type == "Gather" or not has_ranges(layer.node):
             continue
@@ -58,8 +58,8 @@ def activations(layers: Sequence[Layer], options: QuantizeOptions) -> list[Value
             places = range(1)
         values = [v for i, v in enumerate(layer.node.inputs) if i in places and i not in layer.weights]
         values += layer.node.outputs[:1] if PRESETS[options.preset].outputs else ()
-        found.update(dict.fromkeys(v for v in values if v is not None and fixed_tensor(v) is None))
-    return list(found)
+        values_needed.update(dict.fromkeys(v for v in values if v is not None and fixed_tensor(v) is None))
+    return list(values_needed)
 
 
 def compensated_inputs(layers: Sequence[Layer], options: QuantizeOptions) -> list[Value]:
@@ -204,10 +204,10 @@ class Quantizer:
         """Return a zero point; one for all that are equal."""
         key = graph, kind, zeros.shape, zeros.tobytes()
         if key not in self._zeros:
-            found = self._rewriter.constant(graph, ArrayTensor(zeros, kind), f"{name}_zero_point", before)
-            if found.initializer is None:  # of a function, where it has a place
-                return found
-            self._zeros[key] = found
+            constant = self._rewriter.constant(graph, ArrayTensor(zeros, kind), f"{name}_zero_point", before)
+            if constant.initializer is None:  # of a function, where it has a place
+                return constant
+            self._zeros[key] = constant
         return self._zeros[key]
 
     def _node(
@@ -276,10 +276,10 @@ class Quantizer:
             numbers = ArrayTensor(weight.numbers, kind)
             integers = self._rewriter.constant(home, numbers, f"{value.name}_quantized", before)
             parameters = self._parameters(home, value.name, weight.scales, weight.zeros, kind, before)
-            made = self._node(
+            floats = self._node(
                 home, "DequantizeLinear", [integers, *parameters], before, f"{value.name}_dequantized", attributes
             )
-            self._floats[key] = made, weight
+            self._floats[key] = floats, weight
         return self._floats[key]
 
     def _quantized_weight(
@@ -293,10 +293,10 @@ class Quantizer:
             raise ModelError("Weights cannot be quantized", "they contain infinities or NaN")
         turned = node.op_type == "Gemm" and attribute(node, "transB")
         matrix = array.T if turned else array
-        found = compensated(matrix, kind, products.sums, block=block, symmetric=self._is_symmetric)
+        weight = compensated(matrix, kind, products.sums, block=block, symmetric=self._is_symmetric)
         if not turned:
-            return found
-        parts = (found.numbers, found.scales, found.zeros)
+            return weight
+        parts = (weight.numbers, weight.scales, weight.zeros)
         return QuantizedWeight(*(np.ascontiguousarray(part.T) for part in parts))
 
     def _weights_alone(self, layer: Layer) -> None:
