@@ -26,7 +26,7 @@ from onnx_workbench.model.progress import SILENT, Progress
 
 #: Fields that no rule about a node depends on.
 _DESCRIPTIONS = frozenset({
-    "doc_string", "metadata", "producer_name", "producer_version", "model_version", "unknown_changes",
+    "doc_string", "metadata", "producer_name", "producer_version", "model_version", "messages",
 })  # fmt: skip
 
 #: Most nodes that are checked immediately after an edit, one in under 1 ms.

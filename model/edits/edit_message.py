@@ -7,8 +7,7 @@ edits that other editors use, and compared with what is written then: what the m
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from onnx_workbench.model.analysis.scoping import value_named, visible_values
@@ -28,11 +27,11 @@ from onnx_workbench.model.io.reader.decode import (
     read_type,
 )
 from onnx_workbench.model.io.reader.import_graph import normal_domain, read_opsets
+from onnx_workbench.model.io.reader.payloads import PayloadTable
 from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor, TensorFiles, is_stored_outside
-from onnx_workbench.model.io.unknown_fields import unknown_changes
 from onnx_workbench.model.io.writer.export_graph import PARTS, write_message
 from onnx_workbench.model.io.writer.storage_plan import StoragePlan
-from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, is_same
+from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 
@@ -97,17 +96,26 @@ class MessageEdit:
         if self._encoded().text != self.text or not _are(self._contents, self._contents_now()):
             raise ModelError("The message has changed", "Open it again to edit its current content.", self.target)
         self._store(edit, new)
-        written, _ = self._written()
-        changes = tuple(unknown_changes(written, new, ((self.field, 0, ""),) if self.field else ()))
-        if (
-            changes
-            and self.field == "value_info"
-            and not (new.HasField("type") or new.doc_string or new.metadata_props)
-        ):
+        typed = self._lines(new, [self._codec.table])
+        if self._is_written(typed):
+            return
+        if not self.field.endswith("initializer"):  # a tensor is that of its message
+            self._start_with(edit, new)
+        if not self._is_written(typed):
+            raise ModelError("The model cannot keep this message", "It would write another one.", self.target)
+
+    def _start_with(self, edit: Transaction, new: Any) -> None:
+        """Let saving begin with a message, for what the model does not hold: unknown fields, and defaults spelled out.
+
+        Left out is what has a message of its own.
+        """
+        if self.field == "value_info" and not (new.HasField("type") or new.doc_string or new.metadata_props):
             raise ModelError("The value is not declared", "Give it a type: else no message of it is written.")
-        if changes:
-            edit.do(SetField(self.target, "unknown_changes", (*self.target.unknown_changes, *changes)))
-        self._verify(new)
+        start = type(new)()
+        start.CopyFrom(new)
+        for field in (*self.parts, *_HELD_APART.get(self.kind, ())):
+            start.ClearField(field)
+        edit.do(SetField(self.target, "messages", {**self.target.messages, self.field or self.kind: start}))
 
     # -- text ------------------------------------------------------------------------------------------------
 
@@ -142,19 +150,12 @@ class MessageEdit:
             (self.target.initializer,) if self.field.endswith("initializer") and isinstance(self.target, Value) else ()
         )
 
-    def _verify(self, new: Any) -> None:
-        """Raise ModelError unless the text is what the model writes now, apart from defaults that are spelled out."""
+    def _lines(self, message: Any, tables: Iterable[PayloadTable]) -> list[str]:
+        return MessageText(message, tables, self._label).text.splitlines()
+
+    def _is_written(self, typed: Sequence[str]) -> bool:
         written, plan = self._written()
-        stored = MessageText(_plain(written), plan.tables.values(), self._label).text.splitlines()
-        typed = MessageText(_plain(new), [self._codec.table], self._label).text.splitlines()
-        if stored != typed:
-            pairs = ((line, other) for line, other in zip([*typed, ""], [*stored, ""], strict=False) if line != other)
-            line, other = next(pairs, ("", ""))
-            raise ModelError(
-                "The model cannot keep this message",
-                f"It would write {other.strip()[:80] or 'nothing'} instead of {line.strip()[:80] or 'nothing'}.",
-                self.target,
-            )
+        return self._lines(written, plan.tables.values()) == typed
 
     # -- storing ---------------------------------------------------------------------------------------------
 
@@ -167,6 +168,7 @@ class MessageEdit:
                 _set(edit, target, "name", text(new.name))
                 if _differs(self._old, new, "quantization_annotation"):
                     annotations = tuple(_annotation(target, entry) for entry in new.quantization_annotation)
+                    _clear(edit, target, "quantization_annotations")
                     properties.set_quantization_annotations(edit, target, annotations)
             case Function():
                 self._store_function(edit, target, new)
@@ -197,13 +199,13 @@ class MessageEdit:
         self._store_imports(edit, model, new)
         if not _differs(self._old, new, "configuration"):
             return
-        made = tuple(map(read_device_configuration, new.configuration))
-        if len(made) == len(model.configurations):
-            for index, one in enumerate(made):  # the references of nodes follow
+        configurations = tuple(map(read_device_configuration, new.configuration))
+        if len(configurations) == len(model.configurations):
+            for index, one in enumerate(configurations):  # the references of nodes follow
                 if one.name != model.configurations[index].name:
                     devices.rename_configuration(edit, model.configurations[index], one.name)
-        sources = {one.name: one.source for one in model.configurations}
-        properties.set_configurations(edit, tuple(replace(one, source=sources.get(one.name)) for one in made))
+        _clear(edit, model, "configurations")
+        properties.set_configurations(edit, configurations)
 
     def _store_imports(self, edit: Transaction, target: Model | Function, new: Any) -> None:
         if not _differs(self._old, new, "opset_import"):
@@ -237,9 +239,9 @@ class MessageEdit:
         if _differs(self._old, new, "attribute") or _differs(self._old, new, "attribute_proto"):
             formal = _names(new.attribute)
             _require_unique("Attribute", (*formal, *(text(one.name) for one in new.attribute_proto)))
-            old = {one.name: one for one in function.attribute_defaults}
-            read = (self._decoder(edit).attribute(one, self._graph) for one in new.attribute_proto)
-            defaults = tuple(old[one.name] if old.get(one.name) == one else one for one in read)
+            held = {one.name: one for one in function.attribute_defaults}
+            defaults = self._attributes(edit, held, self._old.attribute_proto, new.attribute_proto)
+            _clear(edit, function, "attribute_defaults")
             functions.set_signature(edit, function, attributes=formal, defaults=defaults)
 
     def _store_training(self, edit: Transaction, training: TrainingInfo, new: Any) -> None:
@@ -266,35 +268,42 @@ class MessageEdit:
         _set_outputs(edit, node, _names(new.output))
         self._set_attributes(edit, node, new)
         if _differs(self._old, new, "device_configurations"):
-            sources = {one.configuration_id: one.source for one in node.device_configurations}
-            read = map(read_node_device_configuration, new.device_configurations)
-            made = tuple(replace(one, source=sources.get(one.configuration_id)) for one in read)
-            nodes.set_device_configurations(edit, node, made)
+            configurations = tuple(map(read_node_device_configuration, new.device_configurations))
+            _clear(edit, node, "device_configurations")
+            nodes.set_device_configurations(edit, node, configurations)
 
     def _set_attributes(self, edit: Transaction, node: Node, new: Any) -> None:
         if not _differs(self._old, new, "attribute"):
             return
         names = [text(one.name) for one in new.attribute]
         _require_unique("Attribute", names)
+        attributes = self._attributes(edit, node.attributes, self._old.attribute, new.attribute)
+        _require_unique("Graph", (str(graph.id) for attribute in attributes for graph in attribute.graphs))
+        is_reordered = list(node.attributes) != names
+        for old in node.attributes.values():  # removed first, so that their graphs may move to others
+            if is_reordered or not any(old is attribute for attribute in attributes):
+                edit.do(SetAttribute(node, old.name, None))
+        for index, attribute in enumerate(attributes):
+            if attribute.name not in node.attributes:
+                edit.do(SetAttribute(node, attribute.name, attribute, index))
+
+    def _attributes(
+        self, edit: Transaction, held: Mapping[str, Attribute], old: Iterable[Any], new: Iterable[Any]
+    ) -> tuple[Attribute, ...]:
+        """Return the attributes of new messages: those held where a message is the old one, else with it as source."""
         decoder = self._decoder(edit)
-        before = {text(one.name): one.SerializeToString() for one in self._old.attribute}
-        made: list[Attribute] = []
-        for name, message in zip(names, new.attribute, strict=True):
+        before = {text(one.name): one.SerializeToString() for one in old}
+        attributes = []
+        for message in new:
+            name = text(message.name)
             if before.get(name) == message.SerializeToString():
-                made.append(node.attributes[name])
+                attributes.append(held[name])
                 continue
-            attribute, old = decoder.attribute(message, self._graph), node.attributes.get(name)
+            attribute = decoder.attribute(message, self._graph)
             if attribute.kind is AttributeKind.UNDEFINED:
-                raise ModelError(f"Attribute {name} needs a type", "Write for example type: INT.", node)
-            is_old = old is not None and attribute == old and is_same(attribute.value, old.value)
-            made.append(old if is_old and old is not None else attribute)
-        _require_unique("Graph", (str(graph.id) for attribute in made for graph in attribute.graphs))
-        if list(node.attributes) != names:  # removed first, so that their graphs may move to others
-            for name in list(node.attributes):
-                edit.do(SetAttribute(node, name, None))
-        for attribute in made:
-            if node.attributes.get(attribute.name) is not attribute:
-                edit.do(SetAttribute(node, attribute.name, attribute))
+                raise ModelError(f"Attribute {name} needs a type", "Write for example type: INT.", self.target)
+            attributes.append(attribute)
+        return tuple(attributes)
 
     def _store_tensor(self, edit: Transaction, value: Value, new: Any) -> None:
         sparse = self.field == "sparse_initializer"
@@ -316,6 +325,11 @@ class MessageEdit:
 def _set(edit: Transaction, target: Target, field: str, content: object) -> None:
     if getattr(target, field) != content:
         edit.do(SetField(target, field, content))
+
+
+def _clear(edit: Transaction, target: Target, field: str) -> None:
+    """Empty a list before it is set, as a step that changes no more than the sources of its parts is dropped."""
+    edit.do(SetField(target, field, ()))
 
 
 def _differs(old: Any, new: Any, field: str) -> bool:
@@ -360,9 +374,7 @@ def _visible(graph: Graph, name: str) -> Value:
 def _annotation(graph: Graph, message: Any) -> QuantizationAnnotation:
     pairs = read_pairs(message.quant_parameter_tensor_names)
     parameters = tuple((key, _visible(graph, name)) for key, name in pairs)
-    value = _visible(graph, text(message.tensor_name))
-    source = next((one.source for one in graph.quantization_annotations if one.value is value), None)
-    return QuantizationAnnotation(value, parameters, source)
+    return QuantizationAnnotation(_visible(graph, text(message.tensor_name)), parameters, message)
 
 
 def _set_inputs(edit: Transaction, node: Node, names: Sequence[str]) -> None:
@@ -406,22 +418,9 @@ def _set_outputs(edit: Transaction, node: Node, names: Sequence[str]) -> None:
     edit.do(SetOutputs(node, tuple(made)))
 
 
-def _plain(message: Any) -> Any:
-    """Return a copy of a message without fields that hold their default, which means the same."""
-    copy = type(message)()
-    copy.CopyFrom(message)
-    _drop_defaults(copy)
-    return copy
-
-
-def _drop_defaults(message: Any) -> None:
-    for field, content in message.ListFields():
-        if field.message_type is not None:
-            for part in [content] if isinstance(content, Message) else content:
-                _drop_defaults(part)
-        elif not hasattr(content, "append") and content == field.default_value and field.name not in _MEANT:
-            message.ClearField(field.name)
-
-
-#: Fields whose presence means something else than their absence.
-_MEANT = frozenset({"dim_value", "dim_param", "pipeline_stage"})
+#: Fields besides `PARTS` that are written from objects with messages of their own.
+_HELD_APART = {
+    "NodeProto": ("attribute",),
+    "FunctionProto": ("attribute_proto",),
+    "TrainingInfoProto": ("initialization", "algorithm"),
+}

@@ -14,9 +14,9 @@ from onnx_workbench.model.progress import SILENT, Progress
 
 _SHARED: Mapping[type, tuple[str, ...]] = {
     Function: (
-        "doc_string", "attributes", "attribute_defaults", "opset_imports", "metadata", "unknown_changes", "_source",
+        "doc_string", "attributes", "attribute_defaults", "opset_imports", "metadata", "messages", "_source",
     ),
-    TrainingInfo: ("initialization_binding", "update_binding", "unknown_changes", "_source"),
+    TrainingInfo: ("initialization_binding", "update_binding", "messages", "_source"),
 }  # fmt: skip
 
 
@@ -77,7 +77,7 @@ class Cloner:
         """Return a copy of a whole graph."""
         copy = Graph(graph.name)
         copy.doc_string, copy.metadata, copy._source = graph.doc_string, graph.metadata, graph._source
-        copy.unknown_changes = graph.unknown_changes
+        copy.messages = graph.messages
         for value in graph.values(self._progress):
             if value not in self.values:
                 self.value(value)

@@ -156,7 +156,7 @@ _FIELDS: Mapping[str, _Codec] = {
     "device_configurations": _Codec(ValueEncoder.devices, ValueDecoder.devices),
     "quantization_annotations": _Codec(ValueEncoder.annotations, ValueDecoder.annotations),
     "declared": _Codec(ValueEncoder.values, ValueDecoder.known_values),
-    "unknown_changes": _Codec(ValueEncoder.unknown_changes, ValueDecoder.unknown_changes),
+    "messages": _Codec(ValueEncoder.messages, ValueDecoder.messages),
     "attribute_defaults": _each(_Codec(ValueEncoder.attribute, ValueDecoder.attribute)),
     "initialization": _GRAPH,
     "algorithm": _GRAPH,

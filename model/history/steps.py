@@ -539,19 +539,19 @@ def _setters(plain: str, **others: Callable[[Any, str, Any], None]) -> Mapping[s
 _SETTERS: Mapping[type, Mapping[str, Callable[[Any, str, Any], None]]] = {
     Model: _setters(
         "ir_version opset_imports producer_name producer_version domain model_version doc_string metadata"
-        " configurations unknown_changes",
+        " configurations messages",
         functions=_set_parts,
         training_info=_set_parts,
     ),
-    Graph: _setters("name doc_string metadata quantization_annotations unknown_changes", declared=_set_declared),
+    Graph: _setters("name doc_string metadata quantization_annotations messages", declared=_set_declared),
     Function: _setters(
-        "doc_string attributes attribute_defaults opset_imports metadata unknown_changes",
+        "doc_string attributes attribute_defaults opset_imports metadata messages",
         name=_set_key,
         domain=_set_key,
         overload=_set_key,
     ),
     TrainingInfo: _setters(
-        "initialization_binding update_binding unknown_changes", initialization=_set_parts, algorithm=_set_parts
+        "initialization_binding update_binding messages", initialization=_set_parts, algorithm=_set_parts
     ),
     Node: _setters(
         "op_type domain overload",
@@ -559,7 +559,7 @@ _SETTERS: Mapping[type, Mapping[str, Callable[[Any, str, Any], None]]] = {
         doc_string=_set_details,
         metadata=_set_details,
         device_configurations=_set_details,
-        unknown_changes=_set_details,
+        messages=_set_details,
     ),
     Value: _setters(
         "",
@@ -567,7 +567,7 @@ _SETTERS: Mapping[type, Mapping[str, Callable[[Any, str, Any], None]]] = {
         type=_set_type,
         doc_string=_set_details,
         metadata=_set_details,
-        unknown_changes=_set_details,
+        messages=_set_details,
     ),
 }
 #: Names of the fields that SetField may set, by kind of object.

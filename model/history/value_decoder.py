@@ -17,6 +17,7 @@ from onnx_workbench.model.io.protobuf import (
     DeviceConfigurationProto,
     FunctionProto,
     GraphProto,
+    ModelProto,
     NodeDeviceConfigurationProto,
     NodeProto,
     SparseTensorProto,
@@ -30,7 +31,6 @@ from onnx_workbench.model.io.reader.decode import (
     read_node_device_configuration,
 )
 from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor, read_message
-from onnx_workbench.model.io.unknown_fields import fields_of
 from onnx_workbench.model.io.wire import DEPTH_LIMIT
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_attribute
 from onnx_workbench.model.ir.devices import DeviceConfiguration, NodeDeviceConfiguration
@@ -49,7 +49,6 @@ from onnx_workbench.model.ir.types import (
     Type,
     element_type,
 )
-from onnx_workbench.model.ir.unknown_fields import UnknownChange
 
 _AnyMessage = TypeVar("_AnyMessage", bound=Message)
 
@@ -198,12 +197,12 @@ class ValueDecoder:
         return node
 
     def details(self, entry: Sequence[Any]) -> Details:
-        """Decode texts, device configurations and changes of unknown fields."""
-        return Details(text_of(entry[0]), texts_of(entry[1]), self.devices(entry[2]), self.unknown_changes(entry[3]))
+        """Decode texts, device configurations and edited messages."""
+        return Details(text_of(entry[0]), texts_of(entry[1]), self.devices(entry[2]), self.messages(entry[3]))
 
-    def unknown_changes(self, entries: Sequence[Any]) -> tuple[UnknownChange, ...]:
-        """Decode the changes of unknown fields."""
-        return tuple(_unknown_change(*entry) for entry in entries)
+    def messages(self, entry: Mapping[str, str]) -> dict[str, Any]:
+        """Decode edited messages. The kind follows from the key, so a damaged recording cannot name a wrong one."""
+        return {key: _message(_MESSAGES[key], data) for key, data in dict(entry).items()}
 
     def devices(self, entries: Sequence[str]) -> tuple[NodeDeviceConfiguration, ...]:
         """Decode the device configurations of a node."""
@@ -243,7 +242,7 @@ class ValueDecoder:
         graph.quantization_annotations = self.annotations(entry["quantization_annotations"])
         if "unknown" in entry:
             graph._source = _message(GraphProto, entry["unknown"])
-        graph.unknown_changes = self.unknown_changes(entry.get("unknown_changes", ()))
+        graph.messages = self.messages(entry.get("messages", {}))
         self._depth -= 1
         return graph
 
@@ -275,7 +274,7 @@ class ValueDecoder:
         function.metadata = texts_of(entry["metadata"])
         if "unknown" in entry:
             function._source = _message(FunctionProto, entry["unknown"])
-        function.unknown_changes = self.unknown_changes(entry["unknown_changes"])
+        function.messages = self.messages(entry.get("messages", {}))
         return function
 
     def training(self, entry: Any) -> TrainingInfo:
@@ -290,7 +289,7 @@ class ValueDecoder:
         training.update_binding = pairs_of(entry["update_binding"])
         if "unknown" in entry:
             training._source = _message(TrainingInfoProto, entry["unknown"])
-        training.unknown_changes = self.unknown_changes(entry.get("unknown_changes", ()))
+        training.messages = self.messages(entry.get("messages", {}))
         return training
 
 
@@ -356,12 +355,10 @@ def _unbase64(text: str) -> bytes:
     return base64.b64decode(text)
 
 
-def _unknown_change(path: Sequence[Any], old: str, new: str) -> UnknownChange:
-    found = bytes.fromhex(new)
-    list(fields_of(found))  # raises for invalid bytes, which could not be saved
-    steps = tuple((str(name), int(index), str(*key)) for name, index, *key in path)
-    return UnknownChange(steps, bytes.fromhex(old), found)
-
+#: Kinds of the edited messages of objects, by their keys: of a value, the field of its graph that lists it.
+_MESSAGES: Mapping[str, type[Any]] = {
+    kind.DESCRIPTOR.name: kind for kind in (ModelProto, GraphProto, FunctionProto, TrainingInfoProto, NodeProto)
+} | dict.fromkeys(("input", "output", "value_info"), ValueInfoProto)
 
 _DECODE: Mapping[AttributeKind, Any] = {
     AttributeKind.FLOAT: ValueDecoder.number,

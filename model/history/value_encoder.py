@@ -31,7 +31,6 @@ from onnx_workbench.model.ir.types import (
     TensorType,
     Type,
 )
-from onnx_workbench.model.ir.unknown_fields import UnknownChange
 
 _SMALL = 64  # maximum number of elements written as readable numbers
 _LARGE = 1 << 16  # size in bytes above which values are stored outside the entry
@@ -196,13 +195,13 @@ class ValueEncoder:
         return [_base64(source.SerializeToString())] if source is not None and has_unknown(source) else []
 
     def details(self, details: Details) -> list[Any]:
-        """Encode texts, device configurations and changes of unknown fields."""
-        devices, changes = details.device_configurations, details.unknown_changes
-        return [details.doc_string, dict(details.metadata), self.devices(devices), self.unknown_changes(changes)]
+        """Encode texts, device configurations and edited messages."""
+        devices, messages = details.device_configurations, details.messages
+        return [details.doc_string, dict(details.metadata), self.devices(devices), self.messages(messages)]
 
-    def unknown_changes(self, changes: Sequence[UnknownChange]) -> list[Any]:
-        """Encode the changes of unknown fields, as bytes of the wire format."""
-        return [[[list(step) for step in c.path], c.old.hex(), c.new.hex()] for c in changes]
+    def messages(self, messages: Mapping[str, Any]) -> dict[str, str]:
+        """Encode edited messages, as bytes of the wire format."""
+        return {key: _base64(message.SerializeToString()) for key, message in messages.items()}
 
     def devices(self, configurations: Sequence[NodeDeviceConfiguration]) -> list[str]:
         """Encode the device configurations of a node as messages."""
@@ -232,7 +231,7 @@ class ValueEncoder:
             "outputs": self.values(graph.outputs),
             "declared": self.values(graph.declared),
             "quantization_annotations": self.annotations(graph.quantization_annotations),
-            "unknown_changes": self.unknown_changes(graph.unknown_changes),
+            "messages": self.messages(graph.messages),
             **self.unknown(graph),
         }
 
@@ -260,7 +259,7 @@ class ValueEncoder:
             "attribute_defaults": [self.attribute(a) for a in function.attribute_defaults],
             "opset_imports": dict(function.opset_imports),
             "metadata": dict(function.metadata),
-            "unknown_changes": self.unknown_changes(function.unknown_changes),
+            "messages": self.messages(function.messages),
             "body": self.graph(function.body),
             **self.unknown(function),
         }
@@ -276,7 +275,7 @@ class ValueEncoder:
             "algorithm": training.algorithm and self.graph(training.algorithm),
             "initialization_binding": [list(p) for p in training.initialization_binding],
             "update_binding": [list(p) for p in training.update_binding],
-            "unknown_changes": self.unknown_changes(training.unknown_changes),
+            "messages": self.messages(training.messages),
             **self.unknown(training),
         }
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from onnx_workbench.model.ir.name_index import NameIndex
     from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
     from onnx_workbench.model.ir.types import Type
-    from onnx_workbench.model.ir.unknown_fields import UnknownChange
 
 #: A use of a value: a node and the index of its input, or a graph and the index of its output.
 Use = tuple["Node | Graph", int]
@@ -82,13 +81,13 @@ class Value:
         return self.details.metadata
 
     @property
-    def unknown_changes(self) -> tuple[UnknownChange, ...]:
-        """Changes of unknown fields in the messages that its graph has for the value."""
-        return self.details.unknown_changes
+    def messages(self) -> Mapping[str, Any]:
+        """Messages with which saving begins instead of those of the file, by the field of its graph that lists it."""
+        return self.details.messages
 
     @property
     def details(self) -> Details:
-        """Doc string, metadata and changes of unknown fields together; decoded, with the type, on first use."""
+        """Doc string, metadata and edited messages together; decoded, with the type, on first use."""
         decoder = self._decoder
         if decoder is not None:
             with DECODING:
@@ -260,9 +259,9 @@ class Node:
         return bool(self._details.device_configurations)
 
     @property
-    def unknown_changes(self) -> tuple[UnknownChange, ...]:
-        """Changes of unknown fields in the node's message."""
-        return self.details.unknown_changes
+    def messages(self) -> Mapping[str, Any]:
+        """The message with which saving begins instead of that of the file, under ``NodeProto``, if there is one."""
+        return self.details.messages
 
     @property
     def bodies(self) -> tuple[Graph, ...]:
@@ -317,8 +316,8 @@ class Graph:
     """
 
     __slots__ = (
-        "_lookup", "_places", "_source", "declared", "doc_string", "id", "initializers", "inputs", "metadata", "name",
-        "nodes", "outputs", "owner", "quantization_annotations", "unknown_changes",
+        "_lookup", "_places", "_source", "declared", "doc_string", "id", "initializers", "inputs", "messages",
+        "metadata", "name", "nodes", "outputs", "owner", "quantization_annotations",
     )  # fmt: skip
 
     def __init__(self, name: str = "") -> None:
@@ -330,7 +329,7 @@ class Graph:
         self.inputs = self.outputs = self.declared = Values()
         self.initializers: list[Value] = []
         self.quantization_annotations: tuple[QuantizationAnnotation, ...] = ()
-        self.unknown_changes: tuple[UnknownChange, ...] = ()
+        self.messages: Mapping[str, Any] = {}  # with which saving begins instead of `_source`, by kind
         self.owner: Owner | None = None
         self._source: Any = None
         self._places: dict[Value, int] = {}  # approximate indices of initializers; see steps
@@ -421,8 +420,8 @@ class Function:
     """A model-local function. Its `body` is a Graph whose inputs and outputs are the signature."""
 
     __slots__ = (
-        "_source", "attribute_defaults", "attributes", "body", "doc_string", "domain", "id", "metadata", "model",
-        "name", "opset_imports", "overload", "unknown_changes",
+        "_source", "attribute_defaults", "attributes", "body", "doc_string", "domain", "id", "messages", "metadata",
+        "model", "name", "opset_imports", "overload",
     )  # fmt: skip
 
     def __init__(self, name: str, domain: str, overload: str = "", body: Graph | None = None) -> None:
@@ -437,7 +436,7 @@ class Function:
         self.metadata: Mapping[str, str] = _EMPTY
         self.body = Graph(name) if body is None else body
         self.body.owner = self
-        self.unknown_changes: tuple[UnknownChange, ...] = ()
+        self.messages: Mapping[str, Any] = {}  # with which saving begins instead of `_source`, by kind
         self.model: Model | None = None
         self._source: Any = None
 
@@ -462,8 +461,7 @@ class TrainingInfo:
     """
 
     __slots__ = (
-        "_source", "algorithm", "id", "initialization", "initialization_binding", "model", "unknown_changes",
-        "update_binding",
+        "_source", "algorithm", "id", "initialization", "initialization_binding", "messages", "model", "update_binding",
     )  # fmt: skip
 
     def __init__(self, initialization: Graph | None = None, algorithm: Graph | None = None) -> None:
@@ -475,7 +473,7 @@ class TrainingInfo:
                 graph.owner = self
         self.initialization_binding: tuple[tuple[str, str], ...] = ()
         self.update_binding: tuple[tuple[str, str], ...] = ()
-        self.unknown_changes: tuple[UnknownChange, ...] = ()
+        self.messages: Mapping[str, Any] = {}  # with which saving begins instead of `_source`, by kind
         self.model: Model | None = None
         self._source: Any = None
 
@@ -496,8 +494,8 @@ class Model:
 
     __slots__ = (
         "_lookup", "_source", "configurations", "doc_string", "domain", "editor", "functions", "graph", "id",
-        "ir_version", "metadata", "model_version", "opset_imports", "producer_name", "producer_version", "source",
-        "training_info", "unknown_changes",
+        "ir_version", "messages", "metadata", "model_version", "opset_imports", "producer_name", "producer_version",
+        "source", "training_info",
     )  # fmt: skip
 
     def __init__(self, graph: Graph | None = None, *, ir_version: int = 10, opset: int | None = None) -> None:
@@ -515,7 +513,7 @@ class Model:
         self.functions: tuple[Function, ...] = ()
         self.training_info: tuple[TrainingInfo, ...] = ()
         self.configurations: tuple[DeviceConfiguration, ...] = ()
-        self.unknown_changes: tuple[UnknownChange, ...] = ()
+        self.messages: Mapping[str, Any] = {}  # with which saving begins instead of `_source`, by kind
         self._lookup = _FunctionLookup((), {}, frozenset())
         self.source: Any = None  # model.io.reader.read.ModelSource, or None for a new model
         self._source: Any = None

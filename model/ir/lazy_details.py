@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from onnx_workbench.model.ir.attributes import Attribute
     from onnx_workbench.model.ir.devices import NodeDeviceConfiguration
     from onnx_workbench.model.ir.types import Type
-    from onnx_workbench.model.ir.unknown_fields import UnknownChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +20,7 @@ class Details:
     doc_string: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     device_configurations: tuple[NodeDeviceConfiguration, ...] = ()  # nodes only
-    unknown_changes: tuple[UnknownChange, ...] = ()
+    messages: Mapping[str, Any] = field(default_factory=dict)
 
     def replaced(self, name: str, content: Any) -> Details:
         """Return a copy with one property replaced, in a third of the time of `dataclasses.replace`."""
@@ -29,7 +28,7 @@ class Details:
             "doc_string": self.doc_string,
             "metadata": self.metadata,
             "device_configurations": self.device_configurations,
-            "unknown_changes": self.unknown_changes,
+            "messages": self.messages,
         }
         properties[name] = content
         return Details(**properties)

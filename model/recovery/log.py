@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from onnx_workbench.model.recovery.write_ahead import WriteAheadLog
 
 FORMAT: Final = "onnx-workbench journal"
-VERSION: Final = 9
+VERSION: Final = 10
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ state gives the same message as its file.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -27,7 +26,6 @@ from onnx_workbench.model.io.protobuf import (
 )
 from onnx_workbench.model.io.reader.decode import MessageDecoder, MessageOrigin, read_type, read_value_details
 from onnx_workbench.model.io.reader.import_graph import normal_domain
-from onnx_workbench.model.io.unknown_fields import change_unknown
 from onnx_workbench.model.io.writer.encode import (
     device_message,
     set_details,
@@ -62,21 +60,21 @@ _VALUE_FIELDS = (
 def write_model(model: Model, placement: StoragePlan, progress: Progress = SILENT) -> ModelProto:
     """Return the message of a model; placeholders of `placement.tables` represent values stored outside it."""
     writer = _Writer(placement, progress)
-    out = _copy(ModelProto(), model._source)
+    out = _copy(ModelProto(), _start(model))
     writer.model(model, out)
     return out
 
 
 def write_graph(graph: Graph, placement: StoragePlan, progress: Progress = SILENT) -> GraphProto:
     """Return the message of a single graph."""
-    out = _copy(GraphProto(), graph._source)
+    out = _copy(GraphProto(), _start(graph))
     _Writer(placement, progress).graph(graph, out)
     return out
 
 
 def write_function(function: Function, placement: StoragePlan, progress: Progress = SILENT) -> FunctionProto:
     """Return the message of a single function."""
-    out = _copy(FunctionProto(), function._source)
+    out = _copy(FunctionProto(), _start(function))
     _Writer(placement, progress).function(function, out)
     return out
 
@@ -109,26 +107,23 @@ def write_message(
     writer = _Writer(placement, SILENT, graph_name)
     match target:
         case Model():
-            model = _header(ModelProto(), target._source)
+            model = _header(ModelProto(), _start(target))
             writer.model_header(target, model)
-            change_unknown(model, target.unknown_changes)
             return model
         case Graph():
-            graph = _header(GraphProto(), target._source)
+            graph = _header(GraphProto(), _start(target))
             writer.graph_header(target, graph)
-            change_unknown(graph, target.unknown_changes)
             return graph
         case Function():
-            function = _header(FunctionProto(), target._source)
+            function = _header(FunctionProto(), _start(target))
             writer.function_header(target, function, target._source)
-            change_unknown(function, target.unknown_changes)
             return function
         case TrainingInfo():
-            training = _copy(TrainingInfoProto(), target._source)
+            training = _copy(TrainingInfoProto(), _start(target))
             writer.training(target, training)
             return training
         case Node():
-            node = _copy(NodeProto(), target._source)
+            node = _copy(NodeProto(), _start_of_node(target))
             _ = target.attributes  # decodes them, so that their graphs are named
             writer.node(target, node)
             return node
@@ -223,13 +218,12 @@ class _Writer:
         self.model_header(model, out)
         if original is None or original.HasField("graph") or len(model.graph.nodes) or model.graph.name:
             self._part(model.graph, out.graph, None if original is None else original.graph)
-        messages = _listed(out, "functions", original, [f._source for f in model.functions])
+        messages = _listed(out, "functions", original, [_start(f) for f in model.functions])
         for function, message in zip(model.functions, messages, strict=True):
             self.function(function, message)
-        messages = _listed(out, "training_info", original, [t._source for t in model.training_info])
+        messages = _listed(out, "training_info", original, [_start(t) for t in model.training_info])
         for info, message in zip(model.training_info, messages, strict=True):
             self.training(info, message)
-        change_unknown(out, model.unknown_changes)
 
     def model_header(self, model: Model, out: ModelProto) -> None:
         """Set the fields of the model itself."""
@@ -249,11 +243,12 @@ class _Writer:
             out.SetInParent()
             set_text(out, "name", self._graph_name(graph))
             return
-        if graph._source is None:
+        start = _start(graph)
+        if start is None:
             out.Clear()
             out.SetInParent()
-        elif graph._source is not copied:
-            out.CopyFrom(graph._source)
+        elif start is not copied:
+            out.CopyFrom(start)
         self.graph(graph, out)
 
     def function(self, function: Function, out: FunctionProto) -> None:
@@ -262,7 +257,6 @@ class _Writer:
         self.function_header(function, out, original)
         self._nodes(body, out, original)
         self._declared(body, out, original)
-        change_unknown(out, function.unknown_changes)
 
     def function_header(self, function: Function, out: FunctionProto, original: FunctionProto | None) -> None:
         """Set the fields of the function itself."""
@@ -282,7 +276,7 @@ class _Writer:
 
     def training(self, info: TrainingInfo, out: TrainingInfoProto) -> None:
         """Set the differences in a copy of the training info's message."""
-        original = info._source
+        original = _start(info)
         for name, graph in (("initialization", info.initialization), ("algorithm", info.algorithm)):
             if graph is None:
                 out.ClearField(name)
@@ -291,7 +285,6 @@ class _Writer:
                 self._part(graph, getattr(out, name), copied)
         set_pairs(out, "initialization_binding", info.initialization_binding)
         set_pairs(out, "update_binding", info.update_binding)
-        change_unknown(out, info.unknown_changes)
 
     # -- graphs ----------------------------------------------------------------------------------------------
 
@@ -304,7 +297,6 @@ class _Writer:
         self._values(graph, graph.outputs, "output", out, original)
         self._declared(graph, out, original)
         self.graph_header(graph, out)
-        change_unknown(out, graph.unknown_changes)
 
     def graph_header(self, graph: Graph, out: GraphProto) -> None:
         """Set the fields of the graph itself."""
@@ -330,12 +322,10 @@ class _Writer:
         messages = _listed(out, "initializer", original, protos, self._progress)
         for (value, tensor), message in self._progress.paced(zip(dense, messages, strict=True)):
             self.tensor(tensor, message, tensor.source, value.name)
-            _change_unknown_of(value, "initializer", message)
         sources = [_message(t.source, SparseTensorProto) for _, t in sparse]
         messages = _listed(out, "sparse_initializer", original, sources)
         for (value, sparse_tensor), message in zip(sparse, messages, strict=True):
             self.sparse_tensor(sparse_tensor, message, value.name)
-            _change_unknown_of(value, "sparse_initializer", message)
 
     def tensor(self, tensor: Tensor, out: TensorProto, copied: Any, name: str) -> None:
         """Set the differences in a message that is a copy of `copied`."""
@@ -364,46 +354,46 @@ class _Writer:
         paced = self._progress.paced
         infos = getattr(original, field) if original is not None else ()
         foreign = _foreign_values(graph, values, infos, original)
-        same = values and len(values) == len(infos) and not foreign
+        edited = {value: value.messages[field] for value in paced(values) if _is_edited(value, field, graph)}
+        same = values and len(values) == len(infos) == len(getattr(out, field)) and not foreign and not edited
         if same and all(_read_name(v) == text(info.name) for v, info in paced(zip(values, infos, strict=True))):
             messages = getattr(out, field)
         else:
             by_name = {text(info.name): info for info in paced(reversed(infos))}
-            sources = [v._source if v in foreign else by_name.get(_read_name(v), v._source) for v in paced(values)]
+            sources = [
+                edited[v] if v in edited else v._source if v in foreign else by_name.get(_read_name(v), v._source)
+                for v in paced(values)
+            ]
             messages = _listed(out, field, original, sources, self._progress)
         for value, message in paced(zip(values, messages, strict=True)):
-            self._value(value, message, graph)
-            if value.graph is graph:
-                _change_unknown_of(value, field, message)
+            self._value(value, message, graph, edited.get(value))
 
     def value(self, value: Value, field: str) -> Message:
         """Return the message of a value in a field of its graph: a tensor, or a declaration."""
         if field == "initializer" and isinstance(tensor := value.initializer, Tensor):
             dense = _copy(TensorProto(), _message(tensor.source, TensorProto))
             self.tensor(tensor, dense, tensor.source, value.name)
-            _change_unknown_of(value, field, dense)
             return dense
         if field == "sparse_initializer" and isinstance(tensor := value.initializer, SparseTensor):
             sparse = _copy(SparseTensorProto(), _message(tensor.source, SparseTensorProto))
             self.sparse_tensor(tensor, sparse, value.name)
-            _change_unknown_of(value, field, sparse)
             return sparse
         graph = value.graph
         assert graph is not None
         original = graph.owner._source if isinstance(graph.owner, Function) else graph._source
         infos = getattr(original, field, ())
         info = next((one for one in infos if text(one.name) == _read_name(value)), value._source)
-        out = _copy(ValueInfoProto(), info)
-        self._value(value, out, graph)
-        _change_unknown_of(value, field, out)
+        edited = value.messages.get(field)
+        out = _copy(ValueInfoProto(), info if edited is None else edited)
+        self._value(value, out, graph, edited)
         return out
 
-    def _value(self, value: Value, out: ValueInfoProto, graph: Graph) -> None:
-        """Set the differences in a copy of the file's declaration of a value; there may be several."""
+    def _value(self, value: Value, out: ValueInfoProto, graph: Graph, edited: ValueInfoProto | None) -> None:
+        """Set the differences in a copy of a declaration of a value: the edited one, or one of those in the file."""
         set_text(out, "name", value.name)
         if value._decoder is not None:  # not decoded, so not changed
             return
-        read = value._source
+        read = value._source if edited is None else edited
         if read is None:
             if value.graph is not graph and (out.HasField("type") or out.doc_string or out.metadata_props):
                 return  # a subgraph may declare an outer value that its own graph does not declare
@@ -423,7 +413,7 @@ class _Writer:
 
     def _nodes(self, graph: Graph, out: Any, original: Any) -> None:
         nodes = list(self._progress.paced(graph.nodes))
-        sources = [node._source for node in nodes]
+        sources = [_start_of_node(node) for node in nodes]
         messages = _listed(out, "node", original, sources, self._progress)
         for node, message in self._progress.paced(zip(nodes, messages, strict=True), of=len(nodes)):
             self.node(node, message)
@@ -441,12 +431,13 @@ class _Writer:
         if decoder is not self._decoder and isinstance(decoder, MessageDecoder):
             self._decoder = decoder
             self._placement.use(decoder.files.table)
-        if node._attributes is not None or (self._placement.touches_every_tensor and node._source.attribute):
-            self._attributes(tuple(node.attributes.values()), out, node._source)
+        start = _start_of_node(node)
+        is_read = node._attributes is not None or start is not node._source
+        if is_read or (self._placement.touches_every_tensor and start.attribute):
+            self._attributes(tuple(node.attributes.values()), out, start)
         if node._details is not None:
             set_details(out, node.details)
             set_node_devices(out, node.device_configurations)
-            change_unknown(out, node.unknown_changes)
 
     def _attributes(self, attributes: Sequence[Attribute], out: NodeProto, original: NodeProto | None) -> None:
         first: dict[str, AttributeProto] = {}
@@ -539,12 +530,20 @@ def _part_source(item: Graph | Tensor | SparseTensor) -> Any:
     return _message(item.source, SparseTensorProto if isinstance(item, SparseTensor) else TensorProto)
 
 
-def _change_unknown_of(value: Value, field: str, out: Any) -> None:
-    """Apply the changes of unknown fields in the message of a value in one list of its graph."""
+def _start(target: Model | Graph | Function | TrainingInfo) -> Any:
+    """Return the message with which writing an object begins: the edited one, else the one it was read from."""
+    return target.messages.get(f"{type(target).__name__}Proto", target._source)
+
+
+def _start_of_node(node: Node) -> Any:
+    details = node._details
+    return details.messages.get("NodeProto", node._source) if details is not None else node._source
+
+
+def _is_edited(value: Value, field: str, graph: Graph) -> bool:
+    """Return whether the declaration of a value in a field of its graph was edited as a message."""
     details = value._details
-    if details is not None and details.unknown_changes:
-        changes = [replace(c, path=c.path[1:]) for c in details.unknown_changes if c.path[0][0] == field]
-        change_unknown(out, changes)
+    return details is not None and field in details.messages and value.graph is graph
 
 
 def _says_something(value: Value) -> bool:

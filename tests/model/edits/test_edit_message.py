@@ -242,11 +242,14 @@ def test_what_the_model_cannot_hold_is_refused(document, of, old, new, reason):
     assert not document.modified
 
 
-def test_a_field_that_would_be_lost_is_named():
+def test_another_spelling_of_the_same_is_kept():
     document = builders.document()
-    with pytest.raises(ModelError, match="cannot keep") as caught:
-        change(document, document.model.graph.nodes.first, 'domain: ""', 'domain: "ai.onnx"')
-    assert "ai.onnx" in caught.value.detail
+    node = document.model.graph.nodes.first
+    change(document, node, 'domain: ""', 'domain: "ai.onnx"')
+    assert node.domain == ""
+    assert onnx.load_from_string(to_bytes(document.model)).graph.node[0].domain == "ai.onnx"
+    document.undo()
+    assert onnx.load_from_string(to_bytes(document.model)).graph.node[0].domain == ""
 
 
 def test_a_message_that_another_edit_changed_is_not_overwritten():

@@ -112,8 +112,8 @@ def test_journal_and_script_repeat_it(tmp_path, monkeypatch):
 def test_a_script_with_bytes_that_are_no_fields_is_refused():
     document = Document(load(small()))
     with_unknown(document, (), BYTES + REAL)
-    text = edit_script.export(document).replace((BYTES + REAL).hex(), "ff")
-    with pytest.raises(ModelError):
+    text = re.sub(r'"ModelProto": "[^"]+"', '"ModelProto": "/w=="', edit_script.export(document))
+    with pytest.raises(ModelError, match="damaged"):
         edit_script.replay(Document(load(small())), text)
 
 
@@ -238,12 +238,9 @@ def test_what_was_added_to_a_message_without_a_name_stays_with_it():
         return {path[:-1] for path, _ in unknown(document)}
 
     one, two, three = model.training_info
-    assert change((3, 4), (two, three)) == {(*dims, ("dim", 0)), (("training_info", 0),)}
-    assert change((5, 2, 3, 4), (three, one, two)) == {(*dims, ("dim", 2)), (("training_info", 2),)}
-    assert change((2, 5, 4), (one, two, three)) == {(*dims, ("dim", 1)), (("training_info", 1),)}, (
-        "changed in its place"
-    )
-    assert change((2, 4), (one, three)) == set(), "gone"
+    assert change((2, 5), (two, three)) == {(*dims, ("dim", 1)), (("training_info", 0),)}
+    assert change((5, 2, 3, 4), (three, one, two)) == {(*dims, ("dim", 1)), (("training_info", 2),)}
+    assert change((2,), (one, three)) == set(), "gone"
     assert change((2, 3, 4), (one, two, three)) == {(*dims, ("dim", 1)), (("training_info", 1),)}
     while document.undo():
         pass
