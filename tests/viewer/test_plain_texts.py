@@ -14,6 +14,8 @@ from onnx_workbench.viewer.run.workspace import Workspace
 from tests.model import builders
 from tests.viewer.activity import activity_in
 
+pytestmark = pytest.mark.long
+
 _HOSTILE = "<b>bold</b>"
 _MOST_ROWS = 60
 
@@ -74,7 +76,6 @@ def window(make_window, qtbot):
     return window
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("panel", [panel.id for panel in PANELS])
 def test_no_panel_shows_html(window, qtbot, panel):
     workspace = window.workspace
@@ -95,7 +96,6 @@ def test_no_panel_shows_html(window, qtbot, panel):
     assert found == set()
 
 
-@pytest.mark.long
 def test_no_comparison_shows_the_titles_of_documents_as_html(window, qtbot):
     left = window.tab
     window.area.add_tab(DocumentTab(Workspace(Document(hostile_model()), window.settings, title=_HOSTILE)))
@@ -108,7 +108,6 @@ def test_no_comparison_shows_the_titles_of_documents_as_html(window, qtbot):
     assert found == set()
 
 
-@pytest.mark.long
 def test_no_message_tab_or_dialog_shows_html(window, qtbot):
     workspace = window.workspace
     node = next(iter(workspace.graph.nodes))

@@ -6,6 +6,8 @@ from PySide6.QtCore import QRect, Qt
 from onnx_workbench.viewer.dialogs.tour import Tour
 from onnx_workbench.viewer.program.settings import TOUR_OFFERED
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def sample(window, qtbot):
@@ -18,7 +20,6 @@ def messages(tab):
     return [message.title for message in tab.message_bar.messages]
 
 
-@pytest.mark.long
 def test_it_is_offered_with_the_sample_once(window, qtbot, sample):
     (offer,) = [message for message in sample.message_bar.messages if message.choices]
     assert offer.title.startswith("New here?")
@@ -30,7 +31,6 @@ def test_it_is_offered_with_the_sample_once(window, qtbot, sample):
     assert messages(window.area.tab) == []
 
 
-@pytest.mark.long
 def test_seven_steps_each_within_the_window_and_then_it_is_gone(window, qtbot, sample):
     window.actions_binding.run("help.tour")
     tour = window.findChild(Tour)
@@ -49,7 +49,6 @@ def test_seven_steps_each_within_the_window_and_then_it_is_gone(window, qtbot, s
     qtbot.waitUntil(lambda: window.findChild(Tour) is None)
 
 
-@pytest.mark.long
 def test_escape_closes_it_and_a_resized_window_moves_it(window, qtbot, sample):
     window.actions_binding.run("help.tour")
     tour = window.findChild(Tour)
@@ -59,7 +58,6 @@ def test_escape_closes_it_and_a_resized_window_moves_it(window, qtbot, sample):
     qtbot.waitUntil(lambda: window.findChild(Tour) is None)
 
 
-@pytest.mark.long
 def test_without_a_document_it_opens_the_sample(window, qtbot):
     window.actions_binding.run("help.tour")
     qtbot.waitUntil(lambda: window.findChild(Tour) is not None)

@@ -8,6 +8,8 @@ from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.viewer.dialogs.extract import ExtractDialog
 from tests.model import builders
 
+pytestmark = pytest.mark.long
+
 
 def marked(desk, kind):
     """The names of the values whose edges or boxes are marked."""
@@ -20,7 +22,6 @@ def lines(dialog):
     return [dialog.list.item(row).text().split()[:2] for row in range(dialog.list.count())]
 
 
-@pytest.mark.long
 def test_the_boundary_is_marked_and_follows_the_selection(desk):
     desk.select(desk.node("second"), desk.node("third"))
     desk.run("model.extract")
@@ -36,7 +37,6 @@ def test_the_boundary_is_marked_and_follows_the_selection(desk):
     assert len(desk.window.tabs()) == 1
 
 
-@pytest.mark.long
 def test_a_split_shows_both_parts_and_the_cut(desk):
     desk.qtbot.waitUntil(lambda: desk.workspace.types.inferred is not None)
     desk.select(desk.value("r"))
@@ -50,7 +50,6 @@ def test_a_split_shows_both_parts_and_the_cut(desk):
     assert desk.window.tabs()[2].workspace.graph.inputs[0].type is not None
 
 
-@pytest.mark.long
 def test_what_is_in_no_part_is_reported_beside_the_last(desk):
     desk.open("""<ir_version: 10, opset_import: ["" : 21, "f" : 1]>
         g (float[2] x) => (float[2] y) { a = Exp (x) y = Neg (a) }
@@ -66,7 +65,6 @@ def test_what_is_in_no_part_is_reported_beside_the_last(desk):
     assert message.detail.endswith("function Idle")
 
 
-@pytest.mark.long
 def test_what_cannot_be_cut_is_said_until_it_can(desk):
     desk.select(desk.value("a"), desk.value("x"))
     desk.run("model.extract_between")
@@ -81,7 +79,6 @@ def test_what_cannot_be_cut_is_said_until_it_can(desk):
     assert marked(desk, "given") == set()
 
 
-@pytest.mark.long
 def test_the_boundary_in_a_body_is_seen_whatever_was_shown(desk):
     """Nodes of a body can be chosen in the outline while the graph around it is shown."""
     desk.open(builders.BRANCHES)
@@ -98,7 +95,6 @@ def test_the_boundary_in_a_body_is_seen_whatever_was_shown(desk):
     dialog.reject()
 
 
-@pytest.mark.long
 def test_an_edit_behind_the_dialog_is_followed(desk):
     desk.select(desk.node("second"), desk.node("third"))
     desk.run("model.extract")
@@ -109,7 +105,6 @@ def test_an_edit_behind_the_dialog_is_followed(desk):
     dialog.reject()
 
 
-@pytest.mark.long
 def test_edits_go_on_when_the_dialog_is_gone(desk):
     desk.select(desk.node("second"))
     desk.run("model.extract")
@@ -134,14 +129,12 @@ def begun(desk):
     return dialog, task
 
 
-@pytest.mark.long
 def test_nodes_are_cut_out_in_the_background(desk):
     begun(desk)
     desk.qtbot.waitUntil(lambda: len(desk.window.tabs()) == 3)
     assert [tab.workspace.title for tab in desk.window.tabs()[1:]] == ["test-1", "test-2"]
 
 
-@pytest.mark.long
 def test_cutting_can_be_stopped_and_begun_again(desk):
     dialog, task = begun(desk)
     task.cancel()
@@ -152,7 +145,6 @@ def test_cutting_can_be_stopped_and_begun_again(desk):
     desk.qtbot.waitUntil(lambda: len(desk.window.tabs()) == 3)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("how", ["reject", "close"])
 def test_closing_the_dialog_ends_cutting(desk, how):
     dialog, task = begun(desk)
@@ -163,7 +155,6 @@ def test_closing_the_dialog_ends_cutting(desk, how):
     assert len(desk.window.tabs()) == 1
 
 
-@pytest.mark.long
 def test_an_edit_ends_cutting(desk):
     dialog, task = begun(desk)
     builders.one_edit(desk.document, rename_node, desk.node("fourth"), "mine")
@@ -177,7 +168,6 @@ UNKNOWN = """<ir_version: 8, opset_import: ["" : 17, "custom" : 1]>
     g (float[2] x) => (float[2] y) { a = custom.Strange (x) b = Relu (a) y = Identity (b) }"""
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("action", ["model.extract", "model.split"])
 def test_parts_whose_types_nobody_knows_are_refused(desk, action):
     desk.open(UNKNOWN)
@@ -196,7 +186,6 @@ def test_parts_whose_types_nobody_knows_are_refused(desk, action):
     assert str(desk.window.tab.workspace.graph.inputs[0].type) == "float[2]"
 
 
-@pytest.mark.long
 def test_types_are_inferred_where_they_are_not_known_yet(desk):
     """Without waiting for the inference in the background."""
     desk.select(desk.node("second"))

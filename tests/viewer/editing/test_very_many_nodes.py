@@ -26,6 +26,8 @@ from tests.model.recovery.crash import abandon
 from tests.model.recovery.recorded_work import recovered
 from tests.model.snapshots import assert_linked, snapshot
 
+pytestmark = pytest.mark.long
+
 
 def chosen(action):
     def act(desk):
@@ -150,7 +152,6 @@ def wait_for_end(desk):
     desk.qtbot.waitUntil(lambda: not desk.workspace.tasks.making("edit"))
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("do", "title"),
     [
@@ -204,7 +205,6 @@ def large(monkeypatch):
     make_large(monkeypatch)
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("large")
 def test_what_the_dialog_refuses_stands_in_it(file_desk):
     dialog = dialog_of(file_desk, "(first|fourth)", "second")
@@ -217,7 +217,6 @@ def test_what_the_dialog_refuses_stands_in_it(file_desk):
     assert file_desk.document.undo_title is None
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("large")
 def test_the_dialog_says_what_was_replaced_until_it_is_undone(file_desk):
     dialog = dialog_of(file_desk, "ir", "IR")
@@ -229,7 +228,6 @@ def test_the_dialog_says_what_was_replaced_until_it_is_undone(file_desk):
     file_desk.qtbot.waitUntil(lambda: dialog.status.text() == "2 places would change.")
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("large")
 def test_a_name_given_meanwhile_is_not_replaced(file_desk):
     dialog = dialog_of(file_desk, "r", "R")
@@ -240,7 +238,6 @@ def test_a_name_given_meanwhile_is_not_replaced(file_desk):
     assert file_desk.document.undo_title == "Mine"
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("large")
 def test_a_dialog_that_is_closed_meanwhile_takes_nothing_back(file_desk):
     dialog = dialog_of(file_desk, "r", "R")
@@ -249,7 +246,6 @@ def test_a_dialog_that_is_closed_meanwhile_takes_nothing_back(file_desk):
     file_desk.qtbot.waitUntil(lambda: file_desk.document.undo_title == "Replace r by R")
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("large")
 def test_what_the_table_refuses_stands_below_it(file_desk):
     panel = table_of(file_desk)
@@ -260,7 +256,6 @@ def test_what_the_table_refuses_stands_below_it(file_desk):
     assert file_desk.document.undo_title is None
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("large")
 def test_deleting_twice_deletes_once_and_refuses_nothing(file_desk):
     file_desk.select(file_desk.node("second"), file_desk.node("third"))
@@ -273,7 +268,6 @@ def test_deleting_twice_deletes_once_and_refuses_nothing(file_desk):
     assert file_desk.messages() == []
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("large")
 @pytest.mark.parametrize(
     ("do", "again", "title"),
@@ -294,7 +288,6 @@ def test_what_is_asked_for_twice_is_made_once_and_refuses_nothing(file_desk, do,
     assert file_desk.messages() == []
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("large")
 def test_the_pointer_shows_that_much_is_done_undone_and_done_again(file_desk, monkeypatch):
     """The window stands still meanwhile; with little nobody could see the pointer change."""
@@ -321,7 +314,6 @@ def test_the_pointer_shows_that_much_is_done_undone_and_done_again(file_desk, mo
     assert shown() == [Qt.CursorShape.WaitCursor] * 4
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("action", ["edit.copy", "edit.cut"])
 def test_very_many_are_copied_in_a_task(file_desk, monkeypatch, action):
     monkeypatch.setattr("onnx_workbench.viewer.actions.edit._MANY", 1)
@@ -341,7 +333,6 @@ def test_very_many_are_copied_in_a_task(file_desk, monkeypatch, action):
     assert file_desk.document.undo_title == ("Cut 2 nodes" if action == "edit.cut" else None)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("action", ["edit.duplicate", "edit.delete", "edit.copy"])
 def test_a_node_of_very_many_outputs_is_like_many_nodes(desk, monkeypatch, action):
     """Duplicating one of 99,000 blocked the window for 1.7 s."""

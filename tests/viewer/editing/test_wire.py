@@ -13,6 +13,8 @@ from onnx_workbench.viewer.program.settings import DIRECTION
 from tests.model import builders
 from tests.viewer.pointer import hover
 
+pytestmark = pytest.mark.long
+
 LEFT = Qt.MouseButton.LeftButton
 NONE = Qt.KeyboardModifier.NoModifier
 
@@ -56,7 +58,6 @@ def desk(desk, request):
     return desk
 
 
-@pytest.mark.long
 def test_what_is_reported_is_not_below_the_overview(desk):
     overview = desk.view.minimap
     overview.show()
@@ -68,7 +69,6 @@ def test_what_is_reported_is_not_below_the_overview(desk):
         desk.view.input_handler.cancel()
 
 
-@pytest.mark.long
 def test_what_is_refused_moves_nothing_under_the_pointer(desk):
     desk.view.pan_by(10, 10)
     desk.settle()
@@ -81,7 +81,6 @@ def test_what_is_refused_moves_nothing_under_the_pointer(desk):
     desk.qtbot.waitUntil(lambda: desk.view.mapTo(desk.window, body(desk, desk.node("first"))) == first)
 
 
-@pytest.mark.long
 def test_from_an_output_to_an_input(desk):
     shown = drag(desk, output(desk, desk.node("first")), input_(desk, desk.node("fourth")))
     assert shown.text == "Connect to fourth · input"
@@ -89,7 +88,6 @@ def test_from_an_output_to_an_input(desk):
     assert desk.document.undo_title == "Connect a to fourth"
 
 
-@pytest.mark.long
 def test_a_cycle_is_shown_and_refused(desk, texts):
     before = texts()
     shown = drag(desk, output(desk, desk.node("third")), input_(desk, desk.node("second")))
@@ -99,7 +97,6 @@ def test_a_cycle_is_shown_and_refused(desk, texts):
     assert texts() == before
 
 
-@pytest.mark.long
 def test_escape_cancels(desk, texts):
     before = texts()
     end = input_(desk, desk.node("fourth"))
@@ -109,13 +106,11 @@ def test_escape_cancels(desk, texts):
     assert texts() == before
 
 
-@pytest.mark.long
 def test_a_click_on_a_port_selects_the_value(desk):
     desk.qtbot.mouseClick(desk.view, LEFT, NONE, output(desk, desk.node("first")))
     assert desk.workspace.selection.items == (desk.value("a"),)
 
 
-@pytest.mark.long
 def test_an_end_moved_to_another_input(desk):
     shown = drag(desk, input_(desk, desk.node("fourth")), input_(desk, desk.node("third")))
     assert shown.refused, "c is what the third node makes"
@@ -124,21 +119,18 @@ def test_an_end_moved_to_another_input(desk):
     assert desk.node("third").inputs == (None, desk.value("b"))
 
 
-@pytest.mark.long
 def test_an_end_given_another_source(desk):
     shown = drag(desk, input_(desk, desk.node("third")), output(desk, desk.node("first")))
     assert shown.text == "Use a instead"
     assert desk.node("third").inputs == (desk.value("a"), desk.value("b"))
 
 
-@pytest.mark.long
 def test_an_end_dropped_in_the_open_is_disconnected(desk):
     shown = drag(desk, input_(desk, desk.node("third")), QPoint(4, desk.view.height() // 2))
     assert shown.text == "Disconnect"
     assert desk.node("third").inputs == (None, desk.value("b"))
 
 
-@pytest.mark.long
 def test_from_the_pill_of_an_input(desk):
     box = desk.box(desk.value("x"))
     left, top, width, height = desk.view.scene.rect(box)
@@ -148,7 +140,6 @@ def test_from_the_pill_of_an_input(desk):
     assert desk.node("second").inputs == (desk.value("x"),)
 
 
-@pytest.mark.long
 def test_dropped_in_the_open_the_palette_offers_what_fits(desk):
     desk.qtbot.waitUntil(lambda: desk.workspace.types.inferred is not None)
     desk.settle()
@@ -164,7 +155,6 @@ def test_dropped_in_the_open_the_palette_offers_what_fits(desk):
     assert (node.op_type, node.inputs) == ("Tanh", (desk.value("r"),))
 
 
-@pytest.mark.long
 def test_dropping_a_newer_operator_adds_it_after_converting(desk):
     desk.open("""<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y) {
         [first] a = Relu (x)
@@ -192,7 +182,6 @@ g (float[2] x, int64[2] i) => (float[4] y, float[2] z)
 """
 
 
-@pytest.mark.long
 def test_a_list_grows(desk):
     desk.open(VARIADIC)
     shown = drag(desk, output(desk, desk.node("relu")), body(desk, desk.node("join")))
@@ -200,7 +189,6 @@ def test_a_list_grows(desk):
     assert [v.name for v in desk.node("join").inputs] == ["x", "r", "r"]
 
 
-@pytest.mark.long
 def test_of_several_free_inputs_one_is_chosen(desk):
     desk.open(VARIADIC)
     drag(desk, output(desk, desk.node("relu")), body(desk, desk.node("clip")))
@@ -211,7 +199,6 @@ def test_of_several_free_inputs_one_is_chosen(desk):
     assert [v and v.name for v in desk.node("clip").inputs] == ["x", None, "r"]
 
 
-@pytest.mark.long
 def test_a_wrong_type_is_doubted_but_done(desk):
     desk.open(VARIADIC)
     box = desk.box(desk.value("i"))
@@ -225,7 +212,6 @@ def test_a_wrong_type_is_doubted_but_done(desk):
     desk.qtbot.keyClick(desk.view, Qt.Key.Key_Escape)
 
 
-@pytest.mark.long
 def test_onto_an_output(desk):
     desk.open(VARIADIC)
     pill = next(
@@ -260,7 +246,6 @@ turns (int64 n, bool go, float x) => (float y)
 """
 
 
-@pytest.mark.long
 def test_onto_an_output_of_a_body_and_its_ground(desk):
     desk.open(TURNS)
     loop = desk.workspace.graph.nodes.first
@@ -282,7 +267,6 @@ def test_onto_an_output_of_a_body_and_its_ground(desk):
     assert desk.workspace.graph is desk.workspace.model.graph
 
 
-@pytest.mark.long
 def test_an_outer_value_dropped_in_a_body_feeds_a_node_there(desk):
     desk.open(TURNS.replace("y = Loop (n, go, x)", "[before] c = Neg (x) y = Loop (n, go, c)"))
     loop = desk.workspace.graph.nodes.last
@@ -309,7 +293,6 @@ turns (int64 n, bool go, float x) => (float y)
 """
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("on_wire", [False, True])
 def test_onto_the_ground_of_a_body_in_a_body_also_where_a_wire_runs(desk, on_wire):
     desk.open(NESTED)
@@ -329,7 +312,6 @@ def test_onto_the_ground_of_a_body_in_a_body_also_where_a_wire_runs(desk, on_wir
     assert added(desk).graph is inner.graph
 
 
-@pytest.mark.long
 def test_into_a_body_but_not_out_of_it(desk):
     desk.open(builders.BRANCHES)
     box = desk.box(desk.node("choose"))

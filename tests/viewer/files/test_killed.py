@@ -21,6 +21,8 @@ from tests.viewer.files.large import ELEMENTS, large_document
 from tests.viewer.opening import opened
 from tests.viewer.tensor_view.tensor_actions import panel_of
 
+pytestmark = pytest.mark.long
+
 MANY = 2_500
 
 
@@ -39,7 +41,6 @@ class Killed:
         self.states.append(leftover.titles)
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("dead")
 def test_values_of_a_file_and_what_is_done_behind_them(qtbot, window, large_file, tmp_path):
     workspace = opened(window, qtbot, large_file).workspace
@@ -62,7 +63,6 @@ def rename_last(document):
         rename_node(edit, document.model.graph.nodes.last, "renamed")
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("dead")
 def test_edits_made_while_bytes_are_written_are_on_file(qtbot, being_written, delayed):
     workspace, _ = being_written
@@ -74,7 +74,6 @@ def test_edits_made_while_bytes_are_written_are_on_file(qtbot, being_written, de
     assert killed.states[-1] == ("Rename", "Import v.npy into w")
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("dead")
 def test_what_is_stopped_while_its_bytes_are_written_is_not_done(qtbot, being_written, delayed):
     workspace, task = being_written
@@ -88,7 +87,6 @@ def test_what_is_stopped_while_its_bytes_are_written_is_not_done(qtbot, being_wr
     assert builders.value(workspace.document, "w").initializer.numpy()[1] == 1
 
 
-@pytest.mark.long
 def test_bytes_that_find_no_room_are_no_trouble_for_the_edit(qtbot, window, large_file, monkeypatch):
     workspace = opened(window, qtbot, large_file).workspace
     monkeypatch.setattr(
@@ -101,7 +99,6 @@ def test_bytes_that_find_no_room_are_no_trouble_for_the_edit(qtbot, window, larg
     assert [m.title for m in window.tab.message_bar.messages] == ["A crash would lose edits"]
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("dead")
 def test_few_nodes_with_large_weights(qtbot, window, large_file):
     workspace = opened(window, qtbot, large_file).workspace
@@ -130,7 +127,6 @@ def called_often():
     """)
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("dead")
 def test_what_changes_very_many_calls(qtbot, window, tmp_path):
     path = tmp_path / "calls.onnx"
@@ -145,7 +141,6 @@ def test_what_changes_very_many_calls(qtbot, window, tmp_path):
     assert killed.states == [("Swap",), ("Swap", "Rename the function"), ("Swap",)]
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("dead")
 def test_very_many_differences_that_are_copied(qtbot, window, tmp_path):
     old, new = called_often(), called_often()
@@ -166,7 +161,6 @@ def test_very_many_differences_that_are_copied(qtbot, window, tmp_path):
     comparing.close()
 
 
-@pytest.mark.long
 def test_a_merge_closed_while_its_weights_are_written_is_off(qtbot, window, tmp_path, delayed):
     path = tmp_path / "calls.onnx"
     save(builders.document().model, path)

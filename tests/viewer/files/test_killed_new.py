@@ -25,7 +25,7 @@ from tests.viewer.opening import added, opened
 TITLE = "Keep new for recovery"
 
 
-pytestmark = pytest.mark.usefixtures("dead")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("dead")]
 
 
 @pytest.fixture
@@ -88,7 +88,6 @@ def at_once(document):
     assert snapshot(again.model) == snapshot(document.model)
 
 
-@pytest.mark.long
 def test_a_new_model(qtbot, window, killed):
     window.actions_binding.run("file.new")
     dialog = visible(qtbot, window, NewModelDialog)
@@ -107,7 +106,6 @@ def extract(qtbot, window, tab, *nodes):
     qtbot.mouseClick(visible(qtbot, window, ExtractDialog).ok, Qt.MouseButton.LeftButton)
 
 
-@pytest.mark.long
 def test_a_part_of_another_whose_file_is_replaced_meanwhile(qtbot, window, killed, large_file, slow):
     tab = opened(window, qtbot, large_file)
     extract(qtbot, window, tab, *tab.workspace.graph.nodes)
@@ -123,7 +121,6 @@ def test_a_part_of_another_whose_file_is_replaced_meanwhile(qtbot, window, kille
     at_once(part.document)
 
 
-@pytest.mark.long
 def test_both_parts_of_a_model_that_is_split_come_up_in_their_order(qtbot, window, large_file):
     tab = opened(window, qtbot, large_file)
     extract(qtbot, window, tab, builders.value(tab.workspace.document, "r"))
@@ -133,7 +130,6 @@ def test_both_parts_of_a_model_that_is_split_come_up_in_their_order(qtbot, windo
     assert len(list(find_journals(journal_folder()))) == 2
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("source", ["standard input", "sample", "copy"])
 def test_what_is_read_but_belongs_to_no_file(qtbot, window, large_file, monkeypatch, source):
     """Nobody is asked about it at the next start until it is edited: closing would not have asked either."""
@@ -152,7 +148,6 @@ def test_what_is_read_but_belongs_to_no_file(qtbot, window, large_file, monkeypa
     assert list(journal_folder().iterdir()) == []
 
 
-@pytest.mark.long
 def test_what_was_looked_at_only_leaves_nothing(qtbot, window):
     with qtbot.waitSignal(window.files.opened):
         window.files.open_sample()
@@ -160,7 +155,6 @@ def test_what_was_looked_at_only_leaves_nothing(qtbot, window):
     assert list(journal_folder().iterdir()) == []
 
 
-@pytest.mark.long
 def test_a_large_new_model_shows_once_it_is_on_file(qtbot, window, killed, large_model, slow):
     window.files.add_new(large_model, "new")
     task = task_of(qtbot, window.files.tasks, TITLE)
@@ -173,7 +167,6 @@ def test_a_large_new_model_shows_once_it_is_on_file(qtbot, window, killed, large
     at_once(window.tab.workspace.document)
 
 
-@pytest.mark.long
 def test_a_small_one_does_not_wait_for_a_large_one(qtbot, window, large_model, slow):
     window.files.add_new(large_model, "new")
     task = task_of(qtbot, window.files.tasks, TITLE)
@@ -184,7 +177,6 @@ def test_a_small_one_does_not_wait_for_a_large_one(qtbot, window, large_model, s
     qtbot.waitUntil(lambda: len(window.tabs()) == 2)
 
 
-@pytest.mark.long
 def test_a_large_model_shows_at_once_when_that_is_stopped(qtbot, window, large_model, slow):
     window.files.add_new(large_model, "new")
     qtbot.waitUntil(window.status.work.isVisible)
@@ -199,7 +191,6 @@ def test_a_large_model_shows_at_once_when_that_is_stopped(qtbot, window, large_m
     assert list(journal_folder().iterdir()) == []
 
 
-@pytest.mark.long
 def test_a_model_for_which_the_disk_has_no_room_shows_all_the_same(qtbot, window, large_model, monkeypatch):
     def full(*_given):
         raise OSError(28, "No space left on device")
@@ -215,7 +206,6 @@ def test_a_model_for_which_the_disk_has_no_room_shows_all_the_same(qtbot, window
     assert list(journal_folder().iterdir()) == []
 
 
-@pytest.mark.long
 def test_a_model_shows_where_there_is_no_folder_for_it(qtbot, window, monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     monkeypatch.setattr("onnx_workbench.viewer.files.open_model.journal_folder", lambda: tmp_path / "file" / "journals")
@@ -224,7 +214,6 @@ def test_a_model_shows_where_there_is_no_folder_for_it(qtbot, window, monkeypatc
     assert [message.title for message in tab.message_bar.messages] == ["A crash would lose edits"]
 
 
-@pytest.mark.long
 def test_a_new_model_that_is_saved_or_closed_leaves_nothing(qtbot, window, tmp_path):
     tab = added(window, qtbot, builders.model())
     assert any(journal_folder().iterdir())
@@ -237,7 +226,6 @@ def test_a_new_model_that_is_saved_or_closed_leaves_nothing(qtbot, window, tmp_p
     assert list(journal_folder().iterdir()) == []
 
 
-@pytest.mark.long
 def test_closing_asks_about_a_model_that_is_still_being_kept(qtbot, window, large_model, slow):
     window.files.add_new(large_model, "new")
     task = task_of(qtbot, window.files.tasks, TITLE)
@@ -255,7 +243,6 @@ def test_closing_asks_about_a_model_that_is_still_being_kept(qtbot, window, larg
     assert list(journal_folder().iterdir()) == []
 
 
-@pytest.mark.long
 def test_closing_is_taken_back_while_a_model_is_being_kept(qtbot, window, large_model, slow):
     window.files.add_new(large_model, "new")
     window.close()

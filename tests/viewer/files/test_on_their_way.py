@@ -24,6 +24,8 @@ from tests.viewer.background_work import delay, until_stopped, wait_for_readers
 from tests.viewer.opening import choose, opened, rename, run, titles
 from tests.viewer.tensor_view.tensor_actions import panel_of
 
+pytestmark = pytest.mark.long
+
 Button = QMessageBox.StandardButton
 
 
@@ -59,7 +61,6 @@ def buttons(window):
 # -- saving ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.long
 def test_a_save_waits_for_the_edit_and_has_it(qtbot, window, being_written, delayed):
     path = window.tab.path
     assert window.tab.modified
@@ -76,7 +77,6 @@ def test_a_save_waits_for_the_edit_and_has_it(qtbot, window, being_written, dela
     assert window.tab.workspace.document.undo_title == "Import v.npy into w"
 
 
-@pytest.mark.long
 def test_the_edit_shows_before_what_is_read_by_itself(qtbot, window, being_written):
     workspace, _ = being_written
     gate = Event()
@@ -86,7 +86,6 @@ def test_the_edit_shows_before_what_is_read_by_itself(qtbot, window, being_writt
     gate.set()
 
 
-@pytest.mark.long
 def test_a_save_goes_on_without_an_edit_that_is_stopped(qtbot, window, being_written):
     workspace, _ = being_written
     rename(window.tab, "renamed")
@@ -99,7 +98,6 @@ def test_a_save_goes_on_without_an_edit_that_is_stopped(qtbot, window, being_wri
     assert workspace.document.undo_title == "Rename node"
 
 
-@pytest.mark.long
 def test_a_save_goes_on_without_an_edit_that_is_refused(qtbot, window, being_written, delayed):
     workspace, _ = being_written
     run(window, "file.save")
@@ -112,7 +110,6 @@ def test_a_save_goes_on_without_an_edit_that_is_refused(qtbot, window, being_wri
     assert not window.tab.modified
 
 
-@pytest.mark.long
 def test_a_save_that_waits_can_be_stopped_and_the_edit_is_made(qtbot, window, being_written, delayed):
     workspace, task = being_written
     run(window, "file.save")
@@ -134,7 +131,6 @@ def export(qtbot, window, monkeypatch, path):
     window.docks.panel("tensor").pane.menu.ask_export()
 
 
-@pytest.mark.long
 def test_an_export_waits_for_the_edit_and_has_it(qtbot, window, being_written, delayed, monkeypatch, tmp_path):
     path = tmp_path / "values.npy"
     export(qtbot, window, monkeypatch, path)
@@ -145,7 +141,6 @@ def test_an_export_waits_for_the_edit_and_has_it(qtbot, window, being_written, d
     assert titles(window.tab) == ["values.npy was written"]
 
 
-@pytest.mark.long
 def test_an_export_that_waits_can_be_stopped(qtbot, window, being_written, delayed, monkeypatch, tmp_path):
     _, task = being_written
     path = tmp_path / "values.npy"
@@ -158,7 +153,6 @@ def test_an_export_that_waits_can_be_stopped(qtbot, window, being_written, delay
     assert not path.exists()
 
 
-@pytest.mark.long
 def test_a_copy_that_is_chosen_with_options_waits_too(qtbot, window, being_written, delayed, tmp_path):
     run(window, "file.save_copy")
     (dialog,) = window.findChildren(SaveOptionsDialog)
@@ -177,7 +171,6 @@ def test_a_copy_that_is_chosen_with_options_waits_too(qtbot, window, being_writt
 # -- closing ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.long
 def test_closing_asks_about_an_edit_that_is_on_its_way_alone(qtbot, window, being_written, delayed):
     _, task = being_written
     assert window.isWindowModified()
@@ -191,7 +184,6 @@ def test_closing_asks_about_an_edit_that_is_on_its_way_alone(qtbot, window, bein
     assert window.tab.workspace.document.undo_title == "Import v.npy into w"
 
 
-@pytest.mark.long
 def test_what_closing_saves_has_the_edit(qtbot, window, being_written, delayed):
     path = window.tab.path
     run(window, "file.close")
@@ -202,7 +194,6 @@ def test_what_closing_saves_has_the_edit(qtbot, window, being_written, delayed):
     assert weights_in(path)[1] == 7
 
 
-@pytest.mark.long
 def test_closing_waits_for_a_save_that_waits_until_that_is_stopped(qtbot, window, being_written, delayed):
     _, task = being_written
     path = window.tab.path
@@ -219,7 +210,6 @@ def test_closing_waits_for_a_save_that_waits_until_that_is_stopped(qtbot, window
     assert window.tab.modified
 
 
-@pytest.mark.long
 def test_closing_waits_for_an_export_that_waits(qtbot, window, being_written, delayed, monkeypatch, tmp_path):
     """It was dropped without a word when the edit was discarded."""
     path = tmp_path / "values.npy"
@@ -232,7 +222,6 @@ def test_closing_waits_for_an_export_that_waits(qtbot, window, being_written, de
     assert np.load(path).ravel()[1] == 7
 
 
-@pytest.mark.long
 def test_closing_goes_on_once_an_export_that_waits_is_stopped(
     qtbot, window, being_written, delayed, monkeypatch, tmp_path
 ):
@@ -248,7 +237,6 @@ def test_closing_goes_on_once_an_export_that_waits_is_stopped(
     assert not path.exists()
 
 
-@pytest.mark.long
 def test_closing_goes_on_once_an_export_that_waits_is_not_wanted(
     qtbot, window, being_written, delayed, monkeypatch, tmp_path
 ):
@@ -264,7 +252,6 @@ def test_closing_goes_on_once_an_export_that_waits_is_not_wanted(
     assert not path.exists()
 
 
-@pytest.mark.long
 def test_what_closing_discards_is_stopped(qtbot, window, being_written):
     _, task = being_written
     path = window.tab.path
@@ -275,7 +262,6 @@ def test_what_closing_discards_is_stopped(qtbot, window, being_written):
     assert weights_in(path)[1] == 1
 
 
-@pytest.mark.long
 def test_closing_asks_per_document_and_waits_for_saves(qtbot, window, being_written, delayed, large_file, tmp_path):
     shutil.copy(large_file, tmp_path / "other.onnx")
     first, second = window.tab.path, opened(window, qtbot, tmp_path / "other.onnx").path
@@ -292,7 +278,6 @@ def test_closing_asks_per_document_and_waits_for_saves(qtbot, window, being_writ
     assert onnx.load(second).graph.node[0].name == "renamed"
 
 
-@pytest.mark.long
 def test_what_is_worked_out_on_a_copy_is_asked_about(qtbot, window, large_file, monkeypatch):
     tab = opened(window, qtbot, large_file)
     qtbot.waitUntil(lambda: tab.workspace.types.inferred is not None)
@@ -307,7 +292,6 @@ def test_what_is_worked_out_on_a_copy_is_asked_about(qtbot, window, large_file, 
     qtbot.waitUntil(lambda: not isValid(window))
 
 
-@pytest.mark.long
 def test_what_is_edited_while_closing_saves_is_asked_about(qtbot, window, large_file, monkeypatch):
     gate = delay(monkeypatch, Saving, "run")
     tab = opened(window, qtbot, large_file)
@@ -322,7 +306,6 @@ def test_what_is_edited_while_closing_saves_is_asked_about(qtbot, window, large_
     assert window.tabs() == [tab]
 
 
-@pytest.mark.long
 def test_a_tab_stays_open_with_what_was_refused_while_closing_saved(qtbot, window, being_written, delayed):
     workspace, _ = being_written
     with workspace.document.edit("Another") as edit:
@@ -337,7 +320,6 @@ def test_a_tab_stays_open_with_what_was_refused_while_closing_saved(qtbot, windo
     qtbot.waitUntil(lambda: not isValid(window))
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("stopped", [False, True])
 def test_a_file_being_written_is_finished_before_closing(qtbot, window, large_file, monkeypatch, tmp_path, stopped):
     gate = Event()
@@ -358,7 +340,6 @@ def test_a_file_being_written_is_finished_before_closing(qtbot, window, large_fi
 # -- reading again ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.long
 def test_an_edit_during_a_reload_is_not_lost(qtbot, window, large_file, monkeypatch, delayed):
     gate, read = Event(), reader.load
     tab = opened(window, qtbot, large_file)

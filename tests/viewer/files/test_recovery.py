@@ -24,6 +24,8 @@ from tests.model.snapshots import snapshot
 from tests.viewer.background_work import delay
 from tests.viewer.opening import added
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def model_file(tmp_path):
@@ -80,7 +82,6 @@ def press(qtbot, window, text):
     buttons()[0].click()
 
 
-@pytest.mark.long
 def test_edits_of_a_killed_program_are_offered_and_recovered(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     offer_recovery(qtbot, window)
@@ -93,7 +94,6 @@ def test_edits_of_a_killed_program_are_offered_and_recovered(qtbot, window, mode
     assert len(list(journal_folder().iterdir())) == 1  # of the document that is open now
 
 
-@pytest.mark.long
 def test_edits_of_a_truncated_file_return_and_saving_asks(qtbot, window, model_file, monkeypatch):
     model_file.write_bytes(model_file.read_bytes()[:-20])
     before = model_file.read_bytes()
@@ -132,7 +132,6 @@ def recover_anew(qtbot, window, path, monkeypatch, *titles):
     return before, window.tab.workspace.document
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("much")
 def test_very_many_steps_are_done_again_while_the_window_goes_on(qtbot, window, model_file, monkeypatch):
     before, document = recover_anew(qtbot, window, model_file, monkeypatch, "One", "Two")
@@ -147,7 +146,6 @@ def test_very_many_steps_are_done_again_while_the_window_goes_on(qtbot, window, 
     assert document.undo_title == "One"
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("much")
 def test_what_was_undone_can_be_done_again_after_very_many_steps_too(qtbot, window, model_file, monkeypatch):
     before, document = recover_anew(qtbot, window, model_file, monkeypatch, "One", "Two", "Undo")
@@ -156,7 +154,6 @@ def test_what_was_undone_can_be_done_again_after_very_many_steps_too(qtbot, wind
     assert document.redo_title == "Two"
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("much")
 def test_an_edit_during_a_long_replay_offers_the_rest_again(qtbot, window, model_file, monkeypatch):
     before, document = recover_anew(qtbot, window, model_file, monkeypatch, "One", "Two")
@@ -169,7 +166,6 @@ def test_an_edit_during_a_long_replay_offers_the_rest_again(qtbot, window, model
     assert document.undo_title == "Rename"
 
 
-@pytest.mark.long
 def test_what_was_done_can_be_looked_at_and_discarded(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     offer_recovery(qtbot, window)
@@ -185,7 +181,6 @@ def offered_after_restart(qtbot, window):
     return [message.title for message in window.area.message_bar.messages]
 
 
-@pytest.mark.long
 def test_discarded_edits_come_back_by_undo(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     offer_recovery(qtbot, window)
@@ -198,7 +193,6 @@ def test_discarded_edits_come_back_by_undo(qtbot, window, model_file, monkeypatc
     qtbot.waitUntil(lambda: window.tab.workspace.document.undo_title == "Rename first")
 
 
-@pytest.mark.long
 def test_discarded_edits_come_back_from_the_list_of_recovered_files(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     offer_recovery(qtbot, window)
@@ -215,7 +209,6 @@ def test_discarded_edits_come_back_from_the_list_of_recovered_files(qtbot, windo
     qtbot.waitUntil(lambda: window.tab.workspace.document.undo_title == "Rename first")
 
 
-@pytest.mark.long
 def test_discarded_edits_are_deleted_after_a_week(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     offer_recovery(qtbot, window)
@@ -230,7 +223,6 @@ def test_discarded_edits_are_deleted_after_a_week(qtbot, window, model_file, mon
     assert list(journal_folder().iterdir()) == []
 
 
-@pytest.mark.long
 def test_two_clicks_at_one_place_answer_one_question(qtbot, window, monkeypatch):
     """The next question stays where it is, and no button comes to be where the answered one was."""
     for _ in range(2):
@@ -250,7 +242,6 @@ def test_two_clicks_at_one_place_answer_one_question(qtbot, window, monkeypatch)
     assert len(list(journal_folder().glob("*.discarded-*"))) == 1
 
 
-@pytest.mark.long
 def test_a_closed_message_leaves_the_next_one_in_its_place(qtbot, window):
     bar = window.area.message_bar
     for name in ("one", "two"):
@@ -279,7 +270,6 @@ def asked_about_all(window):
     return [m.title for m in window.area.message_bar.messages if m.title.endswith("models have unsaved edits")]
 
 
-@pytest.mark.long
 def test_the_question_about_all_counts_those_that_were_not_answered(qtbot, window, monkeypatch):
     crash_with(qtbot, window, monkeypatch, "one", "two", "three")
     assert asked_about_all(window) == ["3 models have unsaved edits"]
@@ -292,7 +282,6 @@ def test_the_question_about_all_counts_those_that_were_not_answered(qtbot, windo
     assert asked_about_all(window) == []
 
 
-@pytest.mark.long
 def test_many_models_are_recovered_at_once(qtbot, window, monkeypatch):
     """Their questions leave room for the one about all."""
     crash_with(qtbot, window, monkeypatch, *"abcdefg")
@@ -305,7 +294,6 @@ def test_many_models_are_recovered_at_once(qtbot, window, monkeypatch):
     assert [m.title for m in window.area.message_bar.messages if m.severity == "warning"] == []
 
 
-@pytest.mark.long
 def test_edits_that_were_all_undone_are_not_asked_about(qtbot, window, model_file, monkeypatch):
     document = rename_first(qtbot, window, model_file)
     document.undo()
@@ -329,7 +317,6 @@ def recover_new(qtbot, window, monkeypatch):
     return again
 
 
-@pytest.mark.long
 def test_a_second_kill_while_edits_are_done_again_loses_nothing(qtbot, window, monkeypatch):
     with monkeypatch.context() as dying:
         dying.setattr(recovery, "_replay", lambda _files, _tab, _leftover: kill(window, dying))
@@ -346,7 +333,6 @@ def test_a_second_kill_while_edits_are_done_again_loses_nothing(qtbot, window, m
     qtbot.waitUntil(lambda: window.tab.workspace.document.undo_title == "Rename")
 
 
-@pytest.mark.long
 def test_a_recovered_model_is_kept_anew_and_goes_when_it_is_given_up(qtbot, window, monkeypatch):
     document = recover_new(qtbot, window, monkeypatch)
     again, leftover = killed_now(journal_folder())  # the only one
@@ -356,7 +342,6 @@ def test_a_recovered_model_is_kept_anew_and_goes_when_it_is_given_up(qtbot, wind
     assert list(journal_folder().iterdir()) == []
 
 
-@pytest.mark.long
 def test_edits_of_a_file_that_is_open_already_come_into_its_tab(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     tab = opened(qtbot, window, model_file)
@@ -367,7 +352,6 @@ def test_edits_of_a_file_that_is_open_already_come_into_its_tab(qtbot, window, m
     assert tab.modified
 
 
-@pytest.mark.long
 def test_edits_of_a_file_that_is_open_with_others_come_into_a_copy(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     tab = opened(qtbot, window, model_file)
@@ -383,7 +367,6 @@ def test_edits_of_a_file_that_is_open_with_others_come_into_a_copy(qtbot, window
     assert tab.workspace.document.undo_title == "Another"
 
 
-@pytest.mark.long
 def test_edits_of_a_copy_of_a_saved_file_come_into_a_copy(qtbot, window, model_file, monkeypatch):
     """As when a document is compared with what its file holds."""
     with qtbot.waitSignal(window.files.opened):
@@ -400,7 +383,6 @@ def test_edits_of_a_copy_of_a_saved_file_come_into_a_copy(qtbot, window, model_f
     assert copy.model.graph.nodes.last.name == "mine"
 
 
-@pytest.mark.long
 def test_a_model_that_was_made_is_recovered_without_an_edit(qtbot, window, monkeypatch):
     document = new_model(qtbot, window)
     kill(window, monkeypatch)
@@ -415,7 +397,6 @@ def test_a_model_that_was_made_is_recovered_without_an_edit(qtbot, window, monke
     assert len(list(journal_folder().glob("*.journal"))) == 1  # of the document that is open now
 
 
-@pytest.mark.long
 def test_two_models_made_in_the_same_second_are_both_offered(qtbot, window, monkeypatch):
     for _ in range(2):
         new_model(qtbot, window)
@@ -430,7 +411,6 @@ def test_two_models_made_in_the_same_second_are_both_offered(qtbot, window, monk
     assert offered_after_restart(qtbot, window) == []
 
 
-@pytest.mark.long
 def test_a_recovery_that_crashed_is_offered_with_a_warning(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     (journal,) = journal_folder().glob("*.journal")
@@ -445,7 +425,6 @@ def test_a_recovery_that_crashed_is_offered_with_a_warning(qtbot, window, model_
     assert [path for path in journal_folder().iterdir() if "trying" in path.name] == []
 
 
-@pytest.mark.long
 def test_bytes_that_cannot_be_written_are_reported_at_once(qtbot, window, model_file, monkeypatch):
     monkeypatch.setattr(
         "onnx_workbench.model.recovery.journal_files.data_path", lambda path: path
@@ -458,7 +437,6 @@ def test_bytes_that_cannot_be_written_are_reported_at_once(qtbot, window, model_
     assert list(journal_folder().iterdir()) == []
 
 
-@pytest.mark.long
 def test_edits_that_another_version_kept_are_reported(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     (journal,) = journal_folder().glob("*.journal")
@@ -471,7 +449,6 @@ def test_edits_that_another_version_kept_are_reported(qtbot, window, model_file,
     assert len(window.area.message_bar.messages) == 1
 
 
-@pytest.mark.long
 def test_the_first_edit_that_cannot_be_kept_is_reported(window, qtbot, model_file, tmp_path, monkeypatch):
     """Without a home folder, for example: it was reported with the second edit."""
     (tmp_path / "file").touch()
@@ -480,7 +457,6 @@ def test_the_first_edit_that_cannot_be_kept_is_reported(window, qtbot, model_fil
     assert [m.title for m in window.tab.message_bar.messages] == ["A crash would lose edits"]
 
 
-@pytest.mark.long
 def test_edits_are_recovered_into_a_file_still_being_read(qtbot, window, model_file, monkeypatch):
     crash(qtbot, window, model_file, monkeypatch)
     offer_recovery(qtbot, window)
@@ -497,7 +473,6 @@ def test_edits_are_recovered_into_a_file_still_being_read(qtbot, window, model_f
     assert len(window.tabs()) == 1
 
 
-@pytest.mark.long
 def test_the_missing_part_of_a_damaged_journal_is_reported(qtbot, window, model_file, monkeypatch):
     document = rename_first(qtbot, window, model_file)
     rename_in(document, "last")

@@ -16,6 +16,8 @@ from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
 from onnx_workbench.viewer.program.settings import COMPARE_MERGED
 from tests.model import builders
 
+pytestmark = pytest.mark.long
+
 LONG = (
     '<ir_version: 10, opset_import: ["" : 21]>\nlong (float[N, 4] x) => (float[N, 4] y)\n{\n'
     + "\n".join(f"[relu_{i}] v{i} = Relu (v{i - 1})" for i in range(1, 40)).replace("(v0)", "(x)")
@@ -80,7 +82,6 @@ def place_of(view, node):
     return np.array(view.viewport.to_widget(left + width / 2, top))
 
 
-@pytest.mark.long
 def test_open_and_recent_models_and_the_saved_file_are_offered(window, qtbot, files, tmp_path):
     window.files.open(files)
     qtbot.waitUntil(lambda: len(window.tabs()) == 2)
@@ -96,7 +97,6 @@ def test_open_and_recent_models_and_the_saved_file_are_offered(window, qtbot, fi
     qtbot.keyClick(popup.field, Qt.Key.Key_Escape)
 
 
-@pytest.mark.long
 def test_both_are_seen_in_one_tab_with_signs_and_a_legend(compared, window):
     old, new = compared
     assert old.view.isVisible()
@@ -109,7 +109,6 @@ def test_both_are_seen_in_one_tab_with_signs_and_a_legend(compared, window):
     assert window.docks.panel("differences").isVisible()
 
 
-@pytest.mark.long
 def test_scrolling_and_zooming_one_moves_the_other(compared):
     old, new = compared
     for number, (leader, follower) in ((10, (new, old)), (25, (old, new))):
@@ -127,7 +126,6 @@ def test_scrolling_and_zooming_one_moves_the_other(compared):
     assert new.view.scenes.view_state() == before
 
 
-@pytest.mark.long
 def test_who_is_clicked_is_who_actions_mean(compared, window, qtbot):
     old, new = compared
     assert window.workspace is new.workspace
@@ -143,7 +141,6 @@ def test_who_is_clicked_is_who_actions_mean(compared, window, qtbot):
     assert window.workspace is new.workspace
 
 
-@pytest.mark.long
 def test_going_through_and_copying_a_difference(compared, qtbot):
     old, new = compared
     bar, comparing = new.beside.bar, comparison_of(new.workspace)
@@ -165,7 +162,6 @@ def test_going_through_and_copying_a_difference(compared, qtbot):
     assert builders.node(old.workspace.document, "sin").op_type == "Sin"
 
 
-@pytest.mark.long
 def test_what_differs_in_a_selected_node_is_chosen_and_copied(compared, qtbot, window):
     old, new = compared
     comparing = comparison_of(new.workspace)
@@ -180,7 +176,6 @@ def test_what_differs_in_a_selected_node_is_chosen_and_copied(compared, qtbot, w
     assert not new.beside.bar.to_right.isEnabled()
 
 
-@pytest.mark.long
 def test_a_kind_that_is_hidden_is_gone_from_list_graph_and_steps(compared, window, qtbot):
     old, new = compared
     panel = window.docks.panel("differences")
@@ -195,7 +190,6 @@ def test_a_kind_that_is_hidden_is_gone_from_list_graph_and_steps(compared, windo
     assert kinds(new)["="] == {"other"}
 
 
-@pytest.mark.long
 def test_it_fits_a_small_screen_at_125_percent(compared, window):
     """1024 by 700 pixels are 819 by 560 then."""
     for merged in (False, True):
@@ -205,7 +199,6 @@ def test_it_fits_a_small_screen_at_125_percent(compared, window):
         assert (least.width() <= 819, least.height() <= 560) == (True, True), least
 
 
-@pytest.mark.long
 def test_a_long_difference_is_cut_and_does_not_widen_the_window(compared, qtbot):
     _, new = compared
     width = new.beside.minimumSizeHint().width()
@@ -221,7 +214,6 @@ def test_a_long_difference_is_cut_and_does_not_widen_the_window(compared, qtbot)
     assert state.fontMetrics().horizontalAdvance(state.text()) > state.width()
 
 
-@pytest.mark.long
 def test_a_bar_that_is_narrow_goes_on_in_a_second_line(compared, qtbot):
     holder = QWidget()
     qtbot.addWidget(holder)
@@ -234,7 +226,6 @@ def test_a_bar_that_is_narrow_goes_on_in_a_second_line(compared, qtbot):
         assert bar.stop.geometry().right() < bar.width() <= width
 
 
-@pytest.mark.long
 def test_running_both_lists_the_largest_error_first(compared, window, qtbot):
     old, new = compared
     qtbot.mouseClick(new.beside.bar.run, Qt.MouseButton.LeftButton)
@@ -251,7 +242,6 @@ def test_running_both_lists_the_largest_error_first(compared, window, qtbot):
     assert np.array_equal(*fed)
 
 
-@pytest.mark.long
 def test_either_tab_shows_both_and_each_its_own_afterwards(compared, window, qtbot):
     old, new = compared
     window.area.activate(old)
@@ -267,7 +257,6 @@ def test_either_tab_shows_both_and_each_its_own_afterwards(compared, window, qtb
     assert new.view.isVisible()
 
 
-@pytest.mark.long
 def test_closing_one_leaves_the_other_whole(compared, window, qtbot):
     old, new = compared
     window.files.close(old)
@@ -279,7 +268,6 @@ def test_closing_one_leaves_the_other_whole(compared, window, qtbot):
     assert window.tab.beside.bar.state.text() == "No difference"
 
 
-@pytest.mark.long
 def test_a_file_that_is_read_again_is_compared_again(compared, window, qtbot, files):
     old, new = compared
     document = builders.document(LONG)
@@ -294,7 +282,6 @@ def test_a_file_that_is_read_again_is_compared_again(compared, window, qtbot, fi
     assert kinds(fresh)["~"] == {"relu_4", "sin", "last"}
 
 
-@pytest.mark.long
 def test_a_body_is_shown_on_both_sides_and_its_owner_is_marked(window, qtbot, tmp_path):
     document = builders.document(builders.BRANCHES)
     old, new = tmp_path / "old.onnx", tmp_path / "new.onnx"
@@ -318,7 +305,6 @@ def test_a_body_is_shown_on_both_sides_and_its_owner_is_marked(window, qtbot, tm
     assert left.workspace.graph is left.workspace.model.graph
 
 
-@pytest.mark.long
 def test_who_uses_a_constant_that_went_is_marked_on_both_sides(window, qtbot, tmp_path):
     text = """g (float[4] x) => (float[4] y)
         { [one] c = Constant<value = float[1] {2.0}>() [two] a = Mul(x, c) [three] y = Relu(a) }"""
@@ -335,7 +321,6 @@ def test_who_uses_a_constant_that_went_is_marked_on_both_sides(window, qtbot, tm
     assert new == {"two": "changed"}
 
 
-@pytest.mark.long
 def test_what_partners_are_is_reported_in_objects_of_the_documents(compared):
     _, new = compared
     result = comparison_of(new.workspace).result
@@ -343,7 +328,6 @@ def test_what_partners_are_is_reported_in_objects_of_the_documents(compared):
     assert here <= {*new.workspace.model.graph.nodes, *new.workspace.model.graph.values()}
 
 
-@pytest.mark.long
 def test_keys_go_through_all_tabs_from_either_side(compared, window, qtbot):
     old, new = compared
     window.files.open_sample()
@@ -355,7 +339,6 @@ def test_keys_go_through_all_tabs_from_either_side(compared, window, qtbot):
             tab.beside.set_front(old)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("side", [0, 1])
 def test_closing_a_compared_document_leaves_none_of_its_panels(compared, window, qtbot, side):
     closed, kept = compared[side], compared[1 - side].workspace

@@ -33,6 +33,8 @@ from tests.viewer.run.run_actions import (
     value,
 )
 
+pytestmark = pytest.mark.long
+
 
 def compared(qtbot, panel, prepare):
     panel.rows = []
@@ -42,7 +44,6 @@ def compared(qtbot, panel, prepare):
     return {row.name: row.difference for row in panel.rows}
 
 
-@pytest.mark.long
 def test_a_comparison_that_fails_is_over(window, qtbot, received, net, tmp_path):
     workspace = opened_and_run(window, qtbot, net)
     panel = window.docks.open("compare")
@@ -53,7 +54,6 @@ def test_a_comparison_that_fails_is_over(window, qtbot, received, net, tmp_path)
     assert panel.summary.text() == invitation
 
 
-@pytest.mark.long
 def test_the_run_before_an_edit_differs_from_where_the_edit_was(window, qtbot, net):
     workspace = opened_and_run(window, qtbot, net)
     edit(workspace, "relu", "alpha", 0.1)
@@ -69,7 +69,6 @@ def test_the_run_before_an_edit_differs_from_where_the_edit_was(window, qtbot, n
     assert node(workspace, "conv") not in workspace.runs.overlays.numbers, "what agrees has no colour"
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("precision", ["float16", "bfloat16", "int8"])
 def test_fewer_bits_show_in_what_is_rounded_and_after_it(window, qtbot, net, precision):
     workspace = opened(window, qtbot, net)
@@ -85,7 +84,6 @@ def test_fewer_bits_show_in_what_is_rounded_and_after_it(window, qtbot, net, pre
     assert 0 < found["r"].max_abs <= step * span
 
 
-@pytest.mark.long
 def test_another_open_model_and_a_file_are_matched_by_name(window, qtbot, net, tmp_path):
     first = opened_and_run(window, qtbot, net)
     second = opened(window, qtbot, copy_of(net))
@@ -100,7 +98,6 @@ def test_another_open_model_and_a_file_are_matched_by_name(window, qtbot, net, t
     assert compared(qtbot, panel, compare.with_npz(second, archive))["c"].max_abs == pytest.approx(1)
 
 
-@pytest.mark.long
 def test_another_open_model_that_was_not_run_gets_the_same_inputs(window, qtbot, net, tmp_path):
     first = opened(window, qtbot, net)
     first.runs.inputs.set_source("x", Constant(3.0))
@@ -115,7 +112,6 @@ def test_another_open_model_that_was_not_run_gets_the_same_inputs(window, qtbot,
     assert first.results.current is None, "what it shows itself stays"
 
 
-@pytest.mark.long
 def test_a_model_failing_midway_is_compared_as_far_as_it_ran(window, qtbot, net, tmp_path):
     other, workspace, report = opened(window, qtbot, copy_of(net)), opened_and_run(window, qtbot, net), []
     edit(other, "relu", "alpha", 0.0)
@@ -137,7 +133,6 @@ def test_a_model_failing_midway_is_compared_as_far_as_it_ran(window, qtbot, net,
     assert bar.messages == []
 
 
-@pytest.mark.long
 def test_fewer_bits_show_as_far_as_a_model_runs_that_fails(window, qtbot, net):
     workspace, report = opened(window, qtbot, net), []
     make_finite(workspace)
@@ -151,7 +146,6 @@ def test_fewer_bits_show_as_far_as_a_model_runs_that_fails(window, qtbot, net):
     assert report[0].detail.startswith("The run in float16 did not finish. ReduceMean failed")
 
 
-@pytest.mark.long
 def test_other_colours_stay_when_nothing_differs(window, qtbot, net):
     workspace = opened_and_run(window, qtbot, net)
     edit(workspace, "relu", "alpha", 0.1)
@@ -167,7 +161,6 @@ def test_other_colours_stay_when_nothing_differs(window, qtbot, net):
     assert overlays.kind == ""
 
 
-@pytest.mark.long
 def test_another_open_model_that_lacks_inputs_is_named(window, qtbot, net, tmp_path):
     text = '<ir_version: 9, opset_import: ["": 17]> g (float[2] image) => (float[2] y) { y = Neg (image) }'
     other = opened(window, qtbot, builders.model_file(tmp_path / "other.onnx", text))
@@ -181,7 +174,6 @@ def test_another_open_model_that_lacks_inputs_is_named(window, qtbot, net, tmp_p
     assert "image" in report[0].detail
 
 
-@pytest.mark.long
 def test_every_other_open_model_is_offered_until_it_is_closed(window, qtbot, net, tmp_path):
     opened(window, qtbot, copy_of(net))
     other = window.tabs()[-1]
@@ -196,7 +188,6 @@ def test_every_other_open_model_is_offered_until_it_is_closed(window, qtbot, net
     assert "Values: other.onnx" not in references(window)
 
 
-@pytest.mark.long
 def test_another_open_model_that_had_other_inputs_gets_the_same(window, qtbot, net, tmp_path):
     first = opened(window, qtbot, net)
     make_finite(first)
@@ -215,7 +206,6 @@ def test_another_open_model_that_had_other_inputs_gets_the_same(window, qtbot, n
     assert panel.first.name == "r", "compared with the model as it is"
 
 
-@pytest.mark.long
 def test_a_partner_model_gets_the_same_inputs(window, qtbot, net, tmp_path):
     first = opened_and_run(window, qtbot, net)
     theirs = first.results.current
@@ -232,7 +222,6 @@ def test_a_partner_model_gets_the_same_inputs(window, qtbot, net, tmp_path):
     assert first.results.current is theirs, "what it shows itself stays"
 
 
-@pytest.mark.long
 def test_onnx_runtime_agrees(window, qtbot, net):
     pytest.importorskip("onnxruntime")
     workspace = opened_and_run(window, qtbot, net)
@@ -277,7 +266,6 @@ def pick(qtbot, panel, text):
     return {(bool(row.key[0]), row.name): row.difference.max_abs for row in panel.rows}
 
 
-@pytest.mark.long
 def test_a_comparison_before_the_first_run_runs_the_model(window, qtbot, net, tmp_path):
     workspace = opened(window, qtbot, net)
     panel = window.docks.open("compare")
@@ -301,7 +289,6 @@ def test_a_comparison_before_the_first_run_runs_the_model(window, qtbot, net, tm
     assert QGuiApplication.clipboard().text().split("\t")[1] == panel.table.targets()[0].name
 
 
-@pytest.mark.long
 @needs_onnx_runtime
 def test_names_of_the_graph_are_not_looked_for_in_functions(window, qtbot, tmp_path):
     workspace = opened_and_run(window, qtbot, of_function(tmp_path / "f.onnx"))
@@ -312,7 +299,6 @@ def test_names_of_the_graph_are_not_looked_for_in_functions(window, qtbot, tmp_p
     assert compared(qtbot, panel, compare.with_npz(workspace, archive))["h"].max_abs == 0
 
 
-@pytest.mark.long
 def test_another_open_model_is_compared_in_its_functions_too(window, qtbot, tmp_path):
     opened(window, qtbot, of_function(tmp_path / "other.onnx", "Neg"))
     opened_and_run(window, qtbot, of_function(tmp_path / "f.onnx"))
@@ -320,7 +306,6 @@ def test_another_open_model_is_compared_in_its_functions_too(window, qtbot, tmp_
     assert found == {(False, "x"): 0, (True, "h"): 0, (False, "a"): 4, (False, "h"): 4, (False, "y"): 4}
 
 
-@pytest.mark.long
 def test_what_an_edit_did_is_no_error_of_fewer_bits(window, qtbot, received, net):
     workspace = opened_and_run(window, qtbot, net)
     edit(workspace, "relu", "alpha", 0.1)
@@ -334,7 +319,6 @@ def test_what_an_edit_did_is_no_error_of_fewer_bits(window, qtbot, received, net
     assert 0 < pick(qtbot, panel, "All nodes in float16")[False, "renamed"] < 0.01
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("choice", ["All nodes in float16", ONNX_RUNTIME])
 def test_a_run_does_not_know_an_input_by_a_name_it_got_since(window, qtbot, received, net, choice):
     workspace = opened_and_run(window, qtbot, net)
@@ -348,7 +332,6 @@ def test_a_run_does_not_know_an_input_by_a_name_it_got_since(window, qtbot, rece
     assert pick(qtbot, panel, choice)[False, "y"] < 0.01
 
 
-@pytest.mark.long
 def test_a_document_that_was_closed_is_not_run_again(window, qtbot, net, tmp_path):
     workspace, other = run_beside_another(window, qtbot, net, tmp_path)
     panel, report = window.docks.open("compare"), []
@@ -376,7 +359,6 @@ square (v) => (w) { [mul] h = Mul (v, v)
 """
 
 
-@pytest.mark.long
 def test_values_of_several_calls_are_reported_apart(window, qtbot, tmp_path):
     workspace = opened(window, qtbot, builders.model_file(tmp_path / "twice.onnx", TWICE))
     workspace.runs.inputs.set_source("x", Constant(3.0))
@@ -408,7 +390,6 @@ def test_values_of_several_calls_are_reported_apart(window, qtbot, tmp_path):
     assert {name for name in alive if "h" in name} == {"one › h", "two › h"}
 
 
-@pytest.mark.long
 def test_controls_and_results_share_a_small_window(window, qtbot, net):
     opened_and_run(window, qtbot, net)
     window.resize(800, 512)
@@ -430,7 +411,6 @@ def test_controls_and_results_share_a_small_window(window, qtbot, net):
     qtbot.waitUntil(lambda: panel.summary.height() > 20 * panel.fontMetrics().height() and is_legible())
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("choice", ["All nodes in float16", "other.onnx"])
 def test_what_is_computed_for_a_comparison_comes_between_runs(window, qtbot, net, tmp_path, monkeypatch, choice):
     """In this process a session is used by one thread at a time."""
@@ -460,7 +440,6 @@ def test_what_is_computed_for_a_comparison_comes_between_runs(window, qtbot, net
     assert all(has_turn)
 
 
-@pytest.mark.long
 def test_a_stopped_comparison_fetches_no_more_values(window, qtbot, net, tmp_path):
     other_file = tmp_path / "other.onnx"
     other_file.write_bytes(net.read_bytes())
@@ -510,7 +489,6 @@ def pair(window, qtbot, tmp_path):
     return precise, quantized
 
 
-@pytest.mark.long
 def test_quantized_values_are_matched_with_what_replaces_them(window, qtbot, pair):
     precise, quantized = pair
     panel = window.docks.open("compare")
@@ -543,7 +521,6 @@ def shown(qtbot, pane, mode):
     return pane.reader.flat(0, pane.reader.size)
 
 
-@pytest.mark.long
 def test_the_tensor_panel_shows_what_a_value_was_compared_with(window, qtbot, pair):
     precise, quantized = pair
     panel, pane = window.docks.open("compare"), window.docks.open("tensor").pane
@@ -560,7 +537,6 @@ def test_the_tensor_panel_shows_what_a_value_was_compared_with(window, qtbot, pa
     assert panel.rows == []
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("what", ["file", "float16", pytest.param("onnxruntime", marks=needs_onnx_runtime)])
 def test_this_other_and_difference_are_offered_for_any_comparison(window, qtbot, pair, tmp_path, what):
     precise, _ = pair
@@ -585,7 +561,6 @@ def test_this_other_and_difference_are_offered_for_any_comparison(window, qtbot,
     qtbot.waitUntil(lambda: modes(pane) == ["Value", "Before", "Difference"])
 
 
-@pytest.mark.long
 def test_where_nothing_matches_both_sides_are_named(window, qtbot, pair, tmp_path):
     precise, _ = pair
     np.savez(tmp_path / "other.npz", scores=np.zeros(5), boxes=np.zeros((7, 4)))
@@ -594,7 +569,6 @@ def test_where_nothing_matches_both_sides_are_named(window, qtbot, pair, tmp_pat
     qtbot.waitUntil(lambda: "This model has y; the other has scores, boxes" in panel.summary.text())
 
 
-@pytest.mark.long
 def test_nodes_of_selected_rows_are_kept_in_float(window, qtbot, pair):
     precise, _ = pair
     panel = window.docks.open("compare")
@@ -609,7 +583,6 @@ def test_nodes_of_selected_rows_are_kept_in_float(window, qtbot, pair):
     dialog.reject()
 
 
-@pytest.mark.long
 def test_a_typed_tolerance_takes_the_place_of_those_by_type(window, qtbot, pair, tmp_path):
     precise, _ = pair
     exact = precise.results.value_of(value(precise, "b"))

@@ -10,8 +10,9 @@ from tests.viewer.background_work import wait_for_readers
 from tests.viewer.run.run_actions import opened, run, value
 from tests.viewer.tensor_view.tensor_actions import panel_of
 
+pytestmark = pytest.mark.long
 
-@pytest.mark.long
+
 @pytest.mark.parametrize("is_seen", [True, False])
 def test_wrong_declarations_are_those_of_the_model_as_it_is(window, qtbot, net, is_seen):
     """Whoever corrected, undid or redid one by hand would else have it set back, or could not have it corrected."""
@@ -48,7 +49,6 @@ def test_wrong_declarations_are_those_of_the_model_as_it_is(window, qtbot, net, 
     assert listed() == []
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("declared", "report"),
     [
@@ -80,7 +80,6 @@ F (s) => (t) <float[7] p> { p = Neg (s) t = Abs (p) }
 G (s) => (t) <float[2,7] q, float[8] r> { q = Neg (s) r = Neg (q) t = Abs (r) }"""
 
 
-@pytest.mark.long
 def test_sizes_that_differ_between_calls_are_left_open(window, qtbot, tmp_path):
     workspace = opened(window, qtbot, builders.model_file(tmp_path / "calls.onnx", CALLS))
     run(qtbot, workspace)

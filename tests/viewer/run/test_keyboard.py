@@ -9,12 +9,13 @@ from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
 from tests.viewer.background_work import wait_for_readers
 from tests.viewer.run.run_actions import idle, make_finite, node, opened, opened_and_run, run, value
 
+pytestmark = pytest.mark.long
+
 
 def shown(panel):
     return None if panel.pane.target is None else panel.pane.target.value
 
 
-@pytest.mark.long
 def test_arrow_keys_walk_the_nodes_and_the_tensor_panel_follows(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     make_finite(workspace)
@@ -37,7 +38,6 @@ def test_arrow_keys_walk_the_nodes_and_the_tensor_panel_follows(window, qtbot, n
     assert workspace.selection.items == (node(workspace, "mean"),)
 
 
-@pytest.mark.long
 def test_declarations_are_corrected_without_the_mouse(window, qtbot, received, net):
     workspace = opened_and_run(window, qtbot, net)
     workspace.trigger("values.correct_types")
@@ -50,7 +50,6 @@ def test_declarations_are_corrected_without_the_mouse(window, qtbot, received, n
     assert [message.title for message in report] == ["There is nothing to correct"]
 
 
-@pytest.mark.long
 def test_what_a_run_is_compared_with_is_chosen_without_the_mouse(window, qtbot, net):
     workspace = opened_and_run(window, qtbot, net)
     workspace.trigger("model.compare")

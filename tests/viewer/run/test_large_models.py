@@ -30,6 +30,8 @@ from tests.viewer.run.run_actions import (
     value,
 )
 
+pytestmark = pytest.mark.long
+
 COUNT = 4000
 
 
@@ -45,7 +47,6 @@ def workspace(window, qtbot, tmp_path):
     return opened(window, qtbot, path)
 
 
-@pytest.mark.long
 def test_the_model_is_read_while_the_window_goes_on(qtbot, workspace, monkeypatch):
     began, free = pause_reader(monkeypatch, workspace.runs.session, "prepare")
     workspace.runs.run()
@@ -67,7 +68,6 @@ def free(qtbot, workspace, monkeypatch):
     return free
 
 
-@pytest.mark.long
 def test_an_edit_while_the_model_is_read_is_in_the_run(qtbot, workspace, free):
     edit(workspace, f"v{COUNT - 1}", "alpha", 3.0)
     free.set()
@@ -77,7 +77,6 @@ def test_an_edit_while_the_model_is_read_is_in_the_run(qtbot, workspace, free):
     assert workspace.results.has(value(workspace, "v5"))
 
 
-@pytest.mark.long
 def test_a_run_can_be_stopped_while_the_model_is_read(qtbot, workspace, free):
     workspace.runs.stop()
     free.set()
@@ -95,7 +94,6 @@ def numbers_matching(workspace, path):
     return overlays
 
 
-@pytest.mark.long
 def test_numbers_from_a_file_are_matched_in_the_background(qtbot, workspace, tmp_path):
     overlays = numbers_matching(workspace, tmp_path / "numbers.json")
     with workspace.document.edit("Rename") as transaction:
@@ -105,7 +103,6 @@ def test_numbers_from_a_file_are_matched_in_the_background(qtbot, workspace, tmp
     assert len(overlays.numbers) == COUNT
 
 
-@pytest.mark.long
 def test_another_choice_ends_the_matching_of_numbers(qtbot, workspace, tmp_path):
     overlays = numbers_matching(workspace, tmp_path / "numbers.json")
     overlays.choose("")
@@ -113,7 +110,6 @@ def test_another_choice_ends_the_matching_of_numbers(qtbot, workspace, tmp_path)
     assert not overlays.numbers
 
 
-@pytest.mark.long
 def test_nodes_that_finish_light_up_and_the_others_wait(workspace):
     marks = workspace.parent().canvas.marks
     nodes = list(workspace.model.graph.nodes)
@@ -125,7 +121,6 @@ def test_nodes_that_finish_light_up_and_the_others_wait(workspace):
     assert not len(marks.boxes["stale"])
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("kind", ["time", "size", "magnitude"])
 def test_colours_of_nodes_are_computed_in_the_background(qtbot, ran, kind):
     overlays = ran.runs.overlays
@@ -136,7 +131,6 @@ def test_colours_of_nodes_are_computed_in_the_background(qtbot, ran, kind):
     assert len(overlays.numbers) == COUNT
 
 
-@pytest.mark.long
 def test_a_file_without_a_name_of_a_node_leaves_the_colours(qtbot, ran, tmp_path):
     overlays = ran.runs.overlays
     overlays.choose("size")
@@ -156,7 +150,6 @@ def ran(qtbot, workspace):
     return workspace
 
 
-@pytest.mark.long
 def test_what_an_edit_makes_stale_is_found_while_the_window_goes_on(qtbot, ran):
     edit(ran, "v100", "alpha", 3.0)
     assert not ran.results.is_current
@@ -168,7 +161,6 @@ def test_what_an_edit_makes_stale_is_found_while_the_window_goes_on(qtbot, ran):
     assert len(ran.parent().canvas.marks.boxes["stale"]) == COUNT - 100
 
 
-@pytest.mark.long
 def test_edits_during_the_search_for_stale_values_add_to_it(qtbot, ran):
     edit(ran, "v3000", "alpha", 3.0)
     edit(ran, "v2000", "alpha", 3.0)
@@ -187,7 +179,6 @@ def test_edits_during_the_search_for_stale_values_add_to_it(qtbot, ran):
     assert ran.results.is_current
 
 
-@pytest.mark.long
 def test_a_comparison_of_very_many_values_is_shown_in_parts(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     run(qtbot, workspace)
@@ -202,7 +193,6 @@ def test_a_comparison_of_very_many_values_is_shown_in_parts(window, qtbot, net):
     assert [cell.text for cell in panel.table.source.row(0).cells[:2]] == ["7,778", "v7777"]
 
 
-@pytest.mark.long
 def test_a_model_is_read_for_a_comparison_while_the_window_goes_on(window, qtbot, tmp_path, workspace, monkeypatch):
     (tmp_path / "long2.onnx").write_bytes((tmp_path / "long.onnx").read_bytes())
     other = opened(window, qtbot, tmp_path / "long2.onnx")
@@ -221,7 +211,6 @@ def test_a_model_is_read_for_a_comparison_while_the_window_goes_on(window, qtbot
     assert panel.first.name == "v3", "the edit counts"
 
 
-@pytest.mark.long
 def test_a_model_is_read_twice_side_by_side(window, qtbot, tmp_path, workspace):
     (tmp_path / "long2.onnx").write_bytes((tmp_path / "long.onnx").read_bytes())
     other = opened(window, qtbot, tmp_path / "long2.onnx")
@@ -238,7 +227,6 @@ def test_a_model_is_read_twice_side_by_side(window, qtbot, tmp_path, workspace):
     assert other.results.is_current
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     "choice", ["Values: All nodes in float16", pytest.param("Values: ONNX Runtime", marks=needs_onnx_runtime)]
 )
@@ -257,7 +245,6 @@ def test_a_comparison_can_be_stopped_while_a_model_is_read(qtbot, window, worksp
     assert not panel.rows
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("which", ["workspace", "other"])
 def test_a_document_may_be_closed_while_it_is_read_for_a_comparison(
     window, qtbot, tmp_path, workspace, monkeypatch, which

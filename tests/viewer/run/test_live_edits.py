@@ -15,6 +15,8 @@ from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from tests.model import builders
 from tests.viewer.run.run_actions import edit, idle, node, opened, value
 
+pytestmark = pytest.mark.long
+
 WORK = """
 <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
 work (float[N, 4] x, bool flag, float[4] spare) => (float[N, 4] y, float[4] last, float[k, 4] scan)
@@ -57,7 +59,6 @@ def settled(qtbot, workspace):
     idle(qtbot, workspace)
 
 
-@pytest.mark.long
 def test_changing_an_input_type_runs_and_undo_restores(qtbot, work):
     before = work.results.current
     with work.document.edit("Set type") as transaction:
@@ -71,7 +72,6 @@ def test_changing_an_input_type_runs_and_undo_restores(qtbot, work):
     assert work.results.current is before
 
 
-@pytest.mark.long
 def test_an_input_that_is_added_has_a_value(qtbot, work):
     with work.document.edit("Add input") as transaction:
         added = interface.add_input(transaction, work.model.graph, "more", TensorType(ElementType.FLOAT, Shape((2,))))
@@ -79,7 +79,6 @@ def test_an_input_that_is_added_has_a_value(qtbot, work):
     assert work.results.has(added)
 
 
-@pytest.mark.long
 def test_reordered_inputs_get_the_random_values_of_their_place(qtbot, work):
     work.runs.inputs.set_source("x", Random())
     settled(qtbot, work)
@@ -89,7 +88,6 @@ def test_reordered_inputs_get_the_random_values_of_their_place(qtbot, work):
     assert faults(work) == []
 
 
-@pytest.mark.long
 def test_a_new_source_is_run_though_a_renaming_follows(qtbot, work):
     work.runs.inputs.set_source("x", Constant(-2.0))
     with work.document.edit("Rename") as transaction:
@@ -98,7 +96,6 @@ def test_a_new_source_is_run_though_a_renaming_follows(qtbot, work):
     np.testing.assert_array_equal(work.results.value_of(value(work, "x")), np.full((1, 4), -2, np.float32))
 
 
-@pytest.mark.long
 def test_a_source_chosen_back_during_a_run_keeps_its_values(qtbot, work):
     with qtbot.waitSignal(work.runs_changed, check_params_cb=lambda: work.results.is_running):
         work.runs.inputs.set_source("x", Constant(2.0))
@@ -107,7 +104,6 @@ def test_a_source_chosen_back_during_a_run_keeps_its_values(qtbot, work):
     assert faults(work) == []
 
 
-@pytest.mark.long
 def test_a_model_that_could_not_run_does_once_inputs_are_fixed(window, qtbot, tmp_path):
     text = '<ir_version: 9, opset_import: ["": 17]> g (float[2] x) => (float[n] y) { y = Neg (x) }'
     workspace = opened(window, qtbot, builders.model_file(tmp_path / "small.onnx", text))
@@ -121,7 +117,6 @@ def test_a_model_that_could_not_run_does_once_inputs_are_fixed(window, qtbot, tm
     np.testing.assert_array_equal(workspace.results.value_of(value(workspace, "y")), [-1, -2, -3])
 
 
-@pytest.mark.long
 def test_what_a_limit_was_in_the_way_of_is_run_once_it_is_raised(qtbot, work):
     work.runs.inputs.set_limits(memory=10)
     with work.document.edit("Set alpha") as transaction:
@@ -133,7 +128,6 @@ def test_what_a_limit_was_in_the_way_of_is_run_once_it_is_raised(qtbot, work):
     assert faults(work) == []
 
 
-@pytest.mark.long
 def test_an_input_that_is_renamed_keeps_its_source(qtbot, work):
     with work.document.edit("Rename") as transaction:
         values.rename_value(transaction, value(work, "x"), "image")
@@ -143,7 +137,6 @@ def test_an_input_that_is_renamed_keeps_its_source(qtbot, work):
     assert work.runs.inputs.source("x") == Constant(4.0)
 
 
-@pytest.mark.long
 def test_a_renamed_input_keeps_its_source_through_history(qtbot, work):
     spare = value(work, "spare")
     with work.document.edit("Rename") as transaction:
@@ -159,7 +152,6 @@ def test_a_renamed_input_keeps_its_source_through_history(qtbot, work):
     assert work.runs.inputs.source("other") == Constant(4.0)
 
 
-@pytest.mark.long
 def test_another_result_of_a_function_is_run_where_it_is_called(qtbot, work):
     body = work.model.functions[0].body
     inner = next(v for v in body.values() if v.name == "t")
@@ -170,7 +162,6 @@ def test_another_result_of_a_function_is_run_where_it_is_called(qtbot, work):
     assert faults(work) == []
 
 
-@pytest.mark.long
 def test_calls_whose_values_changed_since_the_last_run_are_marked(window, qtbot, work):
     """Nodes inside a function are on no graph that is shown with the call."""
     work.runs.inputs.set_source("x", Constant(-0.5))
@@ -243,7 +234,6 @@ def any_edit(edit, pick):
     ))()  # fmt: skip
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_fast_edits_undone_and_redone_equal_a_fresh_run(qtbot, work, seed):
     rng = random.Random(seed)

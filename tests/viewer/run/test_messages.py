@@ -8,6 +8,8 @@ from onnx_workbench.model.edits.nodes import change_operator, delete, rename_nod
 from tests.model import builders
 from tests.viewer.run.run_actions import edit, idle, make_bad, make_finite, node, opened, opened_and_run, run, value
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def workspace(window, qtbot, net):
@@ -26,7 +28,6 @@ def live_run(qtbot, workspace, name, attribute, to):
     idle(qtbot, workspace)
 
 
-@pytest.mark.long
 def test_failures_of_live_runs_replace_each_other(qtbot, workspace):
     run(qtbot, workspace)
     workspace.runs.set_live(True)
@@ -41,7 +42,6 @@ def test_failures_of_live_runs_replace_each_other(qtbot, workspace):
     assert bars(workspace) == []
 
 
-@pytest.mark.long
 def test_a_closed_failure_is_reported_again_on_request(qtbot, workspace):
     edit(workspace, "mean", "axes", [7])
     run(qtbot, workspace)
@@ -52,7 +52,6 @@ def test_a_closed_failure_is_reported_again_on_request(qtbot, workspace):
     assert "Failed: mean" in bars(workspace)
 
 
-@pytest.mark.long
 def test_what_lacks_a_value_that_nothing_defines_is_reported(window, qtbot, workspace):
     run(qtbot, workspace)
     pane = window.docks.open("tensor").pane
@@ -73,7 +72,6 @@ def test_what_lacks_a_value_that_nothing_defines_is_reported(window, qtbot, work
     qtbot.waitUntil(lambda: workspace.run_state == back)
 
 
-@pytest.mark.long
 def test_other_messages_stay(qtbot, workspace):
     workspace.messages.show("warning", "Something else")
     edit(workspace, "mean", "axes", [7])
@@ -83,7 +81,6 @@ def test_other_messages_stay(qtbot, workspace):
     assert bars(workspace) == ["Something else"]
 
 
-@pytest.mark.long
 def test_the_first_nonfinite_value_is_reported_once(window, qtbot, workspace):
     make_bad(workspace)
     run(qtbot, workspace)
@@ -101,7 +98,6 @@ def test_the_first_nonfinite_value_is_reported_once(window, qtbot, workspace):
     assert bars(workspace) == []
 
 
-@pytest.mark.long
 def test_what_was_not_looked_at_is_reported_until_a_search_looks(window, qtbot, tmp_path):
     text = """<ir_version: 9, opset_import: ["" : 17]>
     g (bool c, float[1, 3] x) => (float[1, 3] y, float[1, 3] z) {
@@ -119,7 +115,6 @@ def test_what_was_not_looked_at_is_reported_until_a_search_looks(window, qtbot, 
     assert alarm.detail.endswith("Every value before it is finite, but values inside bodies were not searched.")
 
 
-@pytest.mark.long
 def test_a_value_of_a_node_that_failed_in_a_body_says_why(window, qtbot, tmp_path):
     text = """<ir_version: 9, opset_import: ["" : 17]>
     g (float[1, 3] x) => (float y) {
@@ -137,7 +132,6 @@ def test_a_value_of_a_node_that_failed_in_a_body_says_why(window, qtbot, tmp_pat
     qtbot.waitUntil(lambda: "its node failed" in panel.pane.notice.text())
 
 
-@pytest.mark.long
 def test_values_that_are_finite_again_take_the_warning_back(qtbot, workspace):
     make_bad(workspace)
     run(qtbot, workspace)
@@ -147,7 +141,6 @@ def test_values_that_are_finite_again_take_the_warning_back(qtbot, workspace):
     assert bars(workspace) == []
 
 
-@pytest.mark.long
 def test_a_failed_node_is_named_once(qtbot, workspace):
     edit(workspace, "mean", "axes", [7])
     run(qtbot, workspace)
@@ -157,7 +150,6 @@ def test_a_failed_node_is_named_once(qtbot, workspace):
     assert "ReduceMean (opset 17) with r: float[" in label.text()
 
 
-@pytest.mark.long
 def test_the_status_says_whether_the_last_run_stands_for_the_model(qtbot, workspace):
     run(qtbot, workspace)
     ran = workspace.run_state
@@ -172,7 +164,6 @@ def test_the_status_says_whether_the_last_run_stands_for_the_model(qtbot, worksp
     assert workspace.run_state == "Inputs changed since the last run"
 
 
-@pytest.mark.long
 def test_an_undo_in_live_says_that_the_values_of_before_are_back(qtbot, workspace):
     run(qtbot, workspace)
     workspace.runs.set_live(True)
@@ -185,7 +176,6 @@ def test_an_undo_in_live_says_that_the_values_of_before_are_back(qtbot, workspac
     assert workspace.run_state == ran
 
 
-@pytest.mark.long
 def test_an_undo_in_live_takes_back_the_failure_that_the_edit_made(qtbot, workspace):
     run(qtbot, workspace)
     workspace.runs.set_live(True)
@@ -200,7 +190,6 @@ def test_an_undo_in_live_takes_back_the_failure_that_the_edit_made(qtbot, worksp
     assert bars(workspace) == ["Failed: mean"]
 
 
-@pytest.mark.long
 def test_restoring_inputs_in_live_restores_values_without_a_run(qtbot, workspace):
     run(qtbot, workspace)
     workspace.runs.set_live(True)
@@ -212,7 +201,6 @@ def test_restoring_inputs_in_live_restores_values_without_a_run(qtbot, workspace
     assert not workspace.runs.is_running
 
 
-@pytest.mark.long
 def test_a_graph_without_inputs_is_not_said_to_have_kept_nothing(window, qtbot, tmp_path):
     model = """<ir_version: 9, opset_import: ["" : 17]> g () => (float[2] y) {
       c = Constant <value_floats: floats = [1.0, 2.0]> ()
@@ -233,7 +221,6 @@ def shown_instead(window, qtbot, workspace, name):
     return panel.pane.notice.text()
 
 
-@pytest.mark.long
 def test_a_value_that_a_run_could_not_compute_says_why(window, qtbot, workspace):
     window.docks.open("tensor")
     assert "press Run" in shown_instead(window, qtbot, workspace, "m")
@@ -252,7 +239,6 @@ def test_a_value_that_a_run_could_not_compute_says_why(window, qtbot, workspace)
     assert "the run waits" in shown_instead(window, qtbot, workspace, "y")
 
 
-@pytest.mark.long
 def test_a_value_that_a_run_did_not_keep_says_so(window, qtbot, tmp_path):
     text = """
     <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
@@ -291,7 +277,6 @@ def slow(window, qtbot, tmp_path):
     return workspace
 
 
-@pytest.mark.long
 def test_a_time_limit_is_reported_while_it_ended_the_last_run(qtbot, slow):
     places = []
     slow.messages.shown.connect(lambda message: places.append(message.place))
@@ -311,7 +296,6 @@ def test_a_time_limit_is_reported_while_it_ended_the_last_run(qtbot, slow):
     assert bars(slow) == []
 
 
-@pytest.mark.long
 def test_a_run_that_waits_names_the_node_it_waits_for(qtbot, workspace):
     run(qtbot, workspace, "run.step")
     assert workspace.run_state == "Paused before 'conv'"
@@ -319,7 +303,6 @@ def test_a_run_that_waits_names_the_node_it_waits_for(qtbot, workspace):
     assert workspace.run_state == "Paused before 'log'"
 
 
-@pytest.mark.long
 def test_the_first_nonfinite_node_is_that_of_the_values_shown(qtbot, workspace):
     """Undo and redo bring back what was computed before without a run."""
     run(qtbot, workspace)

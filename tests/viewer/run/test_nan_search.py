@@ -10,6 +10,8 @@ from onnx_workbench.viewer.program.settings import NAN_ALONE, RUN_IN_PROCESS
 from tests.model import builders
 from tests.viewer.run.run_actions import idle, opened, run, value
 
+pytestmark = pytest.mark.long
+
 #: In the body of the second turn s is below zero and its logarithm NaN, which nothing outside ever sees.
 LOOP = """<ir_version: 9, opset_import: ["" : 17]>
 g (float[2] x) => (float[n, 2] y, float[2] last, float[2] z)
@@ -75,7 +77,6 @@ def causes(window, qtbot, trace_of):
     return [(panel.workspace.results.value_by_number(o.key[1]).name, o.suspect_value) for o in panel.trace.origins]
 
 
-@pytest.mark.long
 def test_a_turn_of_a_body_that_nothing_outside_shows(window, qtbot, open_text):
     workspace = open_text(LOOP, 1.5)
     run(qtbot, workspace)
@@ -89,7 +90,6 @@ def test_a_turn_of_a_body_that_nothing_outside_shows(window, qtbot, open_text):
     assert not workspace.runs.is_paused
 
 
-@pytest.mark.long
 def test_the_second_call_of_a_function(window, qtbot, open_text):
     workspace = open_text(CALLS, 1.0)
     run(qtbot, workspace)
@@ -97,7 +97,6 @@ def test_the_second_call_of_a_function(window, qtbot, open_text):
     assert causes(window, qtbot, "l") == [("p", -1.0)]
 
 
-@pytest.mark.long
 def test_a_value_that_was_let_go(window, qtbot, open_text):
     workspace = open_text(MASKED, 1.0)
     workspace.runs.run_session._session = type(workspace.runs.session)(workspace.document, budget=8)
@@ -106,7 +105,6 @@ def test_a_value_that_was_let_go(window, qtbot, open_text):
     assert causes(window, qtbot, "l") == [("n", -1.0)]
 
 
-@pytest.mark.long
 def test_a_branch_that_constants_alone_decide(window, qtbot, open_text):
     workspace = open_text(FOLDED, 1.0)
     for _ in range(2):  # computed in the first run, known in the second
@@ -116,7 +114,6 @@ def test_a_branch_that_constants_alone_decide(window, qtbot, open_text):
     assert workspace.runs.is_paused
 
 
-@pytest.mark.long
 def test_no_run_that_waits_is_ended_for_it(window, qtbot, received, open_text):
     workspace = open_text(LOOP, 9.0)
     workspace.runs.breakpoints.toggle(next(n for n in workspace.model.graph.nodes if n.name == "after"))
@@ -129,7 +126,6 @@ def test_no_run_that_waits_is_ended_for_it(window, qtbot, received, open_text):
     assert "values inside bodies were not searched" in messages[0].detail
 
 
-@pytest.mark.long
 def test_where_all_is_finite_every_turn_was_looked_at(window, qtbot, received, open_text):
     workspace = open_text(LOOP, 9.0)
     run(qtbot, workspace)
@@ -154,7 +150,6 @@ def way(window, qtbot, steps):
     return names
 
 
-@pytest.mark.long
 def test_tracing_an_element_goes_into_and_out_of_a_call(window, qtbot, open_text):
     workspace = open_text(CALLS, 1.0)
     run(qtbot, workspace)
@@ -162,7 +157,6 @@ def test_tracing_an_element_goes_into_and_out_of_a_call(window, qtbot, open_text
     assert way(window, qtbot, 6) == ["t", "bad", "l", "p", "s", "b"]  # b is what the second call was given
 
 
-@pytest.mark.long
 def test_the_way_of_an_element_leads_into_bodies_and_out_of_them(window, qtbot, open_text):
     workspace = open_text(LOOP, 9.0)
     run(qtbot, workspace)
@@ -203,7 +197,6 @@ def report(qtbot, workspace, action):
     return signal.args[0].title
 
 
-@pytest.mark.long
 def test_a_mask_of_infinities_does_not_end_the_hunt_and_next_goes_on(window, qtbot, masked):
     run(qtbot, masked)
     assert hunt(qtbot, masked) == ("weights", (1, 0))
@@ -213,7 +206,6 @@ def test_a_mask_of_infinities_does_not_end_the_hunt_and_next_goes_on(window, qtb
     assert hunt(qtbot, masked, "run.next_non_finite") == ("weights", (1, 0))  # from the beginning
 
 
-@pytest.mark.long
 def test_the_input_that_is_not_finite_is_selected(window, qtbot, open_text):
     workspace = open_text("""<ir_version: 9, opset_import: ["" : 17]>
         g (float[2] x) => (float[2] y) <float[2] zero = {0.0, 0.0}>
@@ -225,7 +217,6 @@ def test_the_input_that_is_not_finite_is_selected(window, qtbot, open_text):
     assert panel.trace.origins[panel.table.currentIndex().row()].non_finite == 1
 
 
-@pytest.mark.long
 def test_nan_alone_is_a_choice_that_is_remembered(window, qtbot, masked):
     window.docks.open("element").nan_alone.click()
     assert window.settings.get(NAN_ALONE)
@@ -237,7 +228,6 @@ def test_nan_alone_is_a_choice_that_is_remembered(window, qtbot, masked):
     assert not window.settings.get(NAN_ALONE)
 
 
-@pytest.mark.long
 def test_next_goes_through_the_turns_of_a_body(window, qtbot, open_text):
     workspace = open_text(LOOP, 2.5)
     run(qtbot, workspace)
@@ -249,7 +239,6 @@ def test_next_goes_through_the_turns_of_a_body(window, qtbot, open_text):
     assert not workspace.runs.is_paused
 
 
-@pytest.mark.long
 def test_infinities_that_are_given_are_reported_where_nothing_begins(qtbot, received, open_text):
     workspace = open_text(
         """<ir_version: 9, opset_import: ["" : 17]>
@@ -263,7 +252,6 @@ def test_infinities_that_are_given_are_reported_where_nothing_begins(qtbot, rece
     assert "that has an infinity is x." in messages[0].detail
 
 
-@pytest.mark.long
 def test_a_nan_in_a_sequence_that_is_given_is_found(window, qtbot, open_text):
     workspace = open_text(
         """<ir_version: 9, opset_import: ["" : 17]>

@@ -10,6 +10,8 @@ from onnx_workbench.viewer.run.session import run_progress
 from tests.model import builders
 from tests.viewer.run.run_actions import edit, idle, node, opened, run, value
 
+pytestmark = pytest.mark.long
+
 #: Two quick nodes, a loop of a fraction of a second, a node after it, and a loop whose turns the input `n` counts.
 SLOW = """
 <ir_version: 9, opset_import: ["" : 17]>
@@ -70,7 +72,6 @@ def select(workspace, name):
     workspace.selection.set([value(workspace, name)])
 
 
-@pytest.mark.long
 def test_what_was_quickly_computed_is_lit_while_a_long_node_goes_on(window, qtbot, workspace, monkeypatch):
     """Nothing else finishes that could bring it to light."""
     monkeypatch.setattr(run_progress, "_MOST", 1)
@@ -88,7 +89,6 @@ def test_what_was_quickly_computed_is_lit_while_a_long_node_goes_on(window, qtbo
     assert workspace.runs.is_running
 
 
-@pytest.mark.long
 def test_values_show_during_a_run_as_they_are_computed(window, qtbot, workspace):
     select(workspace, "y")
     workspace.trigger("run.run")
@@ -121,7 +121,6 @@ def see_part(qtbot, workspace):
     return part()
 
 
-@pytest.mark.long
 def test_the_end_of_a_run_takes_the_place_of_what_was_seen_before(window, qtbot, workspace):
     select(workspace, "q")
     for turns in MORE_AND_MORE:
@@ -140,7 +139,6 @@ def test_the_end_of_a_run_takes_the_place_of_what_was_seen_before(window, qtbot,
     qtbot.waitUntil(lambda: shown(window) == [0.5, -2.0, 1.5, -4.0])
 
 
-@pytest.mark.long
 def test_a_run_that_a_newer_one_replaces_is_no_run_to_compare_with(window, qtbot, workspace):
     set_turns(workspace, 1)
     run(qtbot, workspace)
@@ -161,7 +159,6 @@ def test_a_run_that_a_newer_one_replaces_is_no_run_to_compare_with(window, qtbot
     qtbot.waitUntil(lambda: shown(window) == [0.125, -2.0, 0.375, -4.0])
 
 
-@pytest.mark.long
 def test_undoing_during_a_run_keeps_the_values_from_before(window, qtbot, workspace):
     for turns in MORE_AND_MORE:
         set_turns(workspace, turns)
@@ -184,7 +181,6 @@ def test_undoing_during_a_run_keeps_the_values_from_before(window, qtbot, worksp
     qtbot.waitUntil(lambda: shown(window) == [0.25, -2.0, 0.75, -4.0])
 
 
-@pytest.mark.long
 def test_values_of_the_last_run_are_not_shown_as_the_current(window, qtbot, workspace):
     set_turns(workspace, 1)
     run(qtbot, workspace)
@@ -196,7 +192,6 @@ def test_values_of_the_last_run_are_not_shown_as_the_current(window, qtbot, work
     qtbot.waitUntil(lambda: "Not computed yet" in str(shown(window)))
 
 
-@pytest.mark.long
 def test_a_run_that_waits_shows_the_rest_while_it_goes_on(window, qtbot, workspace):
     workspace.runs.breakpoints.toggle(node(workspace, "first"))
     run(qtbot, workspace)
@@ -210,7 +205,6 @@ def test_a_run_that_waits_shows_the_rest_while_it_goes_on(window, qtbot, workspa
     qtbot.waitUntil(lambda: [one.name for one in finished] == ["first", "between"])
 
 
-@pytest.mark.long
 def test_an_edit_during_the_first_run_makes_what_it_gave_stale(qtbot, workspace):
     workspace.trigger("run.run")
     assert see_part(qtbot, workspace)
@@ -229,7 +223,6 @@ def bars():
     return lambda workspace: [message.title for message in workspace.parent().message_bar.messages]
 
 
-@pytest.mark.long
 def test_where_no_process_can_be_started_models_run_in_the_program(window, qtbot, net, monkeypatch, bars):
     def refuse(*_):
         raise OSError(11, "Resource temporarily unavailable")
@@ -255,7 +248,6 @@ def test_where_no_process_can_be_started_models_run_in_the_program(window, qtbot
 # -- the panel -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.long
 def test_the_first_run_opens_the_tensor_panel_without_focus(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     window.tab.view.setFocus()
@@ -265,7 +257,6 @@ def test_the_first_run_opens_the_tensor_panel_without_focus(window, qtbot, net):
     assert window.tab.view.hasFocus()
 
 
-@pytest.mark.long
 def test_a_closed_tensor_panel_stays_closed_in_the_next_window(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     run(qtbot, workspace)
@@ -283,7 +274,6 @@ def test_a_closed_tensor_panel_stays_closed_in_the_next_window(window, qtbot, ne
         other.area.remove_tab(tab)
 
 
-@pytest.mark.long
 def test_values_of_a_loop_follow_its_turns(qtbot, workspace):
     counter = next(v for g in workspace.model.graphs() for v in g.inputs if v.name == "i2")
     turns = []

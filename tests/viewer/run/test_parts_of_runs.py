@@ -9,6 +9,8 @@ from tests.model import builders
 from tests.viewer.run.run_actions import edit, idle, make_finite, node, opened, run, value
 from tests.viewer.run.test_partial_results import ENDLESS, SLOW, set_turns
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def workspace(window, qtbot, net):
@@ -35,7 +37,6 @@ def is_reported_missing(window, qtbot, workspace, name):
     return notice.isVisible()
 
 
-@pytest.mark.long
 def test_undo_brings_back_what_a_run_to_a_node_gave(window, qtbot, workspace):
     run_to(qtbot, workspace, "relu")
     part, known = workspace.results.current, names_with_values(workspace)
@@ -55,7 +56,6 @@ def test_undo_brings_back_what_a_run_to_a_node_gave(window, qtbot, workspace):
     assert not workspace.runs.is_running
 
 
-@pytest.mark.long
 def test_a_whole_run_comes_back_rather_than_a_later_part_of_it(qtbot, workspace):
     run(qtbot, workspace)
     whole = workspace.results.current
@@ -65,7 +65,6 @@ def test_a_whole_run_comes_back_rather_than_a_later_part_of_it(qtbot, workspace)
     assert workspace.results.current is whole
 
 
-@pytest.mark.long
 def test_live_completes_what_undo_restores_and_compares_it(qtbot, workspace):
     run_to(qtbot, workspace, "relu")
     edit(workspace, "relu", "alpha", 0.25)
@@ -80,7 +79,6 @@ def test_live_completes_what_undo_restores_and_compares_it(qtbot, workspace):
     assert workspace.results.previous is after
 
 
-@pytest.mark.long
 def test_parts_do_not_push_out_whole_runs(qtbot, workspace, monkeypatch):
     monkeypatch.setattr(results_of_runs, "_MOST_RECORDS", 2)
     run(qtbot, workspace)
@@ -107,7 +105,6 @@ def slow(request, window, qtbot, tmp_path):
     idle(qtbot, workspace)
 
 
-@pytest.mark.long
 def test_undo_brings_back_what_a_stopped_run_had_computed(window, qtbot, slow):
     slow.trigger("run.run")
     qtbot.waitUntil(lambda: slow.results.has(value(slow, "m")))
@@ -124,7 +121,6 @@ def test_undo_brings_back_what_a_stopped_run_had_computed(window, qtbot, slow):
     assert is_reported_missing(window, qtbot, slow, "y")
 
 
-@pytest.mark.long
 def test_undo_restores_the_run_that_another_replaced(window, qtbot, slow):
     slow.runs.set_live(True)
     edit(slow, "leaky", "alpha", 0.25)

@@ -9,6 +9,8 @@ from PIL import Image
 from onnx_workbench.viewer.program.settings import EDGE_NOTES
 from tests.viewer.run.run_actions import make_bad, make_finite, opened, run
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def workspace(window, qtbot, net):
@@ -32,7 +34,6 @@ def colour_by_size(qtbot, workspace):
     qtbot.waitUntil(lambda: bool(workspace.runs.overlays.numbers))
 
 
-@pytest.mark.long
 def test_statistics_colours_and_legend_are_in_a_scalable_picture(window, qtbot, workspace, export):
     window.settings.set(EDGE_NOTES, "range")
     make_finite(workspace)
@@ -44,7 +45,6 @@ def test_statistics_colours_and_legend_are_in_a_scalable_picture(window, qtbot, 
     assert "url(#heat)" in text
 
 
-@pytest.mark.long
 def test_outlines_and_alarms_are_in_it(window, qtbot, workspace, export):
     window.settings.set(EDGE_NOTES, "histogram")
     make_bad(workspace)
@@ -54,7 +54,6 @@ def test_outlines_and_alarms_are_in_it(window, qtbot, workspace, export):
     assert "NaN</text>" in text
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("suffix", ["png", "pdf"])
 def test_a_legend_makes_the_picture_larger_and_covers_nothing(qtbot, workspace, export, suffix):
     make_finite(workspace)

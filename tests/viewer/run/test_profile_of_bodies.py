@@ -8,6 +8,8 @@ from tests.model import builders
 from tests.viewer.background_work import wait_for_readers
 from tests.viewer.run.run_actions import opened, run
 
+pytestmark = pytest.mark.long
+
 TEXT = """
 g (float[2] x, int64 n) => (float[2] y)
 {
@@ -28,7 +30,6 @@ def loop(tmp_path):
     return builders.model_file(tmp_path / "loop.onnx", TEXT)
 
 
-@pytest.mark.long
 def test_nodes_in_a_loop_have_rows_with_their_place_and_turns(window, qtbot, loop):
     workspace = opened(window, qtbot, loop)
     workspace.runs.inputs.set_source("x", Constant([4.0, 8.0]))
@@ -63,7 +64,6 @@ Twice (x) => (y)
 """
 
 
-@pytest.mark.long
 def test_unnamed_nodes_and_nodes_of_functions_have_own_rows(window, qtbot, tmp_path):
     workspace = opened(window, qtbot, builders.model_file(tmp_path / "calls.onnx", CALLS))
     run(qtbot, workspace)
@@ -75,7 +75,6 @@ def test_unnamed_nodes_and_nodes_of_functions_have_own_rows(window, qtbot, tmp_p
     }  # fmt: skip
 
 
-@pytest.mark.long
 def test_nodes_of_a_function_have_what_they_took_in_all_its_calls(window, qtbot, tmp_path):
     twice = CALLS.replace("b = Relu (a)", "b = my.Twice (a)")
     workspace = opened(window, qtbot, builders.model_file(tmp_path / "calls.onnx", twice))
@@ -94,7 +93,6 @@ def test_nodes_of_a_function_have_what_they_took_in_all_its_calls(window, qtbot,
     assert adds.cells[2].number == pytest.approx(sum(took))
 
 
-@pytest.mark.long
 def test_constants_that_a_run_computes_are_reported_once(window, qtbot, loop):
     workspace = opened(window, qtbot, loop)
     run(qtbot, workspace)

@@ -4,6 +4,8 @@ import pytest
 
 from tests.viewer.run.run_actions import edit, idle, make_bad, make_finite, node, opened, run, value
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def workspace(window, qtbot, net):
@@ -21,7 +23,6 @@ def text(window, *path):
     return None if found is None else found.text
 
 
-@pytest.mark.long
 def test_a_value_says_what_the_run_gave_and_leads_to_its_numbers(window, qtbot, workspace):
     make_finite(workspace)
     workspace.selection.set([value(workspace, "c")])
@@ -36,7 +37,6 @@ def test_a_value_says_what_the_run_gave_and_leads_to_its_numbers(window, qtbot, 
     qtbot.waitUntil(lambda: row(window, "run").note == "out of date")
 
 
-@pytest.mark.long
 def test_a_node_says_it_of_its_outputs_with_what_is_not_finite(window, qtbot, workspace):
     make_bad(workspace)
     workspace.selection.set([node(workspace, "log")])
@@ -48,7 +48,6 @@ def test_a_node_says_it_of_its_outputs_with_what_is_not_finite(window, qtbot, wo
     idle(qtbot, workspace)
 
 
-@pytest.mark.long
 def test_what_else_a_panel_is_called_is_nearly_as_good_as_its_title(window, workspace):
     window.open_palette()
     popup = window.palette_popup
@@ -60,7 +59,6 @@ def test_what_else_a_panel_is_called_is_nearly_as_good_as_its_title(window, work
     popup.close()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("typed", "title"),
     [
@@ -76,7 +74,6 @@ def test_the_palette_finds_panels_by_what_people_call_them(window, workspace, ty
     popup.close()
 
 
-@pytest.mark.long
 def test_a_title_beginning_with_the_typed_text_comes_first(window, workspace):
     window.open_palette()
     popup = window.palette_popup

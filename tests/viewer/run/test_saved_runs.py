@@ -18,6 +18,8 @@ from tests.model import builders
 from tests.viewer.background_work import wait_for_readers
 from tests.viewer.run.run_actions import compare_with, edit, idle, node, opened, run, value
 
+pytestmark = pytest.mark.long
+
 NESTED = """
 <ir_version: 9, opset_import: ["" : 17, "own" : 1]>
 nested (float[N, 2] x, bool b) => (float[N, 2] y, float[N, 2] z)
@@ -70,7 +72,6 @@ def saved(window, qtbot, nested, tmp_path):
     return tmp_path / "run.npz", values
 
 
-@pytest.mark.long
 def test_numpy_alone_reads_values_inside_functions_and_bodies(saved):
     with np.load(saved[0]) as arrays:
         assert {"x", "y", "z", "odd", "one > t", "two > t", "loop.body > t", "z.then_branch > r"} <= set(arrays.files)
@@ -83,7 +84,6 @@ def test_numpy_alone_reads_values_inside_functions_and_bodies(saved):
         assert arrays["h"].dtype == np.float32
 
 
-@pytest.mark.long
 def test_a_saved_run_shows_its_values_without_running(window, qtbot, nested, saved):
     path, values = saved
     workspace = opened(window, qtbot, nested)
@@ -121,7 +121,6 @@ def profile_rows(qtbot, window):
     return {tuple(cell.text for cell in row.cells) for row in profile.nodes.source.rows}, profile.summary.text()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("own", [True, False], ids=["worker", "thread"])
 def test_a_saved_run_has_the_profile_of_the_run(window, qtbot, nested, tmp_path, own):
     window.settings.set(RUN_IN_PROCESS, own)
@@ -147,7 +146,6 @@ def test_a_saved_run_has_the_profile_of_the_run(window, qtbot, nested, tmp_path,
     assert profile_rows(qtbot, window) == shown
 
 
-@pytest.mark.long
 def test_a_file_of_before_has_values_and_no_times(window, qtbot, nested, saved, tmp_path):
     with np.load(saved[0]) as arrays:
         kept = {key: arrays[key] for key in arrays.files}
@@ -163,7 +161,6 @@ def test_a_file_of_before_has_values_and_no_times(window, qtbot, nested, saved, 
     assert summary.endswith("no times: the file has none")
 
 
-@pytest.mark.long
 def test_a_value_may_have_the_name_of_what_nodes_took(window, qtbot, tmp_path):
     path = tmp_path / "times.onnx"
     head = '<ir_version: 9, opset_import: ["" : 17]>'
@@ -181,7 +178,6 @@ def test_a_value_may_have_the_name_of_what_nodes_took(window, qtbot, tmp_path):
     assert workspace.results.node_of(node(workspace, "relu")).seconds == seconds
 
 
-@pytest.mark.long
 def test_changes_since_a_loaded_run_are_marked(make_window, qtbot, nested, saved):
     window = make_window()
     workspace = opened(window, qtbot, nested)
@@ -193,7 +189,6 @@ def test_changes_since_a_loaded_run_are_marked(make_window, qtbot, nested, saved
     assert {v.name for v in workspace.runs.presenter.differing} == {"y", "z", "p"}
 
 
-@pytest.mark.long
 def test_an_undo_brings_the_values_of_a_loaded_run_back(window, qtbot, nested, saved):
     workspace = opened(window, qtbot, nested)
     with qtbot.waitSignal(workspace.results.run_finished):
@@ -210,7 +205,6 @@ def test_an_undo_brings_the_values_of_a_loaded_run_back(window, qtbot, nested, s
     assert workspace.results.is_current
 
 
-@pytest.mark.long
 def test_a_run_that_is_loaded_in_live_stays_until_the_next_edit(window, qtbot, nested, saved):
     workspace = opened(window, qtbot, nested)
     workspace.runs.set_live(True)
@@ -229,7 +223,6 @@ def test_a_run_that_is_loaded_in_live_stays_until_the_next_edit(window, qtbot, n
     assert workspace.results.current is not loaded
 
 
-@pytest.mark.long
 def test_inputs_of_another_kind_are_shown_but_refused_to_run(window, qtbot, tmp_path):
     texts, floats = tmp_path / "texts.onnx", tmp_path / "floats.onnx"
     head = '<ir_version: 9, opset_import: ["" : 17]>'
@@ -247,7 +240,6 @@ def test_inputs_of_another_kind_are_shown_but_refused_to_run(window, qtbot, tmp_
     qtbot.waitUntil(lambda: workspace.run_state == "Not run")
 
 
-@pytest.mark.long
 def test_the_first_divergence_may_be_in_a_body(window, qtbot, nested, tmp_path):
     workspace = opened(window, qtbot, nested)
     workspace.runs.inputs.set_source("x", Constant([[1.0, 2.0], [3.0, -9.0]]))
@@ -269,7 +261,6 @@ def test_the_first_divergence_may_be_in_a_body(window, qtbot, nested, tmp_path):
         assert workspace.selection.current in body.inputs
 
 
-@pytest.mark.long
 def test_what_was_compared_says_so_when_another_run_is_shown(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     workspace.runs.inputs.set_source("x", Constant(1.0))
@@ -291,7 +282,6 @@ def test_what_was_compared_says_so_when_another_run_is_shown(window, qtbot, net)
     assert "agree" in panel.summary.text()
 
 
-@pytest.mark.long
 def test_a_key_that_two_values_would_have_reports_them_apart(window, qtbot, tmp_path):
     path = tmp_path / "alike.onnx"
     model = builders.proto(NESTED)
@@ -312,7 +302,6 @@ def test_a_key_that_two_values_would_have_reports_them_apart(window, qtbot, tmp_
     assert all(str(shown.find(key)) == expected[key] for key in shown.layout.slots)
 
 
-@pytest.mark.long
 def test_a_run_of_an_older_model_shows_what_still_exists(window, qtbot, nested, saved):
     workspace, report = opened(window, qtbot, nested), []
     workspace.messages.shown.connect(lambda message: report.append((message.severity, message.detail)))
@@ -326,7 +315,6 @@ def test_a_run_of_an_older_model_shows_what_still_exists(window, qtbot, nested, 
     assert report == [("warning", "Not in this model: 1 value of run.npz. The others are shown.")]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     "report",
     [
@@ -351,7 +339,6 @@ def test_a_file_that_claims_to_be_a_run_is_refused(window, qtbot, nested, tmp_pa
     assert "bad.npz" in messages[0].title
 
 
-@pytest.mark.long
 def test_a_loaded_run_is_the_source_of_inputs_until_changed(window, qtbot, nested, saved):
     workspace = opened(window, qtbot, nested)
     rows = {row._name: row for row in window.docks.open("run").rows}
@@ -369,7 +356,6 @@ def test_a_loaded_run_is_the_source_of_inputs_until_changed(window, qtbot, neste
     assert rows["b"].source.currentText() == "Saved run"
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("changed", "problem"),
     [
@@ -393,7 +379,6 @@ def test_a_file_that_reports_of_no_run_changes_nothing(window, qtbot, net, tmp_p
     assert (workspace.results.current, workspace.runs.inputs.given) == (shown, given)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("saved", "state"), [([1, 2], "Ran 1 node"), ([1, 300], "Not run")])
 def test_integers_of_a_run_are_narrowed_where_they_fit(window, qtbot, tmp_path, saved, state):
     head = '<ir_version: 9, opset_import: ["" : 17]>'

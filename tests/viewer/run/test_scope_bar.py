@@ -9,6 +9,8 @@ from onnx_workbench.model.ir.graph import Function
 from tests.model import builders
 from tests.viewer.run.run_actions import idle, opened, run
 
+pytestmark = pytest.mark.long
+
 LOOPS = """
 <ir_version: 9, opset_import: ["" : 17]>
 loops (float[2] x, int64 n) => (float[2] y)
@@ -100,7 +102,6 @@ def choose(qtbot, workspace, spin, iteration):
     idle(qtbot, workspace)
 
 
-@pytest.mark.long
 def test_values_in_a_body_are_of_the_iteration_chosen(qtbot, shown):
     workspace = shown(LOOPS)
     assert not bar(workspace).isVisible(), "the main graph has nothing to choose"
@@ -124,7 +125,6 @@ def test_values_in_a_body_are_of_the_iteration_chosen(qtbot, shown):
     assert not workspace.results.iterations
 
 
-@pytest.mark.long
 def test_edges_show_the_iteration_chosen(qtbot, shown):
     workspace = shown(LOOPS)
     notes, i = workspace.runs.presenter.notes, found(workspace, "i")
@@ -140,7 +140,6 @@ def test_edges_show_the_iteration_chosen(qtbot, shown):
     shows("= 2")
 
 
-@pytest.mark.long
 def test_the_chosen_iteration_stays_when_the_run_is_repeated(qtbot, shown):
     workspace = shown(LOOPS)
     workspace.selection.set([found(workspace, "outer")])
@@ -153,7 +152,6 @@ def test_the_chosen_iteration_stays_when_the_run_is_repeated(qtbot, shown):
     assert workspace.results.before(found(workspace, "w")) is None, "which is of the last iteration"
 
 
-@pytest.mark.long
 def test_the_bar_says_which_branch_an_iteration_took(qtbot, shown):
     workspace = shown(BRANCHES)
     workspace.navigation.show(found(workspace, "a").graph)
@@ -174,7 +172,6 @@ def test_the_bar_says_which_branch_an_iteration_took(qtbot, shown):
     assert workspace.graph is found(workspace, "b").graph
 
 
-@pytest.mark.long
 def test_a_function_shows_the_call_entered_or_chosen(qtbot, shown):
     workspace = shown(CALLS, count=0)
     workspace.selection.set([found(workspace, "second")])
@@ -192,7 +189,6 @@ def test_a_function_shows_the_call_entered_or_chosen(qtbot, shown):
     assert number(workspace, "q") == 4, "the right call inside the first one"
 
 
-@pytest.mark.long
 def test_while_a_run_waits_the_iteration_is_that_it_waits_in(qtbot, shown):
     workspace = shown(LOOPS)
     workspace.selection.set([found(workspace, "add")])

@@ -10,6 +10,8 @@ from PySide6.QtWidgets import QPushButton
 
 from tests.viewer.run.run_actions import opened, run, value
 
+pytestmark = pytest.mark.long
+
 MATMUL = """
     <ir_version: 8, opset_import: ["" : 17]>
     g (float[batch, length] x) => (float[batch, 5] y) { [fc] y = MatMul (x, w) }
@@ -62,7 +64,6 @@ def offers(window, qtbot, tmp_path):
     return of
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("text", [MATMUL, IN_BRANCH])
 def test_a_size_with_which_the_model_runs_is_offered_and_used(offers, window, qtbot, text):
     workspace, found = offers(text)
@@ -74,14 +75,12 @@ def test_a_size_with_which_the_model_runs_is_offered_and_used(offers, window, qt
     assert workspace.results.value_of(value(workspace, "y")).shape == (1, 5)
 
 
-@pytest.mark.long
 def test_a_failure_behind_the_first_is_searched_on(offers):
     """Each of the two sizes helps one node alone."""
     _, found = offers(TWO_SIZES)
     assert [m.title for m in found] == ["The model runs with length = 48, rows = 7"]
 
 
-@pytest.mark.long
 def test_what_was_tried_is_said_where_no_size_helps(offers):
     (found,) = offers(NO_SIZE)[1]
     assert found.title == "No sizes found with which the model runs"
@@ -89,6 +88,5 @@ def test_what_was_tried_is_said_where_no_size_helps(offers):
     assert not found.choices
 
 
-@pytest.mark.long
 def test_nothing_is_said_if_outputs_do_not_need_the_failed_node(offers):
     assert not offers(NO_OUTPUT)[1]

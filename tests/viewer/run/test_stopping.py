@@ -14,6 +14,8 @@ from onnx_workbench.viewer.program.settings import RUN_IN_PROCESS
 from tests.model import builders
 from tests.viewer.run.run_actions import idle, opened, run, value
 
+pytestmark = pytest.mark.long
+
 TINY = """<ir_version: 9, opset_import: ["" : 17]>
 tiny (float[ROWS, 1024] x) => (float y) { y = ReduceMax <keepdims = 0> (x) }"""
 
@@ -26,7 +28,6 @@ def workspace(window, qtbot, net):
     return workspace
 
 
-@pytest.mark.long
 def test_a_run_that_is_stopped_before_its_first_node_says_so(qtbot, workspace):
     with workspace.runs.run_session.run_lock.acquired():  # as while another run in this process comes to its end
         workspace.trigger("run.run")
@@ -37,7 +38,6 @@ def test_a_run_that_is_stopped_before_its_first_node_says_so(qtbot, workspace):
     assert not workspace.results.is_running
 
 
-@pytest.mark.long
 def test_stopping_while_inputs_are_made_leaves_nothing_running(qtbot, workspace):
     with workspace.runs.run_session.run_lock.acquired():
         workspace.trigger("run.run")
@@ -52,7 +52,6 @@ def test_stopping_while_inputs_are_made_leaves_nothing_running(qtbot, workspace)
     assert workspace.results.is_current
 
 
-@pytest.mark.long
 def test_a_value_on_its_way_can_be_stopped_and_asked_for_again(window, qtbot, net):
     window.settings.set(RUN_IN_PROCESS, True)
     workspace = opened(window, qtbot, net)
@@ -97,7 +96,6 @@ def bringing(workspace):
     return [task for task in workspace.tasks.running if task.title == "Loading a value"]
 
 
-@pytest.mark.long
 def test_values_are_brought_only_while_they_are_looked_at(window, qtbot, elsewhere):
     tensor = window.docks.open("tensor")
 
@@ -118,7 +116,6 @@ def test_values_are_brought_only_while_they_are_looked_at(window, qtbot, elsewhe
     assert not elsewhere.results.problem_of(value(elsewhere, "c"))
 
 
-@pytest.mark.long
 def test_no_run_waits_for_values_that_are_brought(qtbot, elsewhere):
     before = elsewhere.results.current
     for name in ("x", "c", "l", "r", "m", "y"):
@@ -132,7 +129,6 @@ def test_no_run_waits_for_values_that_are_brought(qtbot, elsewhere):
     idle(qtbot, elsewhere)
 
 
-@pytest.mark.long
 def test_progress_and_stop_are_those_of_the_run_ahead_of_a_value(window, qtbot, elsewhere):
     work = window.status.work
     assert elsewhere.results.fetch(value(elsewhere, "y"))
@@ -146,7 +142,6 @@ def test_progress_and_stop_are_those_of_the_run_ahead_of_a_value(window, qtbot, 
     assert len(bringing(elsewhere)) == 1
 
 
-@pytest.mark.long
 def test_inputs_of_a_tiny_model_are_made_outside_the_window(window, qtbot, tmp_path):
     rows = MOST_SENT // 4096 + 1
     path = builders.model_file(tmp_path / "tiny.onnx", TINY.replace("ROWS", str(rows)))

@@ -7,6 +7,8 @@ from onnx import numpy_helper
 from tests.model import builders
 from tests.viewer.run.run_actions import idle, opened, run, value
 
+pytestmark = pytest.mark.long
+
 MODEL = """
 <ir_version: 9, opset_import: ["" : 17]>
 own (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1.0, 2.0}>
@@ -38,7 +40,6 @@ def problems_of(qtbot, workspace):
     return [verdict.problem for verdict in workspace.runs.test_data.verdicts]
 
 
-@pytest.mark.long
 def test_a_set_may_give_inputs_that_have_a_default(window, qtbot, folder):
     put(folder, input_0=X, input_1=W, output_0=X + W)
     workspace = opened(window, qtbot, folder.parent / "model.onnx")
@@ -49,7 +50,6 @@ def test_a_set_may_give_inputs_that_have_a_default(window, qtbot, folder):
     assert problems_of(qtbot, workspace) == [""], "the source of the inputs of runs is another matter"
 
 
-@pytest.mark.long
 def test_a_set_that_expects_nothing_does_not_pass(window, qtbot, folder):
     put(folder, input_0=X)
     workspace = opened(window, qtbot, folder.parent / "model.onnx")
@@ -57,7 +57,6 @@ def test_a_set_that_expects_nothing_does_not_pass(window, qtbot, folder):
     assert workspace.run_state == "0 of 1 outputs as expected"
 
 
-@pytest.mark.long
 def test_no_random_numbers_take_the_place_of_what_a_set_lacks(window, qtbot, folder):
     workspace = opened(window, qtbot, folder.parent / "model.onnx")
     workspace.runs.inputs.set_data_set(folder)
@@ -69,7 +68,6 @@ def test_no_random_numbers_take_the_place_of_what_a_set_lacks(window, qtbot, fol
     np.testing.assert_array_equal(workspace.results.value_of(value(workspace, "y")), X + DEFAULT)
 
 
-@pytest.mark.long
 def test_test_data_waits_for_the_run_that_goes_on(window, qtbot, folder):
     put(folder, input_0=X, output_0=X + DEFAULT)
     workspace = opened(window, qtbot, folder.parent / "model.onnx")

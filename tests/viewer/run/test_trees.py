@@ -7,6 +7,8 @@ from onnx_workbench.exec.inputs.sources import Constant
 from tests.model import builders
 from tests.viewer.run.run_actions import idle, opened, run, value
 
+pytestmark = pytest.mark.long
+
 MODEL = """
 <ir_version: 10, opset_import: ["" : 21, "ai.onnx.ml" : 3]>
 net (float[1, 3] x) => (seq(float[1, 3]) s, seq(map(string, float)) m, optional(float[3]) o)
@@ -39,7 +41,6 @@ def texts(item):
     return [item.text(column) for column in range(3)]
 
 
-@pytest.mark.long
 def test_a_sequence_lists_its_tensors(window, qtbot, workspace):
     tree = tree_of(window, qtbot, workspace, "s")
     assert [texts(tree.topLevelItem(row)) for row in range(tree.topLevelItemCount())] == [
@@ -48,7 +49,6 @@ def test_a_sequence_lists_its_tensors(window, qtbot, workspace):
     ]
 
 
-@pytest.mark.long
 def test_a_map_opens_by_key_and_shows_text_as_it_is(window, qtbot, workspace):
     tree = tree_of(window, qtbot, workspace, "m")
     top = tree.topLevelItem(0)
@@ -64,7 +64,6 @@ def test_a_map_opens_by_key_and_shows_text_as_it_is(window, qtbot, workspace):
     ]
 
 
-@pytest.mark.long
 def test_a_tensor_after_a_tree_is_shown_with_its_numbers_again(window, qtbot, workspace):
     tree_of(window, qtbot, workspace, "s")
     pane = window.docks.panel("tensor").pane
@@ -74,7 +73,6 @@ def test_a_tensor_after_a_tree_is_shown_with_its_numbers_again(window, qtbot, wo
     assert pane.facts.isVisible()
 
 
-@pytest.mark.long
 def test_an_optional_that_is_empty_was_computed_and_is_nothing(window, qtbot, workspace):
     tree = window.docks.open("run").outcome.tree
     qtbot.waitUntil(lambda: bool(tree.findItems("o", Qt.MatchFlag.MatchRecursive)))
@@ -82,7 +80,6 @@ def test_an_optional_that_is_empty_was_computed_and_is_nothing(window, qtbot, wo
     assert row.text(1) == "nothing"
 
 
-@pytest.mark.long
 def test_packed_values_have_the_size_of_packed_constants(window, qtbot, tmp_path):
     text = "g (float[3] x) => (int4[3] y) { y = Cast <to = 22> (x) }"
     workspace = opened(window, qtbot, builders.model_file(tmp_path / "packed.onnx", text))

@@ -11,6 +11,8 @@ from onnx_workbench.viewer.dialogs.text_prompt import TextPrompt
 from tests.viewer.pointer import hover
 from tests.viewer.run.run_actions import compare_with, edit, idle, node, opened_and_run, run, value
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def workspace(window, qtbot, net):
@@ -43,7 +45,6 @@ def tensor(window, qtbot, workspace, name):
     return panel
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("view", ["Table", "Heat map", "Feature maps", "Attention", "Image", "Lines", "Text"])
 def test_every_view_is_in_the_palette(window, qtbot, workspace, view):
     panel = tensor(window, qtbot, workspace, "c")
@@ -51,7 +52,6 @@ def test_every_view_is_in_the_palette(window, qtbot, workspace, view):
     assert panel.pane.view == view
 
 
-@pytest.mark.long
 def test_a_view_of_nothing_says_that_nothing_is_selected(window, qtbot, received, workspace):
     workspace.selection.set([])
     panel = window.docks.open("tensor")
@@ -62,7 +62,6 @@ def test_a_view_of_nothing_says_that_nothing_is_selected(window, qtbot, received
     assert [message.title for message in report] == ["No tensor is selected"]
 
 
-@pytest.mark.long
 def test_a_view_that_does_not_fit_is_not_forced(window, qtbot, received, workspace):
     panel = tensor(window, qtbot, workspace, "y")
     before = panel.pane.view
@@ -75,7 +74,6 @@ def test_a_view_that_does_not_fit_is_not_forced(window, qtbot, received, workspa
     ]  # fmt: skip
 
 
-@pytest.mark.long
 def test_before_and_difference_and_pinning(window, qtbot, workspace):
     edit(workspace, "relu", "alpha", 0.25)
     run(qtbot, workspace)
@@ -93,7 +91,6 @@ def test_before_and_difference_and_pinning(window, qtbot, workspace):
     assert len(panel.panes) == 2
 
 
-@pytest.mark.long
 def test_exporting_what_a_run_gave(window, qtbot, workspace, monkeypatch, tmp_path):
     tensor(window, qtbot, workspace, "c")
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "c.npy"), ""))
@@ -101,7 +98,6 @@ def test_exporting_what_a_run_gave(window, qtbot, workspace, monkeypatch, tmp_pa
     np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), workspace.results.value_of(value(workspace, "c")))
 
 
-@pytest.mark.long
 def test_comparing_with_the_run_before_and_fewer_bits(window, qtbot, workspace):
     edit(workspace, "relu", "alpha", 0.25)
     edit(workspace, "conv", "pads", [0, 0, 0, 0])
@@ -116,7 +112,6 @@ def test_comparing_with_the_run_before_and_fewer_bits(window, qtbot, workspace):
     assert {row.name for row in panel.rows if row.difference.max_abs} <= {"r", "m", "y"}
 
 
-@pytest.mark.long
 def test_nothing_is_coloured_where_nothing_differs(window, qtbot, workspace):
     run(qtbot, workspace, "run.fresh")
     compare(qtbot, window, workspace, "Values: Previous run")
@@ -124,12 +119,10 @@ def test_nothing_is_coloured_where_nothing_differs(window, qtbot, workspace):
     assert workspace.runs.overlays.numbers == {}
 
 
-@pytest.mark.long
 def test_there_is_no_run_before_the_first(window, qtbot, workspace):
     assert compare_with(window, "Values: Previous run").startswith("There is no previous run.")
 
 
-@pytest.mark.long
 def test_conditions_are_switches(window, qtbot, workspace):
     do(qtbot, window, workspace, "Break When a Value Is Not Finite")
     assert workspace.runs.breakpoints.all == (Breakpoint(condition="non-finite"),)
@@ -149,7 +142,6 @@ def test_conditions_are_switches(window, qtbot, workspace):
     assert workspace.runs.breakpoints.all == ()
 
 
-@pytest.mark.long
 def test_a_watched_value_can_be_let_go(window, qtbot, workspace):
     workspace.selection.set([node(workspace, "relu")])
     workspace.trigger("run.pin")
@@ -158,7 +150,6 @@ def test_a_watched_value_can_be_let_go(window, qtbot, workspace):
     assert workspace.results.pinned == ()
 
 
-@pytest.mark.long
 def test_a_watched_value_that_the_run_did_not_reach_says_so(window, qtbot, workspace):
     workspace.results.pin([value(workspace, "y")])
     watch = window.docks.open("watch")
@@ -175,7 +166,6 @@ def test_a_watched_value_that_the_run_did_not_reach_says_so(window, qtbot, works
 # -- where an element comes from -------------------------------------------------------------------------------
 
 
-@pytest.mark.long
 def test_clicking_a_number_shows_what_reaches_it(window, qtbot, workspace):
     panel = tensor(window, qtbot, workspace, "c")
     do(qtbot, window, workspace, "Values as Table")
@@ -191,7 +181,6 @@ def test_clicking_a_number_shows_what_reaches_it(window, qtbot, workspace):
     assert rows["x"] == 3 * 3 * 3, "the window of the convolution"
 
 
-@pytest.mark.long
 def test_an_edited_node_cannot_tell_what_reached_an_old_element(window, qtbot, workspace):
     element = window.docks.open("element")
 
@@ -214,7 +203,6 @@ def test_an_edited_node_cannot_tell_what_reached_an_old_element(window, qtbot, w
     qtbot.waitUntil(lambda: shown() == (window_of_it, ""))
 
 
-@pytest.mark.long
 def test_an_element_follows_renaming_and_reports_no_upstream(window, qtbot, workspace):
     element = window.docks.open("element")
     workspace.selection.set([value(workspace, "x")])
@@ -225,7 +213,6 @@ def test_an_element_follows_renaming_and_reports_no_upstream(window, qtbot, work
     assert element.name.text() == "image"
 
 
-@pytest.mark.long
 def test_clicking_a_cell_of_a_picture_shows_what_reaches_it(window, qtbot, workspace):
     panel = tensor(window, qtbot, workspace, "c")
     do(qtbot, window, workspace, "Values as Feature Maps")
@@ -240,7 +227,6 @@ def test_clicking_a_cell_of_a_picture_shows_what_reaches_it(window, qtbot, works
     assert window.docks.panel("element").traced == (value(workspace, "c"), (0, 0, 1, 2))
 
 
-@pytest.mark.long
 def test_dragging_a_picture_chooses_nothing(window, qtbot, workspace):
     panel = tensor(window, qtbot, workspace, "c")
     do(qtbot, window, workspace, "Values as Heat Map")
@@ -253,7 +239,6 @@ def test_dragging_a_picture_chooses_nothing(window, qtbot, workspace):
     assert workspace.results.element == chosen
 
 
-@pytest.mark.long
 def test_a_point_of_a_line_is_traced(window, qtbot, workspace):
     pane = tensor(window, qtbot, workspace, "c").pane
     pane.show_slice(pane.slices.slice.through((0, 2, 0, 0)))
@@ -272,7 +257,6 @@ def remote(make_window, qtbot, net):
     return window, workspace
 
 
-@pytest.mark.long
 def test_the_difference_is_shown_once_the_values_have_come(remote, qtbot):
     window, workspace = remote
     edit(workspace, "relu", "alpha", 0.25)
@@ -285,7 +269,6 @@ def test_the_difference_is_shown_once_the_values_have_come(remote, qtbot):
     qtbot.waitUntil(lambda: panel.pane.mode_box.currentIndex() == 2 and panel.pane.reader is not None)
 
 
-@pytest.mark.long
 def test_the_difference_stays_chosen_from_run_to_run(remote, qtbot):
     window, workspace = remote
     panel = window.docks.open("tensor")

@@ -13,6 +13,8 @@ from onnx_workbench.model.io.reader.read import load
 from tests.viewer.background_work import wait_for_readers
 from tests.viewer.run.run_actions import idle, make_bad, make_finite, node, opened, value
 
+pytestmark = pytest.mark.long
+
 
 class Keys:
     """A user who has no mouse."""
@@ -106,7 +108,6 @@ def answer(monkeypatch, dialog, path):
     monkeypatch.setattr(QFileDialog, dialog, lambda *_: reply)
 
 
-@pytest.mark.long
 def test_inputs_breakpoints_steps_and_limits(window, workspace, keys):
     runs = workspace.runs
     keys.press("Ctrl+Shift+R")
@@ -137,7 +138,6 @@ def test_inputs_breakpoints_steps_and_limits(window, workspace, keys):
         keys.press("Ctrl+F6")
 
 
-@pytest.mark.long
 def test_a_tensor_is_seen_walked_sliced_pinned_and_written(window, workspace, keys, monkeypatch, tmp_path):
     make_finite(workspace)
     run(keys, workspace)
@@ -178,7 +178,6 @@ def test_a_tensor_is_seen_walked_sliced_pinned_and_written(window, workspace, ke
     np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), workspace.results.value_of(value(workspace, "c")))
 
 
-@pytest.mark.long
 def test_an_edit_runs_live_and_before_and_after_are_seen(window, workspace, keys):
     make_finite(workspace)
     run(keys, workspace)
@@ -209,7 +208,6 @@ def test_an_edit_runs_live_and_before_and_after_are_seen(window, workspace, keys
     assert workspace.results.current is first
 
 
-@pytest.mark.long
 def test_the_origin_of_a_nan_is_found_and_followed(window, workspace, keys):
     make_bad(workspace)
     run(keys, workspace)
@@ -228,7 +226,6 @@ def test_the_origin_of_a_nan_is_found_and_followed(window, workspace, keys):
     keys.wait(lambda: panel.traced[0] is value(workspace, "l"))
 
 
-@pytest.mark.long
 def test_values_are_compared_watched_and_profiled(window, workspace, keys):
     make_finite(workspace)
     run(keys, workspace)
@@ -265,7 +262,6 @@ def test_values_are_compared_watched_and_profiled(window, workspace, keys):
     assert workspace.runs.overlays.kind == "macs"
 
 
-@pytest.mark.long
 def test_a_folder_is_tested_and_a_run_is_kept_and_taken_up(window, workspace, keys, net, monkeypatch, tmp_path):
     x = np.full((1, 3, 8, 8), 0.5, np.float32)
     folder = net.parent / "test_data_set_0"

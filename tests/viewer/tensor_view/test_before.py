@@ -10,6 +10,8 @@ from tests.model import builders
 from tests.viewer.run.run_actions import edit, opened, run, value
 from tests.viewer.tensor_view.tensor_actions import settled
 
+pytestmark = pytest.mark.long
+
 NET = """
 <ir_version: 9, opset_import: ["" : 17]>
 net (float[2,3] x) => (float[N,M] y, int32[2,3] c, seq(float[K,L]) s, string[2,3] t)
@@ -60,7 +62,6 @@ def numbers(pane):
     return pane.reader.flat(0, pane.reader.size).reshape(pane.reader.shape).tolist()
 
 
-@pytest.mark.long
 def test_what_had_another_shape_before_is_shown_as_it_was(qtbot, panel, workspace):
     edit(workspace, "flat", "axis", 0)
     run(qtbot, workspace)
@@ -77,7 +78,6 @@ def test_what_had_another_shape_before_is_shown_as_it_was(qtbot, panel, workspac
     assert "1×6" in pane.type_line.text()
 
 
-@pytest.mark.long
 def test_values_of_different_shapes_have_no_difference(qtbot, received, panel, workspace):
     edit(workspace, "flat", "axis", 0)
     run(qtbot, workspace)
@@ -93,7 +93,6 @@ def test_values_of_different_shapes_have_no_difference(qtbot, received, panel, w
     assert numbers(panel.pane) == [[0, 0, 0, 0, 0, 0]]
 
 
-@pytest.mark.long
 def test_what_had_another_type_before_says_so(qtbot, panel, workspace):
     edit(workspace, "cast", "to", ElementType.FLOAT.value)
     run(qtbot, workspace)
@@ -105,7 +104,6 @@ def test_what_had_another_type_before_says_so(qtbot, panel, workspace):
     assert panel.pane.table.cells.slice is not None
 
 
-@pytest.mark.long
 def test_sequences_are_shown_as_they_were(qtbot, panel, workspace):
     edit(workspace, "split", "axis", 1)
     run(qtbot, workspace)
@@ -117,14 +115,12 @@ def test_sequences_are_shown_as_they_were(qtbot, panel, workspace):
     assert len(pane.subject.held) == pane.tree.model().rowCount() == 2
 
 
-@pytest.mark.long
 def test_texts_have_no_difference(qtbot, panel, workspace):
     run(qtbot, workspace, "run.fresh")
     look_at(qtbot, panel, "t")
     assert modes(panel.pane) == ["Value", "Before"]
 
 
-@pytest.mark.long
 def test_what_is_seen_is_what_is_exported(qtbot, panel, workspace, monkeypatch, tmp_path):
     edit(workspace, "flat", "axis", 0)
     run(qtbot, workspace)
@@ -136,7 +132,6 @@ def test_what_is_seen_is_what_is_exported(qtbot, panel, workspace, monkeypatch, 
     assert np.load(tmp_path / "y.npy").tolist() == [[1, 2, 3], [4, 5, 6]]
 
 
-@pytest.mark.long
 def test_elements_of_another_shape_cannot_be_traced_in_the_run(qtbot, panel, workspace):
     edit(workspace, "flat", "axis", 0)
     run(qtbot, workspace)

@@ -12,6 +12,8 @@ from onnx_workbench.viewer.run.results.run_record import RunRecord
 from tests.model import builders
 from tests.viewer.tensor_view.tensor_actions import look, put, select, settled
 
+pytestmark = pytest.mark.long
+
 
 def run(workspace, session):
     result = session.run({"x": np.array([[1, 2, 3, 4]], np.float32)})
@@ -26,7 +28,6 @@ def choose(box, text):
     box.activated.emit(box.currentIndex())
 
 
-@pytest.mark.long
 def test_a_difference_is_pinned_as_one_and_in_the_form_it_has(qtbot, panel, chain):
     session = Session(chain.document)
     run(chain, session)
@@ -46,7 +47,6 @@ def test_a_difference_is_pinned_as_one_and_in_the_form_it_has(qtbot, panel, chai
     ]  # fmt: skip
 
 
-@pytest.mark.long
 def test_a_picture_is_pinned_in_the_colours_it_has(qtbot, panel, chain):
     select(qtbot, panel, put(chain, np.random.default_rng(0).random((1, 3, 8, 8), np.float32)))
     look(qtbot, panel, "Image", panel.pane.picture)
@@ -58,7 +58,6 @@ def test_a_picture_is_pinned_in_the_colours_it_has(qtbot, panel, chain):
     assert np.array_equal(panel.panes[1].picture.picture.pixels, panel.pane.picture.picture.pixels)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("box", [0, 1])
 def test_the_keyboard_stays_in_the_choice_of_an_axis(qtbot, panel, chain, box):
     panel.activateWindow()
