@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.edits import functions, nodes
@@ -27,18 +28,22 @@ def _disconnect(edit: Transaction, node: Node) -> None:
         disconnect_inputs(edit, node, wires)
 
 
-def _output_limits(context: MenuContext, node: Node) -> tuple[int, int]:
-    return nodes.output_limits(context.workspace.model, node)
+def _may_have_outputs(by: int, context: MenuContext) -> bool:
+    """Tell whether the operator allows one output more (1) or fewer (-1)."""
+    node = context.current
+    if not isinstance(node, Node):
+        return False
+    least, most = nodes.output_limits(context.workspace.model, node)
+    return len(node.outputs) < most if by > 0 else len(node.outputs) > least
 
 
-def _can_add_output(context: MenuContext) -> bool:
-    last = context.selected[-1:]
-    return any(isinstance(item, Node) and len(item.outputs) < _output_limits(context, item)[1] for item in last)
-
-
-def _can_remove_output(context: MenuContext) -> bool:
-    last = context.selected[-1:]
-    return any(isinstance(item, Node) and len(item.outputs) > _output_limits(context, item)[0] for item in last)
+def _change_outputs(by: int, context: MenuContext) -> None:
+    node = context.selected_nodes[-1]
+    name = display(node.title, 60)
+    with context.workspace.document.edit(
+        f"Add an output to {name}" if by > 0 else f"Remove an output of {name}"
+    ) as edit:
+        nodes.set_output_count(edit, node, len(node.outputs) + by)
 
 
 def _common_scope(chosen: Iterable[Node]) -> str:
@@ -153,30 +158,24 @@ def _change_operator(context: MenuContext) -> None:
     )
 
 
-@Action(
-    "node.add_output",
-    "Add an Output to the Node",
-    Submenu.ENDS,
-    when=_can_add_output,
-    words="split optional more outputs",
+OUTPUTS = (
+    Action(
+        "node.add_output",
+        "Add an Output to the Node",
+        Submenu.ENDS,
+        partial(_change_outputs, 1),
+        when=partial(_may_have_outputs, 1),
+        words="split optional more outputs",
+    ),
+    Action(
+        "node.remove_output",
+        "Remove the Last Output of the Node",
+        Submenu.ENDS,
+        partial(_change_outputs, -1),
+        when=partial(_may_have_outputs, -1),
+        words="split optional fewer outputs",
+    ),
 )
-def _add_output(context: MenuContext) -> None:
-    node = context.selected_nodes[-1]
-    with context.workspace.document.edit(f"Add an output to {display(node.title, 60)}") as edit:
-        nodes.set_output_count(edit, node, len(node.outputs) + 1)
-
-
-@Action(
-    "node.remove_output",
-    "Remove the Last Output of the Node",
-    Submenu.ENDS,
-    when=_can_remove_output,
-    words="split optional fewer outputs",
-)
-def _remove_output(context: MenuContext) -> None:
-    node = context.selected_nodes[-1]
-    with context.workspace.document.edit(f"Remove an output of {display(node.title, 60)}") as edit:
-        nodes.set_output_count(edit, node, len(node.outputs) - 1)
 
 
 @Action(

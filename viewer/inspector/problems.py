@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from onnx_workbench.model.checks import Problem
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node
 from onnx_workbench.model.text.formatting import display
 from onnx_workbench.viewer.document.selection import Item
+from onnx_workbench.viewer.inspector.common import act, section
 from onnx_workbench.viewer.property_tree.rows import Help, PropertyRow, RowAction, Style
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.choices import choice_title
@@ -40,11 +39,7 @@ def problem_rows(workspace: Workspace, problems: list[Problem]) -> list[Property
         left = len(problems) - len(shown)
         return [*shown, PropertyRow("more problems", "", f"{left:,} more are in the Problems panel")] if left else shown
 
-    return [
-        PropertyRow(
-            "problems", "Problems", str(len(problems)), style="section", children=rows, expanded=True, common=False
-        )
-    ]
+    return [section("problems", "Problems", len(problems), rows, expanded=True, common=False)]
 
 
 def _row(workspace: Workspace, problem: Problem, number: int) -> PropertyRow:
@@ -56,13 +51,5 @@ def _row(workspace: Workspace, problem: Problem, number: int) -> PropertyRow:
     row.help = Help(text, problem.detail)
     fix = problem.fix
     if fix is not None:
-        row.actions = (RowAction(display(fix.title, 80), _mender(workspace, fix.title, fix.apply), "edit", "go"),)
+        row.actions = (RowAction(display(fix.title, 80), act(workspace, fix.title, fix.apply), "edit", "go"),)
     return row
-
-
-def _mender(workspace: Workspace, title: str, apply: Callable[..., object]) -> Callable[[], object]:
-    def mend() -> None:
-        with workspace.document.edit(title) as edit:
-            apply(edit)
-
-    return mend

@@ -8,7 +8,6 @@ from functools import partial
 from onnx_workbench.model.edits import interface, values
 from onnx_workbench.model.edits.constants import set_default_values
 from onnx_workbench.model.edits.declare_types import declare
-from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Node, TrainingInfo, Value
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.text.formatting import display
@@ -152,11 +151,13 @@ def _turning(workspace: Workspace, value: Value, graph: Graph) -> Iterator[RowAc
 
 def _default_row(value: Value) -> PropertyRow:
     """Return a row for the default of an input without one."""
-
-    def give(edit: Transaction, text: str) -> None:
-        set_default_values(edit, value, text)
-
-    field = PropertyField(f"Give {name_of(value)} a default", str, give, hint="values, or float[1,3] = 0.5", mono=True)
+    field = PropertyField(
+        f"Give {name_of(value)} a default",
+        str,
+        lambda edit, text: set_default_values(edit, value, text),
+        hint="values, or float[1,3] = 0.5",
+        mono=True,
+    )
     return PropertyRow("default", "Default", "none", style="muted", field=field, common=False)
 
 
