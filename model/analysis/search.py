@@ -27,6 +27,7 @@ from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.types import Dimension, ElementType, SparseTensorType, TensorType
 from onnx_workbench.model.text.attributes import parse_attribute
 from onnx_workbench.model.text.regular_expressions import RegularExpression
+from onnx_workbench.model.text.types import ALIASES
 
 Item = Node | Value
 Test = Callable[[Item], bool]
@@ -174,7 +175,7 @@ class _Parser:
         return test
 
     def dtype(self, rest: str) -> Test:
-        wanted = _DTYPE_NAMES.get(rest.lower(), rest.lower())
+        wanted = ALIASES.get(rest.lower(), rest.lower())
 
         def fits(value: Value | None) -> bool:
             kind = None if value is None else self._type_of(value)
@@ -211,7 +212,6 @@ _KEYS: dict[str, Callable[[_Parser, str], Test]] = {
     "shape": _Parser.shape,
     "is": _Parser.state,
 }
-_DTYPE_NAMES = {"float32": "float", "float64": "double", "half": "float16", "fp16": "float16", "bf16": "bfloat16"}
 _STATES: dict[str, Test] = {
     "node": lambda item: isinstance(item, Node),
     "value": lambda item: isinstance(item, Value),

@@ -135,7 +135,6 @@ class _Level:
         return nodes if len(nodes) == len(hull) else None
 
     def _put(self, tree: ScopeTree, layers: list[Scope], between: list[Node]) -> None:
-        """Put scopes and nodes into a new scope."""
         scope, inside = self._scope, set(between)
         stack = Scope((*layers[0].path, "×"), f"{_common_name(layers)} ×{len(layers)}", scope, layers, is_stack=True)
         stack.nodes = [node for node in scope.nodes if node in inside]

@@ -463,7 +463,6 @@ class _Conversion:
         self._report.changed(f"casts to {kind.text} added", cast)
 
     def _declare(self) -> None:
-        """Update declared types."""
         for value, kind in self._now.items():
             declared = value.type
             if declared is not None and kind == self._options.target:

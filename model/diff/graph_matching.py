@@ -380,7 +380,6 @@ class _Attempt:
 
 
 def _unused_label(value: Value) -> Hashable:
-    """Return the key of an unused initializer."""
     return None if value.uses else leaf_label(value)
 
 

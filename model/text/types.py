@@ -20,7 +20,11 @@ from onnx_workbench.model.ir.types import (
     with_sizes,
 )
 
-_ALIASES = {"float32": "float", "float64": "double", "half": "float16", "str": "string", "boolean": "bool"}
+#: Other names of element types, of other programs.
+ALIASES = {
+    "float32": "float", "float64": "double", "half": "float16", "fp16": "float16", "bf16": "bfloat16", "str": "string",
+    "boolean": "bool",
+}  # fmt: skip
 _INNER = re.compile(r"(seq|sequence|optional|sparse_tensor|tensor|map|opaque)\s*\((.*)\)", re.DOTALL)
 _TENSOR = re.compile(r"(type \d+|[a-z]\w*)\s*(?:\[(.*)\])?", re.DOTALL | re.IGNORECASE)
 #: The form in which types are shown: ``float 1×3``.
@@ -100,7 +104,7 @@ def _tensor(text: str, whole: str) -> TensorType:
 def parse_element_type(text: str) -> ElementType:
     """Parse an element type by its name (``float``, ``float32``, ``int8`` …) or number."""
     name = text.strip().lower()
-    name = _ALIASES.get(name, name)
+    name = ALIASES.get(name, name)
     if name.startswith("type ") and name[5:].isdecimal():
         name = name[5:]
     try:

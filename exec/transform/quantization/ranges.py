@@ -159,12 +159,10 @@ def _best(histogram: Histogram, symmetric: bool, error: Callable[[tuple[float, f
 
 
 def _mse(histogram: Histogram, kind: ElementType, symmetric: bool, _percentile: float) -> tuple[float, float]:
-    """Return the range with the least square error."""
     return _best(histogram, symmetric, _square_error(histogram, kind, symmetric))
 
 
 def _square_error(histogram: Histogram, kind: ElementType, symmetric: bool) -> Callable[[tuple[float, float]], float]:
-    """Return the square error that ranges cause."""
     used = histogram.counts > 0
     points, weights = histogram.centers[used], histogram.counts[used]
 
