@@ -21,7 +21,7 @@ from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
 from onnx_workbench.exec.values.arrays import Array, check_size, zeros
 
 #: Additive mask of hidden keys without a mask_filter_value.
-FILTER = -10000.0
+_FILTER = -10000.0
 
 
 def split_heads(x: Array, heads: int, name: str) -> Array:
@@ -47,8 +47,11 @@ def attend(q: Array, k: Array, v: Array, bias: Array | None, scale: float | None
     return np.asarray(result[0])
 
 
-def mask_bias(mask: Array | None, batch: int, queries: int, keys: int, value: float) -> Array | None:
-    """Convert a mask in any of the forms of `mask_index` to an additive one, (B or 1, 1, S or 1, T)."""
+def mask_bias(mask: Array | None, batch: int, queries: int, keys: int, value: float | None = None) -> Array | None:
+    """Convert a mask in any of the forms of `mask_index` to an additive one, (B or 1, 1, S or 1, T).
+
+    `value` is the mask_filter_value.
+    """
     if mask is None:
         return None
     key = np.arange(keys)
@@ -74,7 +77,7 @@ def mask_bias(mask: Array | None, batch: int, queries: int, keys: int, value: fl
         given = f"a mask of shape {mask.shape} does not fit {batch} × {queries} queries × {keys} keys"
         msg = f"{given}; expected a value per key, or per query and key"
         raise KernelError(msg) from None
-    return np.where(seen, np.float32(0), np.float32(value))
+    return np.where(seen, np.float32(0), np.float32(_FILTER if value is None else value))
 
 
 def causal_bias(queries: int, keys: int) -> Array:
@@ -123,7 +126,7 @@ def self_attention(
         whole, (k, v) = (pairs[0][0], pairs[1][0]), (pairs[0][1], pairs[1][1])
     queries, keys = q.shape[2], k.shape[2]
     bias = sum_biases(
-        mask_bias(mask, q.shape[0], queries, keys, FILTER if mask_value is None else mask_value),
+        mask_bias(mask, q.shape[0], queries, keys, mask_value),
         causal_bias(queries, keys) if unidirectional else None,
         attention_bias,
     )
@@ -203,9 +206,8 @@ def multi_head_attention_1(
     present_key, k = appended(past_key, k, past_sequence_length, cache_indirection, shared)
     present_value, v = appended(past_value, v, past_sequence_length, cache_indirection, shared)
     queries, keys = q.shape[2], k.shape[2]
-    value_of_mask = FILTER if mask_filter_value is None else mask_filter_value
     total = sum_biases(
-        mask_bias(key_padding_mask, q.shape[0], queries, keys, value_of_mask),
+        mask_bias(key_padding_mask, q.shape[0], queries, keys, mask_filter_value),
         causal_bias(queries, keys) if unidirectional else None,
         attention_bias,
     )
@@ -285,8 +287,11 @@ def rotary_embedding_1(
     return merge_heads(y) if flat else y
 
 
-def rotate(x: Array, places: Array, cos_cache: Array, sin_cache: Array, interleaved: bool) -> Array:
+def rotate(x: Array, places: Array, cos_cache: Array | None, sin_cache: Array | None, interleaved: bool) -> Array:
     """Rotary embedding of (B, heads, S, size) at positions (B, S); the caches' width determines how much is rotated."""
+    if cos_cache is None or sin_cache is None:
+        msg = "do_rotary needs cos_cache and sin_cache"
+        raise KernelError(msg)
     check_places(places, cos_cache, sin_cache)
     return turned(x, cos_cache[places], sin_cache[places], interleaved)
 
@@ -367,9 +372,6 @@ def group_query_attention_1(
     total = scalar_int(total_sequence_length, "total_sequence_length")
     before = np.zeros(batch, np.int64) if steps == total else np.maximum(lengths - steps, 0)
     if do_rotary:
-        if cos_cache is None or sin_cache is None:
-            msg = "do_rotary needs cos_cache and sin_cache"
-            raise KernelError(msg)
         places = before[:, None] + np.arange(steps) if position_ids is None else position_ids.reshape(batch, steps)
         q, k = (rotate(x, places, cos_cache, sin_cache, bool(rotary_interleaved)) for x in (q, k))
     keys, values = (cached(p, x, before, total) for p, x in ((past_key, k), (past_value, v)))

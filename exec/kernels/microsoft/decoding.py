@@ -9,7 +9,6 @@ import numpy as np
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.microsoft.activations import plus
 from onnx_workbench.exec.kernels.microsoft.attention import (
-    FILTER,
     attend,
     grouped,
     mask_bias,
@@ -48,13 +47,12 @@ def decoder_masked_multi_head_attention_1(
     scale: float | None = None,
 ) -> tuple[Array, Array | None, Array | None, Array | None]:
     """Attention of one token over its cache, or over an encoder's; cache_indirection maps beams to histories."""
-    fill = FILTER if mask_filter_value is None else mask_filter_value
     if key is not None and value is not None and key.ndim == 4:
         _check_token(query)
         own = None if bias is None else bias[: query.shape[2]]
         q = split_heads(plus(query, own), num_heads, "query")
         _check_cross(q, key, value)
-        y, scores = _one_step(q, key, value, mask_index, attention_bias, fill, scale)
+        y, scores = _one_step(q, key, value, mask_index, attention_bias, mask_filter_value, scale)
         return y, None, None, scores if output_qk else None
     packed, sizes = query, None
     if key is not None and value is not None:
@@ -64,7 +62,7 @@ def decoder_masked_multi_head_attention_1(
     shared = bool(past_present_share_buffer)
     present_key, k = appended(past_key, k, past_sequence_length, cache_indirection, shared)
     present_value, v = appended(past_value, v, past_sequence_length, cache_indirection, shared)
-    y, scores = _one_step(q, k, v, mask_index, attention_bias, fill, scale)
+    y, scores = _one_step(q, k, v, mask_index, attention_bias, mask_filter_value, scale)
     return y, present_key, present_value, scores if output_qk else None
 
 
@@ -81,7 +79,13 @@ def _check_cross(q: Array, k: Array, v: Array) -> None:
 
 
 def _one_step(
-    q: Array, k: Array, v: Array, mask: Array | None, attention_bias: Array | None, fill: float, scale: float | None
+    q: Array,
+    k: Array,
+    v: Array,
+    mask: Array | None,
+    attention_bias: Array | None,
+    fill: float | None,
+    scale: float | None,
 ) -> tuple[Array, Array]:
     """Return the merged output, and the scores before softmax."""
     bias = sum_biases(mask_bias(mask, q.shape[0], 1, k.shape[2], fill), attention_bias)
@@ -120,8 +124,7 @@ def decoder_masked_self_attention_1(
     shared = bool(past_present_share_buffer)
     present_key, k = appended(past[0], k, past_sequence_length, cache_indirection, shared)
     present_value, v = appended(past[1], v, past_sequence_length, cache_indirection, shared)
-    fill = FILTER if mask_filter_value is None else mask_filter_value
-    y, _ = _one_step(q, k, v, mask_index, attention_bias, fill, scale)
+    y, _ = _one_step(q, k, v, mask_index, attention_bias, mask_filter_value, scale)
     return y, np.stack([present_key, present_value])
 
 
@@ -163,7 +166,7 @@ def decoder_attention_1(
     if bool(has_key_padding_mask) and key_padding_mask is not None:
         hidden_keys = mask_bias(
             ~key_padding_mask.astype(bool), q.shape[0], q.shape[2], k.shape[2],
-            FILTER if mask_filter_value is None else mask_filter_value,
+            mask_filter_value,
         )  # fmt: skip
     y = attend(q, k, v, hidden_keys, None)
     return np.ascontiguousarray(merge_heads(y).transpose(1, 0, 2)), k, v
@@ -206,9 +209,6 @@ def sparse_attention_1(
         raise KernelError(msg)
     before = np.zeros(batch, np.int64) if steps == total else np.maximum(lengths - steps, 0)
     if do_rotary:
-        if cos_cache is None or sin_cache is None:
-            msg = "do_rotary needs cos_cache and sin_cache"
-            raise KernelError(msg)
         places = before[:, None] + np.arange(steps)
         q, k = (rotate(x, places, cos_cache, sin_cache, bool(rotary_interleaved)) for x in (q, k))
     keys, values = (_stored(p, x, before, total) for p, x in ((past_key, k), (past_value, v)))

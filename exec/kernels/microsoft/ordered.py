@@ -10,7 +10,6 @@ import numpy as np
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.microsoft.activations import gelu
 from onnx_workbench.exec.kernels.microsoft.attention import (
-    FILTER,
     causal_bias,
     mask_bias,
     merge_heads,
@@ -203,7 +202,7 @@ def qordered_attention_1(
     if scale_qkt_gemm is not None:
         scores = _real(_codes(scores, scale_qkt_gemm), scale_qkt_gemm)
     hidden = sum_biases(
-        mask_bias(mask_index, q.shape[0], q.shape[2], k.shape[2], FILTER),
+        mask_bias(mask_index, q.shape[0], q.shape[2], k.shape[2]),
         causal_bias(q.shape[2], k.shape[2]) if unidirectional else None,
     )
     shares = onnx("Softmax", 13, scores if hidden is None else scores + hidden, axis=-1)

@@ -114,9 +114,6 @@ def paged_attention_1(
         k = onnx("RMSNormalization", 23, k, k_norm_weight, epsilon=epsilon)
     bounds, before = _packed_lengths(cumulative_sequence_length, past_seqlens, q.shape[2])
     if do_rotary:
-        if cos_cache is None or sin_cache is None:
-            msg = "do_rotary needs cos_cache and sin_cache"
-            raise KernelError(msg)
         places = np.concatenate([b + np.arange(e - s) for (s, e), b in zip(pairwise(bounds), before, strict=True)])
         q, k = (rotate(x, places[None], cos_cache, sin_cache, bool(rotary_interleaved)) for x in (q, k))
     keys, values = key_cache.copy(), value_cache.copy()

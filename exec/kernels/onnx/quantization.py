@@ -9,7 +9,7 @@ import numpy as np
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import normal_axis
-from onnx_workbench.exec.kernels.shared.blocks import PIECE, spread
+from onnx_workbench.exec.kernels.shared.blocks import PIECE, in_pieces
 from onnx_workbench.exec.kernels.shared.dtypes import (
     FLOAT32,
     cast,
@@ -101,12 +101,10 @@ def quantize(
         return result
     flat, out = x.reshape(-1), result.reshape(-1)
 
-    def run(start: int, stop: int) -> None:
-        for begin in range(start, stop, PIECE):
-            piece = slice(begin, min(begin + PIECE, stop))
-            convert(flat[piece], out[piece], scratch("quantize", flat[piece].shape, x.dtype))
+    def one(piece: slice) -> None:
+        convert(flat[piece], out[piece], scratch("quantize", flat[piece].shape, x.dtype))
 
-    spread(run, flat.size)
+    in_pieces(one, flat.size)
     return result
 
 
@@ -176,13 +174,7 @@ def dequantize(x: Array, scale: Array, zero_point: Array | None, dtype: np.dtype
         convert(x, result)
         return result
     flat, out = x.reshape(-1), result.reshape(-1)
-
-    def run(start: int, stop: int) -> None:
-        for begin in range(start, stop, PIECE):
-            piece = slice(begin, min(begin + PIECE, stop))
-            convert(flat[piece], out[piece])
-
-    spread(run, flat.size)
+    in_pieces(lambda piece: convert(flat[piece], out[piece]), flat.size)
     return result
 
 

@@ -59,18 +59,15 @@ def elementwise(fill: Fill, *inputs: Array) -> Array:
         _look_up(elementwise(fill, np.arange(_CODES, dtype=np.uint16).view(dtype)), sources[0], target)
         return result
 
-    def run(start: int, stop: int) -> None:
-        for begin in range(start, stop, PIECE):
-            checkpoint()
-            end = min(begin + PIECE, stop)
-            if wide == dtype:
-                fill(*(s[begin:end] for s in sources), target[begin:end])
-            else:
-                piece = scratch("elementwise", (end - begin,), wide)
-                fill(*(widen(s[begin:end]) for s in sources), piece)
-                target[begin:end] = piece
+    def one(part: slice) -> None:
+        if wide == dtype:
+            fill(*(s[part] for s in sources), target[part])
+        else:
+            piece = scratch("elementwise", target[part].shape, wide)
+            fill(*(widen(s[part]) for s in sources), piece)
+            target[part] = piece
 
-    spread(run, target.size)
+    in_pieces(one, target.size)
     return result
 
 
@@ -78,13 +75,10 @@ def _look_up(table: Array, source: Array, target: Array) -> None:
     """Fill flat `target` with the entries of a table for all numbers of 16 bits; no conversions, which cost most."""
     codes, entries, found = source.view(np.uint16), table.view(np.uint16), target.view(np.uint16)
 
-    def run(start: int, stop: int) -> None:
-        for begin in range(start, stop, PIECE):
-            checkpoint()
-            part = slice(begin, min(begin + PIECE, stop))
-            np.take(entries, codes[part], out=found[part], mode="clip")
+    def one(part: slice) -> None:
+        np.take(entries, codes[part], out=found[part], mode="clip")
 
-    spread(run, target.size)
+    in_pieces(one, target.size)
 
 
 def by_pieces(shape: Sequence[int], dtype: DTypeLike, make: Callable[[int, int], Array]) -> Array:
@@ -106,8 +100,14 @@ def parts(count: int, each: int = 1) -> Iterator[slice]:
         yield slice(start, start + step)
 
 
-def spread(run: Callable[[int, int], None], size: int, parallel: int = PARALLEL) -> None:
-    """Call run(start, stop) for parts of range(size) on the available threads; once if size < `parallel`."""
+def in_pieces(one: Callable[[slice], None], size: int, piece: int = PIECE, parallel: int = PARALLEL) -> None:
+    """Call one(part) for pieces of range(size), on the available threads from a size of `parallel` on."""
+
+    def run(start: int, stop: int) -> None:
+        for begin in range(start, stop, piece):
+            checkpoint()
+            one(slice(begin, min(begin + piece, stop)))
+
     workers = threads() if size >= parallel else 1
     if workers == 1:
         run(0, size)

@@ -9,11 +9,10 @@ import numpy as np
 
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import normal_axis
-from onnx_workbench.exec.kernels.shared.blocks import PARALLEL, PIECE, ones, spread
+from onnx_workbench.exec.kernels.shared.blocks import PARALLEL, PIECE, in_pieces, ones
 from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.values.arrays import Array, empty
-from onnx_workbench.exec.values.limits import checkpoint
 
 #: Longer rows are summed pairwise by numpy, which is more exact.
 _LONGEST_ROW = 4096
@@ -97,19 +96,16 @@ def _by_rows(x: Array, axis: int, flatten: bool, fill: Callable[[Array, Array], 
         return result
     step = max(1, PIECE * outer // x.size)
 
-    def run(start: int, stop: int) -> None:
-        for begin in range(start, stop, step):
-            checkpoint()
-            rows = slice(begin, min(begin + step, stop))
-            if wide == x.dtype:
-                fill(source[rows], target[rows])
-            else:
-                piece = source[rows].astype(wide)
-                filled = scratch("softmax", piece.shape, wide)
-                fill(piece, filled)
-                target[rows] = filled
+    def one(rows: slice) -> None:
+        if wide == x.dtype:
+            fill(source[rows], target[rows])
+        else:
+            piece = source[rows].astype(wide)
+            filled = scratch("softmax", piece.shape, wide)
+            fill(piece, filled)
+            target[rows] = filled
 
-    spread(run, outer, max(2, PARALLEL * outer // x.size))
+    in_pieces(one, outer, step, max(2, PARALLEL * outer // x.size))
     return result
 
 
