@@ -14,10 +14,7 @@ from onnx_workbench.viewer.canvas.scene.scene import Scene, request
 from onnx_workbench.viewer.pictures.export import export_scene
 from onnx_workbench.viewer.style.theme import load_theme
 
-
-@pytest.fixture(autouse=True)
-def _application(qapp):
-    """Fonts need one."""
+pytestmark = pytest.mark.usefixtures("qapp")  # fonts need an application
 
 
 def check(graph, tmp_path) -> None:

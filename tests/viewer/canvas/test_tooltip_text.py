@@ -12,10 +12,7 @@ from onnx_workbench.viewer.canvas.scene.scene import Hit, Scene, request
 from onnx_workbench.viewer.canvas.tooltip_text import sharding_lines, tip_of
 from tests.viewer.canvas.graphs import long_chain
 
-
-@pytest.fixture(autouse=True)
-def _application(qapp):
-    """Fonts need one."""
+pytestmark = pytest.mark.usefixtures("qapp")  # fonts need an application
 
 
 def scene_of(graph, **options) -> Scene:

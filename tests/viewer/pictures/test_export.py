@@ -24,12 +24,9 @@ from onnx_workbench.viewer.style.theme import load_theme, operator_category, the
 from tests.model import builders
 from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain, residual
 
+pytestmark = pytest.mark.usefixtures("qapp")  # fonts need an application
+
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-@pytest.fixture(autouse=True)
-def _application(qapp):
-    """Fonts need one."""
 
 
 def scene_of(graph, options=None) -> Scene:

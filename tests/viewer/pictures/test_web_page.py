@@ -22,6 +22,8 @@ from tests.model import builders
 from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain
 from tests.viewer.pictures.browser import browser, show
 
+pytestmark = pytest.mark.usefixtures("qapp")  # fonts need an application
+
 needs_browser = pytest.mark.skipif(browser() is None, reason="Chromium is not installed")
 
 ATTACKS = (
@@ -33,11 +35,6 @@ ATTACKS = (
     "\u2028\u2029",
     *HOSTILE_NAMES,
 )
-
-
-@pytest.fixture(autouse=True)
-def _application(qapp):
-    """Fonts need one."""
 
 
 class Elements(HTMLParser):

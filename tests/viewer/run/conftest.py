@@ -4,6 +4,7 @@ import pytest
 
 from onnx_workbench.viewer.program.settings import RUN_IN_PROCESS, Settings
 from tests.model import builders
+from tests.viewer.run.run_actions import opened
 
 NET = """
 <ir_version: 9, opset_import: ["" : 17]>
@@ -33,3 +34,9 @@ def window(make_window):
 def net(tmp_path):
     """The file of a small network, whose declared shape of c is wrong."""
     return builders.model_file(tmp_path / "net.onnx", NET)
+
+
+@pytest.fixture
+def workspace(window, qtbot, net):
+    """The workspace of `net` in the window."""
+    return opened(window, qtbot, net)

@@ -7,14 +7,9 @@ import pytest
 from PIL import Image
 
 from onnx_workbench.viewer.program.settings import EDGE_NOTES
-from tests.viewer.run.run_actions import make_bad, make_finite, opened, run
+from tests.viewer.run.run_actions import make_bad, make_finite, run
 
 pytestmark = pytest.mark.long
-
-
-@pytest.fixture
-def workspace(window, qtbot, net):
-    return opened(window, qtbot, net)
 
 
 @pytest.fixture

@@ -22,11 +22,6 @@ from tests.viewer.background_work import wait_for_readers
 from tests.viewer.run.run_actions import idle, node, opened, run, value
 
 
-@pytest.fixture
-def workspace(window, qtbot, net):
-    return opened(window, qtbot, net)
-
-
 @pytest.mark.long
 def test_an_array_of_an_archive_is_chosen_for_an_input(window, qtbot, workspace, monkeypatch, tmp_path):
     path = tmp_path / "many.npz"

@@ -2,14 +2,9 @@
 
 import pytest
 
-from tests.viewer.run.run_actions import edit, idle, make_bad, make_finite, node, opened, run, value
+from tests.viewer.run.run_actions import edit, idle, make_bad, make_finite, node, run, value
 
 pytestmark = pytest.mark.long
-
-
-@pytest.fixture
-def workspace(window, qtbot, net):
-    return opened(window, qtbot, net)
 
 
 def row(window, *path):

@@ -11,7 +11,7 @@ from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.io.reader.read import load
 from tests.viewer.background_work import wait_for_readers
-from tests.viewer.run.run_actions import idle, make_bad, make_finite, node, opened, value
+from tests.viewer.run.run_actions import idle, make_bad, make_finite, node, value
 
 pytestmark = pytest.mark.long
 
@@ -75,11 +75,6 @@ class Keys:
     def wait(self, condition):
         """Until it is so."""
         self.qtbot.waitUntil(condition)
-
-
-@pytest.fixture
-def workspace(window, qtbot, net):
-    return opened(window, qtbot, net)
 
 
 @pytest.fixture

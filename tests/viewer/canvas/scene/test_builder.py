@@ -18,10 +18,7 @@ from onnx_workbench.viewer.canvas.scene.builder import Ids, build, initial_expan
 from onnx_workbench.viewer.canvas.scene.drawing import WIDEST, Drawing, DrawingOptions, Kind
 from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain, nested
 
-
-@pytest.fixture(autouse=True)
-def _application(qapp):
-    """Fonts need one."""
+pytestmark = pytest.mark.usefixtures("qapp")  # fonts need an application
 
 
 def titles(drawing: Drawing) -> list[str]:

@@ -17,12 +17,9 @@ from onnx_workbench.viewer.canvas.scene.scene import Scene, request
 from onnx_workbench.viewer.document.edge_notes import EdgeNote
 from tests.viewer.canvas.graphs import Graphs, long_chain
 
+pytestmark = pytest.mark.usefixtures("qapp")  # fonts need an application
+
 NOTE = EdgeNote("−1.25 … 3.75")
-
-
-@pytest.fixture(autouse=True)
-def _application(qapp):
-    """Fonts need one."""
 
 
 def scene_of(graph, options=None) -> Scene:

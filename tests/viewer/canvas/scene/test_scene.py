@@ -10,10 +10,7 @@ from onnx_workbench.viewer.canvas.scene.drawing import HEADER, ROW, ROWS_PADDING
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
 from tests.viewer.canvas.graphs import Graphs
 
-
-@pytest.fixture(autouse=True)
-def _application(qapp):
-    """Fonts need one."""
+pytestmark = pytest.mark.usefixtures("qapp")  # fonts need an application
 
 
 def scene_of(graph, options=None, expanded=()) -> Scene:
