@@ -198,8 +198,7 @@ def merge(
     True
     """
     from onnx_workbench.model.analysis.by_name import values_named
-    from onnx_workbench.model.convert.align_for_merge import align, clashing_functions
-    from onnx_workbench.model.convert.merge_types import casts_between, insert_casts
+    from onnx_workbench.model.convert.align_for_merge import align, casts_between, clashing_functions, insert_casts
     from onnx_workbench.model.edits.copy_paste import merge as merge_into
 
     document, part = as_document(model), as_document(other)
