@@ -314,12 +314,10 @@ class RunComparisonPanel(Panel):
 
     @property
     def _is_colouring(self) -> bool:
-        """Return whether the graph is coloured by the comparison."""
         return self.workspace.runs.overlays.has(_ERROR, _OLD_ERROR)
 
     @property
     def _title(self) -> str:
-        """Return the legend title."""
         return _OLD_ERROR if self._is_old else _ERROR
 
     def _named(self, row: Compared) -> str:
@@ -431,13 +429,11 @@ def _number(number: float, role: str = "") -> NumberCell:
 
 
 def _names(names: Sequence[str]) -> str:
-    """List some names."""
     shown = [display(name, 40) for name in names[:_MOST_NAMES]]
     return ", ".join([*shown, *(["…"] if len(names) > _MOST_NAMES else [])]) or "none"
 
 
 def _allowed_text(allowed: Tolerance) -> str:
-    """Describe a tolerance."""
     text = f"|Δ| ≤ {allowed.atol:.3g} + {allowed.rtol:.3g}·|b|" if allowed.rtol else f"|Δ| ≤ {allowed.atol:.3g}"
     return text if allowed.snr == inf else f"{text}, or an SNR of {allowed.snr:.0f} dB"
 

@@ -379,7 +379,6 @@ class StatisticsPanel(Panel):
         self.workspace.runs.overlays.show(self._shown, title)
 
     def _on_overlay(self, numbers: object, _title: str) -> None:
-        """Handle that the overlay on the graph changed."""
         if self._is_colouring and numbers is not self._shown:
             self._is_colouring = False
             self.colour.setChecked(False)

@@ -249,7 +249,6 @@ def _element(element: object) -> str:
 
 
 def _present(**facts: Any) -> dict[str, Any]:
-    """Return the non-empty facts."""
     return {key: fact for key, fact in facts.items() if fact}
 
 

@@ -75,7 +75,6 @@ class LinePlot(Plot):
         return self.logarithmic and self._high > 0 and bool(self._lines)
 
     def _heights(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the y coordinates of values."""
         with np.errstate(all="ignore"):
             if self._is_log:
                 return np.where(values > 0, np.log10(values), np.nan)

@@ -305,7 +305,6 @@ class MatrixView(QWidget):
             self._choose()
 
     def _choose(self) -> None:
-        """Emit the element of the current cell."""
         if self._cell is not None:
             number, row, column = self._cell
             index = self._layers[number].picture.index(row, column)
@@ -513,7 +512,6 @@ class MatrixView(QWidget):
         painter.setFont(self.font())
 
     def _most_characters(self, metrics: QFontMetricsF, number: int = 0) -> int:
-        """Return how many characters fit into a cell of a layer."""
         return int((self._cell_size(number)[0] - 2) / metrics.horizontalAdvance("0"))
 
     def _paint_legend(self, painter: QPainter, scale: ColorScale) -> None:

@@ -119,7 +119,6 @@ class BreakpointSection(Section):
         self._replace(one, replace(one, condition=condition, limit=self._limit_of(condition)))
 
     def _replace(self, one: Breakpoint, made: Breakpoint) -> None:
-        """Replace a breakpoint by another one at the same place."""
         rests = one in self._breakpoints.disabled
         self._breakpoints.set(made if b == one else b for b in self._breakpoints.all)
         if rests:

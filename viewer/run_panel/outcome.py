@@ -256,7 +256,6 @@ class OutcomeSection(Section):
         return _type_of(info) if note is None else f"{_type_of(info)}   {note.warning or note.text}"
 
     def _branch(self, text: str, color: Any) -> QTreeWidgetItem:
-        """Add a heading to the tree."""
         item = QTreeWidgetItem(self.tree, [text])
         item.setFirstColumnSpanned(True)
         item.setForeground(0, color or theme().muted)

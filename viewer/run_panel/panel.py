@@ -146,7 +146,6 @@ class RunPanel(Panel):
             self._rebuild()
 
     def _interface(self) -> list[object]:
-        """Return the data on which the rows of inputs depend."""
         values = self.inputs.inputs()
         return [len(values), *((v, v.name, v.type) for v in values[:_MOST_INPUTS])]
 

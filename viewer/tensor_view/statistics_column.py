@@ -77,7 +77,6 @@ class StatisticsPane(QScrollArea):
         themes().themeChanged.connect(self._color_links)
 
     def _color_links(self) -> None:
-        """Update the colours of links."""
         rows = self.rows
         self._show_rows([])
         self._show_rows(rows)

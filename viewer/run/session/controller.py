@@ -367,8 +367,6 @@ class RunController(QObject):
             self._workspace.results.set_result(None)
 
     def _resume(self, run: RunTask, how: Resumption) -> None:
-        """Continue a paused run."""
-
         def work(run: RunTask, progress: Progress) -> None:
             run.progress.current = progress
             run.result = self.run_session.resume(run, how)

@@ -168,7 +168,6 @@ class RunInputs(QObject):
         self._notify()
 
     def _keep_renamed(self, change: Change) -> None:
-        """Keep the source or saved value of renamed inputs."""
         if not any(isinstance(step, SetField) and step.field == "name" for step in change.steps):
             return
         inputs = set(self.inputs())  # and the previous ones: several undo steps at once may rename and then delete one

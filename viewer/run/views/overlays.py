@@ -255,7 +255,6 @@ def _listing(title: str, names: Sequence[str]) -> str:
 
 
 def _output_keys(results: Results, record: RunRecord, progress: Progress) -> dict[Node, list[ValueKey]]:
-    """Return the keys of the outputs of each node of a run."""
     return {
         node: [key for v in node.outputs if v is not None and (key := record.key(v)) is not None]
         for node in progress.paced(results.nodes(progress))

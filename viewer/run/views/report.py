@@ -47,7 +47,6 @@ class RunReporter:
             self._report_earlier(current)
 
     def _report_earlier(self, record: RunRecord) -> None:
-        """Report the state of shown results of an earlier run."""
         record_then, text = self._last_state
         if record is not record_then:
             failures = record.result.failures
