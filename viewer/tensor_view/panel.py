@@ -31,9 +31,7 @@ class TensorPanel(Panel):
         area = scroll_area(self.splitter)
         area.verticalScrollBar().rangeChanged.connect(self._keep_prompts_in_view)
         in_a_column(self, area)
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.setInterval(_IDLE_MS)
+        self._timer = QTimer(self, singleShot=True, interval=_IDLE_MS)
         self._timer.timeout.connect(self._show_selection)
         workspace.selection.changed.connect(self._timer.start)
         workspace.changes.changed.connect(self._refresh)
@@ -67,12 +65,7 @@ class TensorPanel(Panel):
     def _show_selection(self) -> None:
         """Show the selected value; without one, keep the last tensor."""
         self.workspace.results.allow_refetch()
-        self._on_run_reached()
-
-    def _on_run_reached(self) -> None:
-        """Refresh when a run reached or passed the selection."""
-        self.pane.show_item(self.workspace.selection.current)
-        self._release_values()
+        self._catch_up()
 
     def _refresh(self) -> None:
         for pane in self.panes:
@@ -86,9 +79,11 @@ class TensorPanel(Panel):
         self.workspace.results.cancel_fetch(before - self._shown)
 
     def _catch_up(self) -> None:
-        self._on_run_reached()
+        """Show the selection as a run has it by now: which of a node's values is shown depends on where it waits."""
+        self.pane.show_item(self.workspace.selection.current)
         for pane in self.panes[1:]:
             pane.refresh()
+        self._release_values()
 
     def pin(self) -> None:
         """Pin a copy next to it."""
