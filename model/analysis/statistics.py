@@ -170,8 +170,7 @@ def statistics(
     functions = frozenset(f.key for f in model.functions)
     for root, calls in _roots(model, sizes):
         for graph, times in _levels(root, calls, sizes):
-            progress.check()
-            by_node.extend(_node(node, sizes, counted, times, functions) for node in graph.nodes)
+            by_node.extend(_node(node, sizes, counted, times, functions) for node in progress.paced(graph.nodes))
     unused = Total()
     for graph in model.graphs():
         for value in graph.initializers:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -57,12 +56,11 @@ from onnx_workbench.viewer.tables.keep_selection import KeptSelection
 from onnx_workbench.viewer.tables.row_model import Column, Index, SortedRowModel
 from onnx_workbench.viewer.tables.row_table import RowTable
 from onnx_workbench.viewer.tables.sorting import Key
-from onnx_workbench.viewer.tasks.readers import ModelReader
+from onnx_workbench.viewer.tasks.readers import ModelReader, read_model
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
 from onnx_workbench.viewer.widgets.scope_box import ScopeBox
 from onnx_workbench.viewer.widgets.undo_forwarding import forward_undo
 from onnx_workbench.viewer.widgets.whole_text import WholeTextDelegate
-from onnx_workbench.viewer.workflows.working_copies import copy_model
 
 Amount = AnySize | None
 
@@ -302,22 +300,18 @@ class StatisticsPanel(Panel):
             self.refresh_when_visible()
 
     def refresh(self) -> None:
-        """Count again, on a copy, in the background."""
+        """Count again, in the background."""
         try:
             self._bound = sizes([part.strip() for part in self.bindings.text().split(",") if part.strip()])
         except ModelError as error:
             self.workspace.messages.report(error)
             return
-        workspace, types, bound = self.workspace, self._types(), self._bound
+        model, types, bound = self.workspace.model, self._types(), self._bound
 
-        def work(progress: Progress) -> ModelStatistics:
-            copy, _ = copy_model(workspace, progress)
-            with closing(copy):
-                whole = statistics(copy.document.model, lambda v: types.get(copy.original(v), v.type), bound, progress)
-                whole.nodes = [replace(n, node=copy.original(n.node)) for n in whole.nodes]
-            return whole
+        def count(progress: Progress) -> ModelStatistics:
+            return statistics(model, lambda value: types.get(value, value.type), bound, progress)
 
-        workspace.tasks.start("", work, done=self._set, supersede="statistics")
+        self.workspace.tasks.start("", partial(read_model, count), done=self._set, supersede="statistics")
 
     def _types(self) -> dict[Value, Type]:
         inferred = self.workspace.types.inferred
