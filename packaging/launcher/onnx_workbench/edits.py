@@ -35,8 +35,6 @@ from onnx_workbench.model.edits.declare_types import declare, declare_all
 from onnx_workbench.model.edits.devices import (
     remove_configuration,
     rename_configuration,
-    set_device_configuration,
-    set_sharding,
 )
 from onnx_workbench.model.edits.find_replace import (
     replace_all,
@@ -239,7 +237,6 @@ __all__ = [
     "set_configurations",
     "set_constant_tensor",
     "set_default_values",
-    "set_device_configuration",
     "set_device_configurations",
     "set_dimension",
     "set_ir_version",
@@ -248,7 +245,6 @@ __all__ = [
     "set_opset",
     "set_output_count",
     "set_quantization_annotations",
-    "set_sharding",
     "set_signature",
     "set_tensor",
     "set_tensor_metadata",

@@ -4,6 +4,7 @@ Each takes the machine, the edit and some numbers to choose by; what it cannot b
 """
 
 import re
+from dataclasses import replace
 
 import numpy as np
 
@@ -156,8 +157,9 @@ def sort(m, e, a, b, _text):
 def shard(m, e, a, b, _text):
     node = one((n for g in m.document.model.graphs() for n in g.nodes if n.device_configurations), a)
     names_ = [v.name for v in (*node.inputs, *node.outputs) if v is not None]
-    spec = ShardingSpec(one(names_, b), (0,)) if b % 3 else None
-    devices.set_sharding(e, node, 0, b % 2, spec)
+    spec = ShardingSpec(one(names_, b), (0,))
+    first, *others = node.device_configurations
+    nodes.set_device_configurations(e, node, (replace(first, sharding=(spec,) if b % 3 else ()), *others))
 
 
 def annotate(m, e, a, b, _text):
@@ -178,8 +180,8 @@ EDITS = {
     "add constant": lambda m, e, a, b, t: constants.add_constant(e, m.graph(a), f"{t or 'k'} = {b % 9}"),
     "rename configuration": lambda m, e, a, b, t: devices.rename_configuration(e, configuration(m, a), t),
     "remove configuration": lambda m, e, a, b, t: devices.remove_configuration(e, configuration(m, a)),
-    "spread": lambda m, e, a, b, t: devices.set_device_configuration(
-        e, chosen(m.node(b)), 0, NodeDeviceConfiguration(configuration(m, a).name) if b % 3 else None
+    "spread": lambda m, e, a, b, t: nodes.set_device_configurations(
+        e, chosen(m.node(b)), (NodeDeviceConfiguration(configuration(m, a).name),)
     ),
     "spread anew": lambda m, e, a, b, t: nodes.set_device_configurations(e, chosen(m.node(a)), ()),
     "shard": shard,

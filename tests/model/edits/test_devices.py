@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from onnx_workbench.model.checks.devices import check_devices_of
@@ -35,45 +37,24 @@ def sharding(document: Document) -> tuple[ShardingSpec, ...]:
     return builders.node(document, "first").device_configurations[0].sharding
 
 
-def put(document: Document, spec: ShardingSpec | None, place: int = 0) -> None:
-    builders.one_edit(document, devices.set_sharding, builders.node(document, "first"), 0, place, spec)
+def put(document: Document, *specs: ShardingSpec) -> None:
+    node = builders.node(document, "first")
+    first, *others = node.device_configurations
+    parts = (replace(first, sharding=specs), *others)
+    builders.one_edit(document, nodes.set_device_configurations, node, parts)
 
 
 def test_a_sharding_is_set_saved_and_taken_back(document):
     before = to_bytes(document.model)
     put(document, SPEC)
-    put(document, ShardingSpec("x", (2,)), place=1)
+    put(document, SPEC, ShardingSpec("x", (2,)))
     again = load(to_bytes(document.model))
     assert builders.node(again, "first").device_configurations[0].sharding == (SPEC, ShardingSpec("x", (2,)))
-    put(document, None)
+    put(document, ShardingSpec("x", (2,)))
     assert [spec.tensor_name for spec in sharding(document)] == ["x"]
     for _ in range(3):
         document.undo()
     assert to_bytes(document.model) == before
-
-
-@pytest.mark.parametrize(
-    ("spec", "said"),
-    [
-        (ShardingSpec("c"), "no input or output 'c'"),
-        (ShardingSpec("a", (3,)), "no device 3"),
-        (ShardingSpec("a", (-1,)), "no device -1"),
-        (ShardingSpec("a", (-1,), ((-1, (7,)),)), "no device 7"),
-        (ShardingSpec("x", dimensions=(ShardedDimension(2, ()),)), "no axis 2"),
-        (ShardingSpec("x", dimensions=(ShardedDimension(-3, ()),)), "no axis -3"),
-    ],
-)
-def test_what_does_not_fit_is_refused(document, spec, said):
-    with pytest.raises(ModelError) as refused:
-        put(document, spec)
-    assert said in refused.value.title
-    assert sharding(document) == ()
-
-
-def test_a_value_is_spread_once(document):
-    put(document, SPEC)
-    with pytest.raises(ModelError, match="already listed"):
-        put(document, ShardingSpec("a", (2,)), place=1)
 
 
 def test_nodes_follow_the_name_of_a_configuration(document):
@@ -100,8 +81,7 @@ def test_removing_a_configuration_takes_the_nodes_parts_along(document):
 @pytest.fixture
 def spread(document):
     """What the node says of its input and its output."""
-    for name in ("x", "a"):
-        put(document, ShardingSpec(name, (0, 1)), len(sharding(document)))
+    put(document, *(ShardingSpec(name, (0, 1)) for name in ("x", "a")))
     return document
 
 

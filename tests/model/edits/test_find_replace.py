@@ -1,9 +1,11 @@
 """Find and replace: what is listed is what is done, over every kind of name and value, or nothing is."""
 
+import dataclasses
+
 import pytest
 
 from onnx_workbench.model.checks import check_model
-from onnx_workbench.model.edits import attributes, devices, names, properties
+from onnx_workbench.model.edits import attributes, names, nodes, properties
 from onnx_workbench.model.edits.find_replace import find_replacements, replace_all
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
@@ -175,7 +177,9 @@ def test_bindings_and_shardings_follow_names_made_anew(rich):
     (training,), first = rich.model.training_info, builders.node(rich, "first")
     with rich.edit("Bind and spread") as edit:
         properties.set_bindings(edit, training, update={"b": "w_new"})
-        devices.set_sharding(edit, first, 0, 1, ShardingSpec("a", (0, 1)))
+        (part,) = first.device_configurations
+        part = dataclasses.replace(part, sharding=(*part.sharding, ShardingSpec("a", (0, 1))))
+        nodes.set_device_configurations(edit, first, (part,))
     weight = builders.value(rich, "b")
     with rich.edit("Names") as edit:
         names.regenerate_initializer_names(edit, rich.model)
