@@ -94,17 +94,17 @@ class _TakeOver:
         """Return the counterpart of a value of the other side; ModelError if there is none yet."""
         if value is None:
             return None
-        found = self._here(value)
-        if found is None and not value.is_defined:
-            found = visible_values(graph).get(value.name)
-            if found is None:
-                found = Value(value.name, value.type)
-                self._pair(found, value)
-        if not isinstance(found, Value):
+        partner = self._here(value)
+        if partner is None and not value.is_defined:
+            partner = visible_values(graph).get(value.name)
+            if partner is None:
+                partner = Value(value.name, value.type)
+                self._pair(partner, value)
+        if not isinstance(partner, Value):
             raise ModelError(
                 f"{value.name} is not in this model yet", "Copy the node or the initializer that gives it first.", graph
             )
-        return found
+        return partner
 
     def _pair(self, here: Any, there: Any) -> None:
         self._matching.pair(*((here, there) if self._into == "old" else (there, here)))
@@ -150,10 +150,10 @@ class _TakeOver:
         """Return the output for a copied node: the counterpart without a producer, or a new value under a free name."""
         if value is None:
             return None
-        found = self._here(value)
-        if isinstance(found, Value) and found.producer is None and found.initializer is None and not found.is_input:
-            cloner.values[value] = found
-            return found
+        other = self._here(value)
+        if isinstance(other, Value) and other.producer is None and other.initializer is None and not other.is_input:
+            cloner.values[value] = other
+            return other
         if value.name in names_taken(graph):
             raise ModelError(f"The name {value.name} is taken", "Rename the value that has it, or remove it first.")
         return cloner.value(value)

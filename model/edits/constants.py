@@ -75,8 +75,8 @@ def parse_literal(text: str, kinds: Sequence[ElementType]) -> ArrayTensor:
     rows have different lengths, or no type fits.
     """
     try:
-        found = json.loads(_POINT.sub(r"\g<0>0", text.replace("−", "-")))
-        values = np.array(found)
+        content = json.loads(_POINT.sub(r"\g<0>0", text.replace("−", "-")))
+        values = np.array(content)
     except (ValueError, RecursionError):
         raise ModelError(f"{text[:60]!r} is not a list of numbers", "Write 3, [1, -1] or [[1, 2], [3, 4]].") from None
     if values.dtype.kind not in "iufb" or values.ndim > _MOST_DIMENSIONS:

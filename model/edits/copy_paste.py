@@ -53,9 +53,9 @@ def copy(nodes: Collection[Node], progress: Progress = SILENT) -> Fragment:
     """Return a self-contained copy of nodes of one graph, with the initializers, Constants and functions they use."""
     graph, chosen = in_graph_order(nodes)
     progress.check()
-    given = constants_taken(chosen, graph)
+    constants = constants_taken(chosen, graph)
     progress.check()
-    ordered = [*given, *chosen]
+    ordered = [*constants, *chosen]
     inputs, outputs = boundary(ordered)
     model = graph.model
     part = part_of(ordered, inputs, outputs, progress=progress)
@@ -64,7 +64,7 @@ def copy(nodes: Collection[Node], progress: Progress = SILENT) -> Fragment:
         part,
         tuple(map(cloner.function, functions_used(model, ordered))) if model is not None else (),
         dict(graph.opset_imports),
-        tuple(islice(part.nodes, len(given))),
+        tuple(islice(part.nodes, len(constants))),
         model.configurations if model is not None else (),
     )
 
@@ -107,9 +107,9 @@ def _annotations(graph: Graph, cloner: Cloner) -> Iterator[QuantizationAnnotatio
     for annotation in graph.quantization_annotations:
         value = cloner.values.get(annotation.value)
         parameters = [(key, cloner.values.get(own)) for key, own in annotation.parameters]
-        known = [(key, copy) for key, copy in parameters if copy is not None]
-        if value is not None and len(known) == len(parameters):
-            yield QuantizationAnnotation(value, tuple(known), annotation.source)
+        copied = [(key, copy) for key, copy in parameters if copy is not None]
+        if value is not None and len(copied) == len(parameters):
+            yield QuantizationAnnotation(value, tuple(copied), annotation.source)
 
 
 def paste(edit: Transaction, graph: Graph, fragment: Fragment, *, before: Node | None = None) -> list[Node]:
@@ -125,9 +125,9 @@ def paste(edit: Transaction, graph: Graph, fragment: Fragment, *, before: Node |
     cloner = FreshNames().cloner(graph)
     holder = graph.owner if isinstance(graph.owner, Node) else None
     for value in fragment.graph.inputs:
-        found = here.get(value.name)
-        is_cycle = holder is not None and found is not None and makes_cycle(holder, found)
-        cloner.values[value] = None if is_cycle else found
+        outer = here.get(value.name)
+        is_cycle = holder is not None and outer is not None and makes_cycle(holder, outer)
+        cloner.values[value] = None if is_cycle else outer
     for value in fragment.graph.initializers:
         present = here.get(value.name)
         if present is not None and present.initializer is value.initializer:
@@ -279,10 +279,10 @@ def _copy_outputs(
     Returns the outputs that feed an input here.
     """
     _copy_declarations(edit, graph, part, cloner)
-    made = {output.name: cloner.values.get(output) for output in part.outputs}
-    results = dict.fromkeys((*graph.outputs, *(value for value in made.values() if value is not None)))
+    copy_by_name = {output.name: cloner.values.get(output) for output in part.outputs}
+    results = dict.fromkeys((*graph.outputs, *(value for value in copy_by_name.values() if value is not None)))
     edit.do(SetGraphOutputs(graph, tuple(results)))
-    return [_feed(edit, graph, name, made.get(output), output) for name, output in feeding.items()]
+    return [_feed(edit, graph, name, copy_by_name.get(output), output) for name, output in feeding.items()]
 
 
 def _equal_names(part: Graph, here: Mapping[str, Value]) -> dict[str, str]:

@@ -137,10 +137,10 @@ class MessageEdit:
         return text(message.name).partition("\0")[0]
 
     def _graph(self, message: Any) -> Graph:
-        found = self._graphs.get(text(message.name))
-        if found is None:
+        graph = self._graphs.get(text(message.name))
+        if graph is None:
             raise ModelError("A graph is not given as text", "Keep the line that names it as unchanged.", self.target)
-        return found
+        return graph
 
     def _contents_now(self) -> tuple[Any, ...]:
         """Return the tensors and attributes in the message, to notice that another edit replaced one."""
@@ -230,10 +230,10 @@ class MessageEdit:
             for value, name in zip((*body.inputs, *body.outputs), (*inputs, *outputs), strict=True):
                 rename_value(edit, value, name)
         else:
-            known = {value.name: value for value in body.inputs}
+            input_by_name = {value.name: value for value in body.inputs}
             functions.set_signature(
                 edit, function,
-                inputs=tuple(known.get(name) or Value(name) for name in inputs),
+                inputs=tuple(input_by_name.get(name) or Value(name) for name in inputs),
                 outputs=tuple(_visible(body, name) for name in outputs),
             )  # fmt: skip
         if _differs(self._old, new, "attribute") or _differs(self._old, new, "attribute_proto"):
@@ -381,9 +381,9 @@ def _set_inputs(edit: Transaction, node: Node, names: Sequence[str]) -> None:
     if list(names) == [value.name if value is not None else "" for value in node.inputs]:
         return
     assert node.graph is not None
-    known = {value.name: value for value in node.inputs if value is not None}
-    inputs = tuple((known.get(name) or _visible(node.graph, name)) if name else None for name in names)
-    added = [value for value in dict.fromkeys(inputs) if value is not None and value.name not in known]
+    input_by_name = {value.name: value for value in node.inputs if value is not None}
+    inputs = tuple((input_by_name.get(name) or _visible(node.graph, name)) if name else None for name in names)
+    added = [value for value in dict.fromkeys(inputs) if value is not None and value.name not in input_by_name]
     for value in added:
         if reason := why_not_connect(node, value):
             raise ModelError(f"{value.name} cannot be connected to {node.title}", reason, node)
@@ -399,11 +399,11 @@ def _set_outputs(edit: Transaction, node: Node, names: Sequence[str]) -> None:
         return
     assert node.graph is not None
     _require_unique("Output", (name for name in names if name))
-    known = {value.name: value for value in old if value is not None}
-    made: list[Value | None] = []
+    output_by_name = {value.name: value for value in old if value is not None}
+    outputs: list[Value | None] = []
     for index, name in enumerate(names):
         here = old[index] if index < len(old) else None
-        value = known.get(name) if name else None
+        value = output_by_name.get(name) if name else None
         if value is None and name and here is not None and here.name not in names:
             value = here
             rename_value(edit, here, name)
@@ -411,11 +411,11 @@ def _set_outputs(edit: Transaction, node: Node, names: Sequence[str]) -> None:
             if value_named(node.graph, name) is not None:
                 raise ModelError(f"A value named {name} already exists", "Another object defines it.", node)
             value = Value(name)
-        made.append(value)
+        outputs.append(value)
     for gone in old:
-        if gone is not None and gone not in made and gone.uses:
+        if gone is not None and gone not in outputs and gone.uses:
             raise ModelError(f"Output {gone.name} is used", f"{node.title} cannot lose an output that is in use.", gone)
-    edit.do(SetOutputs(node, tuple(made)))
+    edit.do(SetOutputs(node, tuple(outputs)))
 
 
 #: Fields besides `PARTS` that are written from objects with messages of their own.

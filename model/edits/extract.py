@@ -92,8 +92,8 @@ def cut_in_two(graph: Graph, values: Sequence[Value]) -> tuple[Extraction, Extra
     behind = [n for n in graph.nodes if n not in ahead]
     before = [n for n in graph.nodes if n in ahead]
     along = {n for n in constants_taken(behind, graph) if not any(v in values for v in n.outputs)}
-    given = {v for n in along for v in n.outputs}
-    taken = [v for v in boundary(behind)[0] if v not in given]
+    constants = {v for n in along for v in n.outputs}
+    taken = [v for v in boundary(behind)[0] if v not in constants]
     crossing = [v for v in (*values, *taken) if v.producer in ahead]
     results = [v for v in graph.outputs if v.producer in ahead]
     ends = [v for v in graph.outputs if v.producer not in ahead]
@@ -180,9 +180,9 @@ def require_types(part: Model, cut: Extraction) -> None:
 
     Those that the original model lacks too are ignored. ModelError names the others.
     """
-    known = (*cut.graph.inputs, *cut.graph.outputs) if cut.graph.parent is None else ()
+    ends_of_model = (*cut.graph.inputs, *cut.graph.outputs) if cut.graph.parent is None else ()
     ends = zip((*part.graph.inputs, *part.graph.outputs), (*cut.inputs, *cut.outputs), strict=False)
-    lacking = [inner.name for inner, value in ends if value not in known and _is_undeclared(inner)]
+    lacking = [inner.name for inner, value in ends if value not in ends_of_model and _is_undeclared(inner)]
     if lacking:
         names = ", ".join(dict.fromkeys(lacking[:_MOST_NAMES])) + (" …" if len(lacking) > _MOST_NAMES else "")
         raise ModelError(
@@ -207,10 +207,10 @@ def _declare_ends(part: Graph, cut: Extraction, type_of: TypeOf, names: Collecti
     """Declare missing types and shapes of inputs and outputs."""
     for inner, value in (*zip(part.inputs, cut.inputs, strict=True), *zip(part.outputs, cut.outputs, strict=True)):
         if inner.type is None:
-            known = type_of(value)
-            inner._type = _constant_type(inner) or (declarable(known, None, names) if known is not None else None)
-        elif is_shapeless(inner.type) and isinstance(known := type_of(value), TensorType) and known.shape is not None:
-            inner._type = declarable(known, inner.type, names)
+            kind = type_of(value)
+            inner._type = _constant_type(inner) or (declarable(kind, None, names) if kind is not None else None)
+        elif is_shapeless(inner.type) and isinstance(kind := type_of(value), TensorType) and kind.shape is not None:
+            inner._type = declarable(kind, inner.type, names)
 
 
 def _keep_inputs(part: Graph, constants: Sequence[Value]) -> None:

@@ -137,7 +137,7 @@ def _changed(node: Node, item: Replacement) -> Attribute:
 def _refuse_clashes(replacements: list[Replacement]) -> None:
     """Raise ModelError for name clashes. Linear in the number of replacements."""
     renamed = {r.target: r.after for r in replacements if r.where in ("node names", "value names")}
-    given: dict[tuple[Graph, type, str], Node | Value] = {}
+    holder_by_name: dict[tuple[Graph, type, str], Node | Value] = {}
     for target, name in renamed.items():
         if target.graph is None:
             continue
@@ -150,7 +150,7 @@ def _refuse_clashes(replacements: list[Replacement]) -> None:
             holders = NameIndex.of(target.graph).nodes(name)
         else:
             holders = values_named(target.graph, name)
-        first = given.setdefault((_space(target, target.graph), type(target), name), target)
+        first = holder_by_name.setdefault((_space(target, target.graph), type(target), name), target)
         if _is_twice(first, target) or any(holder not in renamed for holder in holders):
             raise ModelError(f"Two would be named {name}", "Names are unique in a graph and its bodies.", target)
 

@@ -105,9 +105,9 @@ def extract_function(edit: Transaction, nodes: Collection[Node], name: str, doma
     graph, chosen = in_graph_order(nodes)
     refuse_detour(chosen)
     along = constants_taken(chosen, graph)
-    given = {value for node in along for value in node.outputs}
+    constants = {value for node in along for value in node.outputs}
     taken, outputs = boundary(chosen)
-    inputs = [value for value in taken if value not in given]
+    inputs = [value for value in taken if value not in constants]
     function = function_of(graph, [*along, *chosen], inputs, outputs, (domain, name))
     edit.do(SetField(edit.model, "functions", (*edit.model.functions, function)))
     call = call_instead(edit, graph, chosen, function, inputs, outputs)
@@ -169,8 +169,8 @@ def function_of(
         outer = enumerate(outer_values(node), len(node.inputs))
         in_bodies[node] = {value: formal[wires[node, index]] for index, value in outer if (node, index) in wires}
     for node, copy in zip(nodes, cloner.nodes(nodes, in_bodies), strict=True):
-        found = (wires.get((node, index)) for index in range(len(node.inputs)))
-        copy.inputs = tuple(v if at is None else formal[at] for v, at in zip(copy.inputs, found, strict=True))
+        places = (wires.get((node, index)) for index in range(len(node.inputs)))
+        copy.inputs = tuple(v if at is None else formal[at] for v, at in zip(copy.inputs, places, strict=True))
         InsertNode(body, copy).apply()
     results = tuple(v for v in (cloner.values[o] for o in outputs) if v is not None)
     SetGraphOutputs(body, results).apply()
@@ -293,8 +293,8 @@ def set_signature(
 
 def _places(old: Sequence[Value], new: Iterable[Value]) -> list[int | None]:
     """Return the first previous position of each value; None for new ones."""
-    known = {value: index for index, value in reversed(list(enumerate(old)))}
-    return [known.get(value) for value in new]
+    place_by_value = {value: index for index, value in reversed(list(enumerate(old)))}
+    return [place_by_value.get(value) for value in new]
 
 
 def _set_outputs(edit: Transaction, function: Function, outputs: tuple[Value, ...], calls: list[Node]) -> None:
@@ -306,8 +306,8 @@ def _set_outputs(edit: Transaction, function: Function, outputs: tuple[Value, ..
     for call in calls:
         assert call.graph is not None
         kept = [p if p is not None and p < len(call.outputs) else None for p in places]
-        made = iter(fresh_outputs(call.graph, call.title, [index for index, p in enumerate(kept) if p is None]))
-        edit.do(SetOutputs(call, tuple(next(made) if p is None else call.outputs[p] for p in kept)))
+        added = iter(fresh_outputs(call.graph, call.title, [index for index, p in enumerate(kept) if p is None]))
+        edit.do(SetOutputs(call, tuple(next(added) if p is None else call.outputs[p] for p in kept)))
 
 
 def _refuse_used(function: Function, leaving: Collection[int], calls: Iterable[Node]) -> None:

@@ -174,9 +174,9 @@ def constant_to_initializer(edit: Transaction, node: Node) -> Value:
 
 def constants_to_initializers(edit: Transaction, nodes: Iterable[Node], progress: Progress = SILENT) -> list[Value]:
     """Turn Constant nodes into initializers; linear, where one by one would be quadratic."""
-    made = dict(_constant_to_initializer(edit, node) for node in progress.paced(nodes))
-    _replace_uses(edit, made)
-    return list(made.values())
+    value_by_output = dict(_constant_to_initializer(edit, node) for node in progress.paced(nodes))
+    _replace_uses(edit, value_by_output)
+    return list(value_by_output.values())
 
 
 def _constant_to_initializer(edit: Transaction, node: Node) -> tuple[Value, Value]:
@@ -206,9 +206,9 @@ def initializer_to_constant(edit: Transaction, value: Value) -> Node:
 
 def initializers_to_constants(edit: Transaction, values: Iterable[Value], progress: Progress = SILENT) -> list[Node]:
     """Turn initializers into Constant nodes; linear, where one by one would be quadratic."""
-    made = {value: _initializer_to_constant(edit, value) for value in progress.paced(values)}
-    _replace_uses(edit, {value: output for value, (_, output) in made.items()})
-    return [node for node, _ in made.values()]
+    constant_by_value = {value: _initializer_to_constant(edit, value) for value in progress.paced(values)}
+    _replace_uses(edit, {value: output for value, (_, output) in constant_by_value.items()})
+    return [node for node, _ in constant_by_value.values()]
 
 
 def _initializer_to_constant(edit: Transaction, value: Value) -> tuple[Node, Value]:

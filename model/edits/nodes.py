@@ -250,8 +250,8 @@ def change_operator(edit: Transaction, node: Node, op_type: str, domain: str = "
     if schema is None:
         return
     for name, attribute in list(node.attributes.items()):
-        known = schema.attributes.get(name)
-        if known is None or known.kind is not attribute.kind:
+        formal = schema.attributes.get(name)
+        if formal is None or formal.kind is not attribute.kind:
             edit.do(SetAttribute(node, name, None))
     inputs = node.inputs[: schema.max_inputs]
     edit.do(SetInputs(node, (*inputs, *([None] * (schema.min_inputs - len(inputs))))))
@@ -377,11 +377,11 @@ def set_device_configurations(
     edit: Transaction, node: Node, configurations: tuple[NodeDeviceConfiguration, ...]
 ) -> None:
     """Set the device configurations of a node; each must name a distinct configuration of the model."""
-    known = {c.name for c in edit.model.configurations}
+    names = {c.name for c in edit.model.configurations}
     named = [c.configuration_id for c in configurations]
     for identifier in named:
-        if identifier not in known:
-            have = ", ".join(sorted(known)) or "none"
+        if identifier not in names:
+            have = ", ".join(sorted(names)) or "none"
             raise ModelError(f"No device configuration {identifier!r}", f"The model has: {have}.", node)
     if len(set(named)) < len(named):
         raise ModelError("A device configuration is given twice", ", ".join(named), node)

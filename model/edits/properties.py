@@ -59,13 +59,13 @@ def remove_documentation(edit: Transaction, model: Model, progress: Progress = S
         model.functions,
         chain.from_iterable((graph, *graph.nodes, *graph.values()) for graph in model.graphs(progress)),
     )
-    found = [thing for thing in progress.paced(objects) if thing.doc_string or thing.metadata]
-    for thing in progress.paced(found, of=len(found)):
+    documented = [thing for thing in progress.paced(objects) if thing.doc_string or thing.metadata]
+    for thing in progress.paced(documented, of=len(documented)):
         if thing.doc_string:
             edit.do(SetField(thing, "doc_string", ""))
         if thing.metadata:
             edit.do(SetField(thing, "metadata", {}))
-    return len(found)
+    return len(documented)
 
 
 def set_model_version(edit: Transaction, version: int) -> None:

@@ -303,10 +303,10 @@ class GraphRewriter:
         graph = node.graph
         assert graph is not None
         old = node.inputs
-        given = [self._input(graph, v, node.name or node.op_type, node) for v in inputs]
-        while given and given[-1] is None:
-            given.pop()
-        self.edit.do(SetInputs(node, tuple(given)))
+        new_inputs = [self._input(graph, v, node.name or node.op_type, node) for v in inputs]
+        while new_inputs and new_inputs[-1] is None:
+            new_inputs.pop()
+        self.edit.do(SetInputs(node, tuple(new_inputs)))
         self.collect_values(v for v in old if v is not None)
 
     def set_attribute(self, node: Node, name: str, value: Any) -> None:
@@ -353,15 +353,15 @@ class GraphRewriter:
 
     def _orphans(self, values: Iterable[Value]) -> list[Node]:
         """Drop unused constants; returns the nodes whose outputs are unused."""
-        found = []
+        producers = []
         for value in values:
             if value.uses or value in self._protected:
                 continue
             if value.initializer is not None:
                 self.drop_constant(value)
             elif value.producer is not None:
-                found.append(value.producer)
-        return found
+                producers.append(value.producer)
+        return producers
 
     def drop_constant(self, value: Value) -> None:
         """Remove an unused initializer; one that is a graph input stays."""

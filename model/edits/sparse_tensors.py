@@ -32,10 +32,10 @@ def on_dense(tensor: SparseTensor, change: Callable[[Tensor], Tensor]) -> Sparse
 
 def from_dense(old: SparseTensor, dense: Tensor) -> SparseTensor:
     """Store the values of a dense tensor in sparse form, with the old tensor's names and index format."""
-    made = to_sparse(dense)
-    kind = kind_of(made.values)
-    before = SparseTensor(remade(old.values, made.values.numpy(), kind), old.indices, old.shape, old.source)
-    return _sparse_from_parts(before, made.values.numpy(), made.indices.numpy(), tuple(made.shape))
+    sparse = to_sparse(dense)
+    kind = kind_of(sparse.values)
+    before = SparseTensor(remade(old.values, sparse.values.numpy(), kind), old.indices, old.shape, old.source)
+    return _sparse_from_parts(before, sparse.values.numpy(), sparse.indices.numpy(), tuple(sparse.shape))
 
 
 def reshape(tensor: SparseTensor, shape: tuple[int, ...]) -> SparseTensor:
@@ -64,8 +64,8 @@ def _sparse_from_parts(
     if old.indices.numpy().ndim == 2:
         places = np.unravel_index(indices, shape) if len(indices) else ()
         indices = np.stack(places, axis=1) if len(indices) else np.zeros((0, len(shape)), np.int64)
-    made = remade(old.values, values.reshape(-1))
-    return SparseTensor(made, remade(old.indices, indices.astype(np.int64)), shape, old.source)
+    stored = remade(old.values, values.reshape(-1))
+    return SparseTensor(stored, remade(old.indices, indices.astype(np.int64)), shape, old.source)
 
 
 def set_element(tensor: SparseTensor, index: tuple[int, ...], text: str) -> SparseTensor:
@@ -135,8 +135,8 @@ def to_sparse(tensor: Tensor) -> SparseTensor:
         positions.append(here + start)
         values.append(piece[here])
         start += piece.size
-    made = ArrayTensor(np.concatenate(values), kind, name=tensor.name, doc_string=tensor.doc_string)
-    return SparseTensor(made, ArrayTensor(np.concatenate(positions).astype(np.int64)), tensor.shape)
+    stored = ArrayTensor(np.concatenate(values), kind, name=tensor.name, doc_string=tensor.doc_string)
+    return SparseTensor(stored, ArrayTensor(np.concatenate(positions).astype(np.int64)), tensor.shape)
 
 
 def _check_entries(count: int, nbytes: int, name: str) -> None:

@@ -160,11 +160,11 @@ def remove_body_outputs(edit: Transaction, body: Graph, node: Node, places: Coll
         raise ModelError(f"{body.outputs[0].name} is the loop condition", detail, body)
     for branch in _together(node, body):
         edit.do(SetGraphOutputs(branch, _without(branch.outputs, places)))
-    given = {index - tie.output for index in places}
-    _remove_carried(edit, body, node, tie, {index for index in given if index < tie.carried})
-    _shorten(edit, node, ("scan_output_axes", "scan_output_directions"), {index - tie.carried for index in given})
-    _refuse_used(node, [value for index, value in enumerate(node.outputs) if index in given], "an output of the body")
-    edit.do(SetOutputs(node, _without(node.outputs, given)))
+    gone = {index - tie.output for index in places}
+    _remove_carried(edit, body, node, tie, {index for index in gone if index < tie.carried})
+    _shorten(edit, node, ("scan_output_axes", "scan_output_directions"), {index - tie.carried for index in gone})
+    _refuse_used(node, [value for index, value in enumerate(node.outputs) if index in gone], "an output of the body")
+    edit.do(SetOutputs(node, _without(node.outputs, gone)))
 
 
 def _remove_carried(edit: Transaction, body: Graph, node: Node, tie: _Tie, carried: Collection[int]) -> None:

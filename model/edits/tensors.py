@@ -57,10 +57,10 @@ def tensor_at(place: TensorLocation) -> Tensor | SparseTensor | None:
     if not place.attribute:
         return constant_tensor(owner)
     attribute = owner.attributes.get(place.attribute)
-    found: Any = None if attribute is None or attribute.reference else attribute.value
-    if isinstance(found, tuple) and place.index is not None:
-        found = found[place.index] if place.index < len(found) else None
-    return found if isinstance(found, (Tensor, SparseTensor)) else None
+    value: Any = None if attribute is None or attribute.reference else attribute.value
+    if isinstance(value, tuple) and place.index is not None:
+        value = value[place.index] if place.index < len(value) else None
+    return value if isinstance(value, (Tensor, SparseTensor)) else None
 
 
 def set_tensor_at(edit: Transaction, place: TensorLocation, tensor: Tensor | SparseTensor) -> None:
@@ -198,8 +198,8 @@ def compute(tensor: Tensor, text: str, regions: Sequence[Region] = ()) -> tuple[
         raise ModelError("Strings cannot be computed with", "Expressions work on numbers.")
     expression = TensorExpression(text)
     array = copied_array(tensor)
-    made = remade(tensor, array)
-    reduced = expression.reduce(lambda: (_wide(piece, kind) for piece in made.pieces()))
+    copy = remade(tensor, array)
+    reduced = expression.reduce(lambda: (_wide(piece, kind) for piece in copy.pieces()))
     rounded = 0
     for region in regions or (all_of(tensor),):
         part = array[(*region, ...)]
@@ -210,7 +210,7 @@ def compute(tensor: Tensor, text: str, regions: Sequence[Region] = ()) -> tuple[
             values, lost = fit(_evaluated(expression, block, positions, reduced, kind), kind)
             flat[start : start + _BLOCK] = values
             rounded += lost
-    return made, rounded
+    return copy, rounded
 
 
 def _evaluated(

@@ -58,9 +58,9 @@ def match_weights(model: Model, arrays: Mapping[str, StoredArray]) -> WeightMatc
     A shorter name is used only if it is unique on both sides. Reads no values.
     """
     values = [value for graph in model.graphs() for value in graph.initializers]
-    found: dict[Value, StoredArray] = {v: arrays[v.name] for v in values if v.name in arrays}
-    taken = {array.name for array in found.values()}
-    rest = [value for value in values if value not in found]
+    array_by_value: dict[Value, StoredArray] = {v: arrays[v.name] for v in values if v.name in arrays}
+    taken = {array.name for array in array_by_value.values()}
+    rest = [value for value in values if value not in array_by_value]
     short_values = Counter(_short(value.name) for value in rest)
     short_arrays: dict[str, list[StoredArray]] = {}
     for array in arrays.values():
@@ -69,15 +69,15 @@ def match_weights(model: Model, arrays: Mapping[str, StoredArray]) -> WeightMatc
     for value in rest:
         candidates = short_arrays.get(_short(value.name), ())
         if len(candidates) == 1 and short_values[_short(value.name)] == 1:
-            found[value] = candidates[0]
+            array_by_value[value] = candidates[0]
             taken.add(candidates[0].name)
     return WeightMatches(
         [
-            WeightMatch(value, value.initializer, found[value], _fit(value.initializer, found[value]))
+            WeightMatch(value, value.initializer, array_by_value[value], _fit(value.initializer, array_by_value[value]))
             for value in values
-            if value in found and value.initializer is not None
+            if value in array_by_value and value.initializer is not None
         ],
-        [value for value in values if value not in found],
+        [value for value in values if value not in array_by_value],
         [array for array in arrays.values() if array.name not in taken],
     )
 
@@ -118,15 +118,15 @@ def read_all_weights(
         raise ModelError("The strings are too large", detail, str(weights.path))
     if texts or sum(old.size * kind_of(old).numpy_dtype.itemsize for old in olds) <= WINDOW_TENSOR:
         return list(read)
-    found: list[tuple[WeightMatch, Tensor]] = []
+    olds_in_order: list[tuple[WeightMatch, Tensor]] = []
 
     def parts() -> Iterator[tuple[Iterable[NDArray[Any]], np.dtype[Any], tuple[int, ...]]]:
         for match, tensor in read:
-            found.append((match, match.old if isinstance(match.old, Tensor) else tensor))
+            olds_in_order.append((match, match.old if isinstance(match.old, Tensor) else tensor))
             yield tensor.pieces(), kind_of(tensor).numpy_dtype, tuple(tensor.shape)
 
     arrays = arrays_of(parts())
-    return [(match, remade(old, array)) for (match, old), array in zip(found, arrays, strict=True)]
+    return [(match, remade(old, array)) for (match, old), array in zip(olds_in_order, arrays, strict=True)]
 
 
 def _short(name: str) -> str:

@@ -106,12 +106,12 @@ class Cloner:
 
     def _returned(self, value: Value) -> Value:
         """Return an output of a copied graph; a removed one becomes an undefined name, as outputs cannot be None."""
-        found = self.values.get(value, value)
-        return Value(value.name, value.type) if found is None else found
+        copy = self.values.get(value, value)
+        return Value(value.name, value.type) if copy is None else copy
 
     def _cloned(self, value: Value) -> Value:
-        found = self.values.get(value, value)
-        return value if found is None else found
+        copy = self.values.get(value, value)
+        return value if copy is None else copy
 
     def _node(self, node: Node) -> Node:
         copy = Node(

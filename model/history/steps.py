@@ -62,23 +62,23 @@ _TOUCHED: dict[type[BaseStep], tuple[str, ...]] = {}
 
 def references_of(kind: type[BaseStep]) -> tuple[Reference, ...]:
     """Return the fields of a kind of step that have a role, in order."""
-    found = _REFERENCES.get(kind)
-    if found is None:
-        found = tuple(Reference(f.name, **f.metadata) for f in fields(kind) if f.metadata)
-        _REFERENCES[kind] = found
-    return found
+    references = _REFERENCES.get(kind)
+    if references is None:
+        references = tuple(Reference(f.name, **f.metadata) for f in fields(kind) if f.metadata)
+        _REFERENCES[kind] = references
+    return references
 
 
 def _fields_touched(kind: type[BaseStep]) -> tuple[str, ...]:
     """Return the names of the fields with the objects that a kind of step changes."""
-    found = _TOUCHED.get(kind)
-    if found is None:
-        found = _TOUCHED[kind] = tuple(
+    names = _TOUCHED.get(kind)
+    if names is None:
+        names = _TOUCHED[kind] = tuple(
             name
             for name, role, *_ in references_of(kind)
             if role is Role.CHANGED or role is Role.NODE or (role is Role.VALUE and name in kind.identity)
         )
-    return found
+    return names
 
 
 class BaseStep:
@@ -113,10 +113,10 @@ class BaseStep:
     @property
     def changed(self) -> Node | Value | Graph | Function | Model | TrainingInfo:
         """The object of the model that the step changes."""
-        found: Target = next(
+        target: Target = next(
             getattr(self, name) for name, role, *_ in references_of(type(self)) if role is Role.CHANGED
         )
-        return found
+        return target
 
     @property
     def touched(self) -> Iterable[Target]:
@@ -126,16 +126,16 @@ class BaseStep:
     @property
     def mentioned(self) -> Sequence[Value | None]:
         """The values that the step wires, lists, declares or gives a constant; of its inverse, the previous ones."""
-        found: list[Value | None] = []
+        values: list[Value | None] = []
         for name, role, *_ in references_of(type(self)):
             if role is Role.VALUE:
-                found.append(getattr(self, name))
+                values.append(getattr(self, name))
             elif role is Role.VALUES:
-                found += getattr(self, name)
+                values += getattr(self, name)
             elif role is Role.NODE:
                 node = getattr(self, name)
-                found += [*node.inputs, *node.outputs]
-        return found
+                values += [*node.inputs, *node.outputs]
+        return values
 
     def changes_nothing(self, inverse: Step) -> bool:
         """Return whether the step, which returned `inverse`, left everything as it was."""
@@ -287,8 +287,8 @@ class SetInputs(BaseStep):
                 if value is not None:
                     _add_use(value, node, index)
         node.inputs = self.inputs
-        known = frozenset(old)
-        _note_wires(node, [value for value in dict.fromkeys(self.inputs) if value not in known])
+        before = frozenset(old)
+        _note_wires(node, [value for value in dict.fromkeys(self.inputs) if value not in before])
         return SetInputs(node, old)
 
 
@@ -676,10 +676,10 @@ def _initializer_index(graph: Graph, value: Value) -> int:
 
     Searching the whole list for each would make removing 20,000 of them quadratic.
     """
-    known = graph._places.get(value)
-    if known is not None:
+    place = graph._places.get(value)
+    if place is not None:
         try:
-            return graph.initializers.index(value, max(known - _DRIFT, 0), known + _DRIFT)
+            return graph.initializers.index(value, max(place - _DRIFT, 0), place + _DRIFT)
         except ValueError:
             pass  # more than `_DRIFT` were removed or inserted since
     graph._places = {v: index for index, v in enumerate(graph.initializers)}

@@ -34,11 +34,11 @@ def refuse_lone_surrogates(step: Step) -> None:
 
 def _added_by(step: Step) -> Any:
     """Return what a step adds to the model."""
-    found = [
+    contents = [
         _added(getattr(step, name), role) for name, role, *_ in references_of(type(step)) if role in _MAY_HOLD_TEXTS
     ]
-    found = [one for one in found if one is not None]
-    return found[0] if len(found) == 1 else found or None
+    contents = [one for one in contents if one is not None]
+    return contents[0] if len(contents) == 1 else contents or None
 
 
 def _added(content: Any, role: Role) -> Any:

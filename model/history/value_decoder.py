@@ -177,8 +177,8 @@ class ValueDecoder:
     def node(self, entry: Any) -> Node:
         """Return a node that was removed, or decode a new one; it is in no graph yet."""
         if not isinstance(entry, dict):
-            known: Node = self._references.find(entry, Node)
-            return known
+            removed: Node = self._references.find(entry, Node)
+            return removed
         outputs = self.values(entry["outputs"])
         node = Node(
             text_of(entry["op_type"]),
@@ -215,8 +215,8 @@ class ValueDecoder:
     def graph(self, entry: Any) -> Graph:
         """Return a graph that was removed, or decode a new one."""
         if not isinstance(entry, dict):
-            known: Graph = self._references.find(entry, Graph)
-            return known
+            removed: Graph = self._references.find(entry, Graph)
+            return removed
         self._depth += 1
         if self._depth > DEPTH_LIMIT:
             raise ModelError("The recording is damaged", f"Graphs are nested more than {DEPTH_LIMIT} deep.")
@@ -260,8 +260,8 @@ class ValueDecoder:
     def function(self, entry: Any) -> Function:
         """Return a function of the model, or decode a new one."""
         if not (isinstance(entry, dict) and "new" in entry):
-            known: Function = self._references.find(entry, Function)
-            return known
+            present: Function = self._references.find(entry, Function)
+            return present
         domain, name, overload = map(text_of, entry["key"])
         function = Function(name, domain, overload, self.graph(entry["body"]))
         _refuse_outer_values(function)
@@ -280,8 +280,8 @@ class ValueDecoder:
     def training(self, entry: Any) -> TrainingInfo:
         """Return training information of the model, or decode new one."""
         if not (isinstance(entry, dict) and "new" in entry):
-            known: TrainingInfo = self._references.find(entry, TrainingInfo)
-            return known
+            present: TrainingInfo = self._references.find(entry, TrainingInfo)
+            return present
         graphs = [None if entry[k] is None else self.graph(entry[k]) for k in ("initialization", "algorithm")]
         training = TrainingInfo(*graphs)
         self._references.add(training, entry["new"])

@@ -71,9 +71,9 @@ class ValueEncoder:
         """Encode a tensor: a reference to the opened file, readable numbers or bytes; an invalid one as its message."""
         if self._defers:
             return tensor
-        known = self._references.tensor(tensor)
-        if known is not None:
-            return {"from": known}
+        reference = self._references.tensor(tensor)
+        if reference is not None:
+            return {"from": reference}
         kind = tensor.element_type
         large = tensor.storage == "external" or tensor.nbytes > _LARGE
         if isinstance(tensor, ProtoTensor) and (large or tensor.problem or _says_more(tensor.source)):
@@ -159,8 +159,8 @@ class ValueEncoder:
         """Encode a new value; return the reference to one of the model; None for None."""
         if value is None:
             return None
-        known = self._references.of(value)
-        return self.value(value) if known is None else known
+        reference = self._references.of(value)
+        return self.value(value) if reference is None else reference
 
     def values(self, values: Sequence[Value | None]) -> list[Any]:
         """Encode a list of values."""
@@ -168,8 +168,8 @@ class ValueEncoder:
 
     def node_or_reference(self, node: Node) -> Any:
         """Return the reference to a node of the recording, which was removed before; encode a new one."""
-        known = self._references.of(node)
-        return self.node(node) if known is None else known
+        reference = self._references.of(node)
+        return self.node(node) if reference is None else reference
 
     def node(self, node: Node) -> dict[str, Any]:
         """Encode a new node with its attributes and bodies; inputs and outputs as references."""
@@ -213,8 +213,8 @@ class ValueEncoder:
 
     def graph(self, graph: Graph) -> Any:
         """Return the reference to a graph that was removed before; encode a new one."""
-        known = self._references.of(graph)
-        return self._new_graph(graph) if known is None else known
+        reference = self._references.of(graph)
+        return self._new_graph(graph) if reference is None else reference
 
     def _new_graph(self, graph: Graph) -> dict[str, Any]:
         """Encode a graph with all its contents."""
@@ -248,9 +248,9 @@ class ValueEncoder:
 
     def function(self, function: Function) -> Any:
         """Return the reference to a function of the model; encode a new one with its body."""
-        known = self._references.of(function)
-        if known is not None:
-            return known
+        reference = self._references.of(function)
+        if reference is not None:
+            return reference
         return {
             "new": self._references.new(function),
             "key": list(function.key),
@@ -266,9 +266,9 @@ class ValueEncoder:
 
     def training(self, training: TrainingInfo) -> Any:
         """Return the reference to training information; encode new one with its graphs."""
-        known = self._references.of(training)
-        if known is not None:
-            return known
+        reference = self._references.of(training)
+        if reference is not None:
+            return reference
         return {
             "new": self._references.new(training),
             "initialization": training.initialization and self.graph(training.initialization),

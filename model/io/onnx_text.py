@@ -105,11 +105,11 @@ def _missing(message: Any, again: Any) -> dict[str, set[str]]:
     """Return the fields that a reparsed copy of a message lacks or changes: names of fields, each with its owners."""
     from google.protobuf.unknown_fields import UnknownFieldSet
 
-    found: dict[str, set[str]] = {}
+    holders_by_field: dict[str, set[str]] = {}
     pending = [(message, again)]
 
     def note(what: str, holder: str) -> None:
-        found.setdefault(what, set()).add(_HOLDERS.get(holder, f"{holder.removesuffix('Proto').lower()}s"))
+        holders_by_field.setdefault(what, set()).add(_HOLDERS.get(holder, f"{holder.removesuffix('Proto').lower()}s"))
 
     while pending:
         one, other = pending.pop()
@@ -130,7 +130,7 @@ def _missing(message: Any, again: Any) -> dict[str, set[str]]:
             elif _same_values(one, other) if field.name.endswith("_data") else str(value) == str(read):
                 continue  # equal when written alike: NaN equals nothing
             note(_FIELDS.get(field.name, field.name.replace("_", " ")), holder)
-    return found
+    return holders_by_field
 
 
 def _same_values(one: Any, other: Any) -> bool:
@@ -147,8 +147,8 @@ def _same_values(one: Any, other: Any) -> bool:
 
 def _tidy(error: Exception) -> str:
     """Reformat a parser error: position, what was expected and what was found; unchanged if it has another form."""
-    found: object = error.args[0] if error.args else error
-    words = found.decode("utf-8", "replace") if isinstance(found, bytes) else str(found)
+    message: object = error.args[0] if error.args else error
+    words = message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
     match = _PARSE_ERROR.fullmatch(words.strip())
     if match is None:
         return " ".join(words.split())[:500]

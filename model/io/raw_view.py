@@ -213,7 +213,7 @@ Branches = dict[int, list[RawField | RawStretch]]
 
 def long_branches(contents: JoinedPieces, progress: Progress = SILENT) -> Branches:
     """Return the grouped fields of the model and its graphs, without those of nodes. Iterates over their fields."""
-    found: Branches = {}
+    branches: Branches = {}
     pending = [root(contents)]
     while pending:
         holder = pending.pop()
@@ -223,8 +223,8 @@ def long_branches(contents: JoinedPieces, progress: Progress = SILENT) -> Branch
             if isinstance(entry, RawField) and entry.message is not None and entry.message.name in _HOLDERS:
                 pending.append(entry)
         if any(isinstance(entry, RawStretch) for entry in listed):
-            found[holder.content] = listed
-    return found
+            branches[holder.content] = listed
+    return branches
 
 
 def _field_at(buffer: bytes, position: int) -> WireField:
@@ -265,8 +265,8 @@ def readings(contents: JoinedPieces, field: RawField) -> list[tuple[str, str]]:
     """Return all possible interpretations of an unknown field: (type, text)."""
     if field.wire_type == VARINT:
         zigzag = (field.value >> 1) ^ -(field.value & 1)
-        found = [("unsigned", str(field.value)), ("signed", str(signed(field.value))), ("zigzag", str(zigzag))]
-        return [*found, ("bool", str(bool(field.value)))] if field.value < 2 else found
+        options = [("unsigned", str(field.value)), ("signed", str(signed(field.value))), ("zigzag", str(zigzag))]
+        return [*options, ("bool", str(bool(field.value)))] if field.value < 2 else options
     if field.wire_type in (FIXED32, FIXED64):
         size, real = (4, "f") if field.wire_type == FIXED32 else (8, "d")
         raw = field.value.to_bytes(size, "little")
@@ -278,17 +278,17 @@ def readings(contents: JoinedPieces, field: RawField) -> list[tuple[str, str]]:
     if field.wire_type != LENGTH:
         return []
     data = contents.read(field.content, min(4096, field.end - field.content))
-    found = [("bytes", data[:32].hex(" ") + ("…" if field.end - field.content > 32 else ""))]
+    options = [("bytes", data[:32].hex(" ") + ("…" if field.end - field.content > 32 else ""))]
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         text = ""
     if text and text.isprintable():
-        found.insert(0, ("text", text[:200]))
+        options.insert(0, ("text", text[:200]))
     inner = _as_message(data) if field.end - field.content <= 4096 else None
     if inner:
-        found.append(("message", f"fields {', '.join(map(str, inner[:12]))}"))
-    return found
+        options.append(("message", f"fields {', '.join(map(str, inner[:12]))}"))
+    return options
 
 
 def _as_message(data: bytes) -> Sequence[int] | None:

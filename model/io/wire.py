@@ -82,9 +82,9 @@ class MessageSchema:
 @lru_cache(maxsize=1)
 def schemas() -> dict[str, MessageSchema]:
     """Return every message reachable from ModelProto, by name."""
-    found: dict[str, MessageSchema] = {}
-    _add_schema(ModelProto.DESCRIPTOR, found)
-    return found
+    by_name: dict[str, MessageSchema] = {}
+    _add_schema(ModelProto.DESCRIPTOR, by_name)
+    return by_name
 
 
 @lru_cache(maxsize=1)

@@ -57,12 +57,12 @@ class NameIndex:
     def prepare(cls, graph: Graph, progress: Progress) -> None:
         """Build the index and examine what is queued, so that queries are cheap. No edit may happen meanwhile."""
         root = graph.root
-        known = root._lookup or cls(root, progress)
-        while known._settle_one():
+        index = root._lookup or cls(root, progress)
+        while index._settle_one():
             progress.check()
-        if known._sorted is None:
-            known._sorted = all(map(_is_in_place, progress.paced(_nodes_of(root, progress))))
-        root._lookup = known
+        if index._sorted is None:
+            index._sorted = all(map(_is_in_place, progress.paced(_nodes_of(root, progress))))
+        root._lookup = index
 
     # -- queries ---------------------------------------------------------------------------------------------------
 
@@ -214,8 +214,8 @@ def _add_holder(holders: _Holders[_Thing], thing: _Thing) -> None:
 
 
 def _holders_of(holders: _Holders[_Thing], name: str) -> Iterable[_Thing]:
-    found = holders.get(name)
-    return () if found is None else found if isinstance(found, dict) else (found,)
+    present = holders.get(name)
+    return () if present is None else present if isinstance(present, dict) else (present,)
 
 
 def _is_in(value: Value, root: Graph) -> bool:

@@ -113,11 +113,11 @@ class Tensor(ABC):
         self, *, name: str | None = None, doc_string: str | None = None, metadata: Mapping[str, str] | None = None
     ) -> Self:
         """Return the same values with other texts; None keeps a text. Reads and copies no values."""
-        made = copy(self)
-        made.name = self.name if name is None else name
-        made.doc_string = self.doc_string if doc_string is None else doc_string
-        made.metadata = self.metadata if metadata is None else metadata
-        return made
+        tensor = copy(self)
+        tensor.name = self.name if name is None else name
+        tensor.doc_string = self.doc_string if doc_string is None else doc_string
+        tensor.metadata = self.metadata if metadata is None else metadata
+        return tensor
 
     def shares_values(self, other: Tensor) -> bool:
         """Return whether both surely have the same values, whatever their texts. Reads no file and compares no

@@ -55,8 +55,8 @@ def remove_files(journal: Path) -> None:
     """Delete a journal and its files, the journal first: a kill leaves nothing to recover. Ignores disk errors."""
     stem = _stem(journal)
     with contextlib.suppress(OSError):
-        found = [path for path in journal.parent.iterdir() if _stem(path) == stem]
-        for path in sorted(found, key=lambda path: SUFFIX not in path.name):
+        paths = [path for path in journal.parent.iterdir() if _stem(path) == stem]
+        for path in sorted(paths, key=lambda path: SUFFIX not in path.name):
             (_unlink if SUFFIX in path.name else remove)(path)
 
 

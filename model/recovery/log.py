@@ -227,9 +227,9 @@ class JournalLog:
 
     def _moved(self, kind: ChangeKind, target: HistoryEntry) -> _State | None:
         """Return the state that an undo or redo reaches in replay; None if it must be written as an edit."""
-        known = self._states.get(target)
-        is_near = known is not None and (known is self._at.parent if kind == "undo" else known.parent is self._at)
-        return known if is_near and kind != "edit" else None
+        state = self._states.get(target)
+        is_near = state is not None and (state is self._at.parent if kind == "undo" else state.parent is self._at)
+        return state if is_near and kind != "edit" else None
 
     def _line(self, change: Change) -> dict[str, Any]:
         entry = self._document.current

@@ -38,18 +38,18 @@ def _in_file_order(model: Model, graphs: Iterable[Graph], progress: Progress = S
 
     An object stored in two places, such as an input with a default, is listed twice. Costs a walk over the model.
     """
-    found: list[Any] = [model, *model.functions, *model.training_info]
+    objects: list[Any] = [model, *model.functions, *model.training_info]
     for graph in graphs:
-        found.append(graph)
-        found += graph.inputs
-        found += _initializers(graph)
-        append = found.append
+        objects.append(graph)
+        objects += graph.inputs
+        objects += _initializers(graph)
+        append = objects.append
         for node in progress.paced(graph.nodes, _PACE):
             append(node)
             for value in node.outputs:
                 if value is not None and value.name:
                     append(value)
-    return found
+    return objects
 
 
 def _undefined(graphs: Iterable[Graph], progress: Progress) -> Iterator[tuple[Value, Node | Graph, int]]:
@@ -213,9 +213,9 @@ class ReadIds:
 
     def find(self, reference: Any, kind: type[Any]) -> Any:
         """Return the object of an id; ModelError if there is none of this kind."""
-        found = self._objects.get(reference) if isinstance(reference, int) else None
-        if isinstance(found, kind):
-            return found
+        target = self._objects.get(reference) if isinstance(reference, int) else None
+        if isinstance(target, kind):
+            return target
         raise ModelError("The journal does not fit this model", f"Nothing has the id {reference}.")
 
     def add(self, made: Any, reference: Any) -> None:

@@ -88,7 +88,7 @@ def find_journals(
     for path in lone_files(folder):
         if not _is_in_use(path):
             remove(path)
-    found = []
+    journals = []
     for path in (*folder.glob(f"*{SUFFIX}"), *_cut_short(folder)):
         try:
             recoverable = _read_header(path, progress)
@@ -98,19 +98,19 @@ def find_journals(
                 tell(aside, _why(error))
             continue
         if recoverable is not None:
-            found.append(recoverable)
-    yield from sorted(_of_the_files_there(found), key=lambda recoverable: -recoverable.time)
+            journals.append(recoverable)
+    yield from sorted(_of_the_files_there(journals), key=lambda recoverable: -recoverable.time)
 
 
 def find_discarded(folder: Path, progress: Progress = SILENT) -> list[RecoverableJournal]:
     """Return the journals that the user discarded in the last `DAYS_DISCARDED`, the one discarded last first."""
-    found = []
+    journals = []
     for path, _ in _discarded(folder):
         with contextlib.suppress(ModelError, OSError, ArithmeticError, ValueError, LookupError, TypeError):
             recoverable = _read_header(path, progress)
             if recoverable is not None:
-                found.append(recoverable)
-    return sorted(found, key=lambda recoverable: -(recoverable.discarded or 0))
+                journals.append(recoverable)
+    return sorted(journals, key=lambda recoverable: -(recoverable.discarded or 0))
 
 
 def _discarded(folder: Path) -> Iterator[tuple[Path, float]]:

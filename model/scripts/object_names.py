@@ -63,8 +63,8 @@ class ObjectNames:
         """Return the name of an object; None for one that was not in the model when the edit began and was not added
         since.
         """
-        known = self._names_before.references.get(target)  # always, so that the index is built in time
-        return self._made_names.get(target, known)
+        reference = self._names_before.references.get(target)  # always, so that the index is built in time
+        return self._made_names.get(target, reference)
 
     def new(self, made: Any) -> str:
         """Return a reference for an object that a step adds, valid until the end of the edit."""
@@ -109,10 +109,10 @@ class ObjectNames:
 
     def find_tensor(self, reference: Any) -> Tensor:
         """Return the tensor that an initializer of the main graph held at the beginning."""
-        found = self._tensors.get(reference)
-        if found is None:
+        tensor = self._tensors.get(reference)
+        if tensor is None:
             raise ModelError(f"There is no initializer {reference!r}", "The script does not fit the model.")
-        return found
+        return tensor
 
 
 class _Index:
@@ -208,8 +208,8 @@ _NAMING = frozenset({
 
 def _defined(graph: Graph) -> Iterable[Value]:
     """Return the values defined in a graph, each once. `Value.graph` is not used, as undefined values keep theirs."""
-    given = (value for node in graph.nodes for value in node.outputs if value is not None)
-    return dict.fromkeys(chain(graph.inputs, graph.initializers, given))
+    outputs = (value for node in graph.nodes for value in node.outputs if value is not None)
+    return dict.fromkeys(chain(graph.inputs, graph.initializers, outputs))
 
 
 def _bodies(node: Node) -> Iterator[tuple[str, Graph]]:

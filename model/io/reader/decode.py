@@ -74,11 +74,11 @@ class MessageDecoder:
 
     def read_attributes(self, protos: Iterable[AttributeProto], read_graph: GraphReader | None) -> dict[str, Attribute]:
         """Return attributes by name; `read_graph` creates the subgraphs."""
-        found: dict[str, Attribute] = {}
+        attributes: dict[str, Attribute] = {}
         for proto in protos:
             attribute = self.attribute(proto, read_graph)
-            found.setdefault(attribute.name, attribute)
-        return found
+            attributes.setdefault(attribute.name, attribute)
+        return attributes
 
     def attribute(self, proto: AttributeProto, read_graph: GraphReader | None = None) -> Attribute:
         """Decode one attribute. Files before IR version 2 have no `type`: then the field that is set determines it."""
@@ -107,8 +107,8 @@ class MessageDecoder:
             case AttributeKind.STRING:
                 return self._string(proto.s)
             case AttributeKind.STRINGS:
-                known = {value: self._string(value) for value in set(proto.strings)}  # trees repeat a few of them
-                return tuple([known[value] for value in proto.strings])
+                texts = {value: self._string(value) for value in set(proto.strings)}  # trees repeat a few of them
+                return tuple([texts[value] for value in proto.strings])
             case AttributeKind.TENSOR:
                 return ProtoTensor(proto.t, self.files) if proto.HasField("t") else None
             case AttributeKind.TENSORS:
@@ -202,12 +202,12 @@ def bodies(proto: NodeProto) -> list[GraphProto]:
     """
     if not has_graphs(proto):
         return []
-    found: dict[str, list[GraphProto]] = {}
+    graphs: dict[str, list[GraphProto]] = {}
     for attribute in proto.attribute:
         kind = AttributeKind.UNDEFINED if attribute.ref_attr_name else _kind(attribute)
         single = [attribute.g] if kind is AttributeKind.GRAPH and attribute.HasField("g") else []
-        found.setdefault(attribute.name, list(attribute.graphs) if kind is AttributeKind.GRAPHS else single)
-    return list(chain.from_iterable(found.values()))
+        graphs.setdefault(attribute.name, list(attribute.graphs) if kind is AttributeKind.GRAPHS else single)
+    return list(chain.from_iterable(graphs.values()))
 
 
 def read_entries(entries: Iterable[StringStringEntryProto]) -> Mapping[str, str]:

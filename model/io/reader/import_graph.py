@@ -270,15 +270,15 @@ class ModelBuilder:
         names, graph = scope.names, scope.graph
         outputs: list[Value | None] = []
         for index, name in enumerate(proto.output[:]):
-            made: Value | None
+            output: Value | None
             if name and type(name) is str and name not in names:
-                made = names[name] = Value(name, None, graph)
+                output = names[name] = Value(name, None, graph)
             else:
-                made = self._made(scope, name)
-            if made is not None:
-                made.producer = node
-                made.index = index
-            outputs.append(made)
+                output = self._made(scope, name)
+            if output is not None:
+                output.producer = node
+                output.index = index
+            outputs.append(output)
         return tuple(outputs)
 
     def _made(self, scope: _Scope, name: str | bytes) -> Value | None:
@@ -452,11 +452,11 @@ def _too_large(number: int, proto: NodeProto, graph: Graph) -> ModelError:
 
 def read_opsets(entries: Iterable[OperatorSetIdProto]) -> dict[str, int]:
     """Return opset versions by domain; of duplicates the highest, which nodes are bound to."""
-    found: dict[str, int] = {}
+    versions: dict[str, int] = {}
     for entry in entries:
         domain = normal_domain(text(entry.domain))
-        found[domain] = max(found.get(domain, entry.version), entry.version)
-    return found
+        versions[domain] = max(versions.get(domain, entry.version), entry.version)
+    return versions
 
 
 def normal_domain(domain: str) -> str:

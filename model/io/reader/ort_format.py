@@ -194,8 +194,8 @@ class _OrtReader:
         nodes = [self._node(node, depth) for node in table.tables(2)]
         graph.node.extend(_sorted(nodes))
         inputs, outputs = table.texts(5), table.texts(6)
-        made = dict.fromkeys(name for node in nodes for name in node.output if name and name not in outputs)
-        for names, infos in ((inputs, graph.input), (outputs, graph.output), (made, graph.value_info)):
+        inner = dict.fromkeys(name for node in nodes for name in node.output if name and name not in outputs)
+        for names, infos in ((inputs, graph.input), (outputs, graph.output), (inner, graph.value_info)):
             for name in names:
                 info = types.get(name)
                 if infos is not graph.value_info or (info is not None and info.table(2) is not None):
@@ -324,10 +324,10 @@ def _sorted(nodes: list[NodeProto]) -> list[NodeProto]:
 
 def _needed(node: NodeProto) -> set[str]:
     """Return the names that a node reads, those inside its subgraphs included."""
-    found = set(node.input)
+    names = set(node.input)
     pending = [graph for attribute in node.attribute for graph in (attribute.g, *attribute.graphs)]
     while pending:
         for inner in pending.pop().node:
-            found.update(inner.input)
+            names.update(inner.input)
             pending += [graph for attribute in inner.attribute for graph in (attribute.g, *attribute.graphs)]
-    return found
+    return names

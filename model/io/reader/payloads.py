@@ -135,15 +135,15 @@ class _Mark(NamedTuple):
 
 
 def _marks(data: bytes, tables: list[PayloadTable]) -> list[_Mark]:
-    found = []
+    marks = []
     for table in tables:
         position = data.find(table.nonce) if table.payloads else -1
         while position >= 0:
             payload = table.at(data, position)
             if payload is not None:
-                found.append(_Mark(position, payload))
+                marks.append(_Mark(position, payload))
             position = data.find(table.nonce, position + 1)
-    return found
+    return marks
 
 
 class _Level:

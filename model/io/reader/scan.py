@@ -383,12 +383,12 @@ class _Scanner:
         """Count the fields with the number of `inner` before it in the enclosing message."""
         assert inner.field is not None
         position = outer.content
-        found = 0
+        count = 0
         while position < inner.start:
             near = self._source.read(position, min(_MARGIN, self._size - position))
             number, kind, after = read_tag(near, 0)
             if number == inner.field.number and kind == LENGTH:
-                found += 1
+                count += 1
             if kind == START_GROUP:
                 position = self._skip_group(position + after, number)
                 continue
@@ -397,4 +397,4 @@ class _Scanner:
                 length, after = read_varint(near, after)
                 length = length if kind == LENGTH else 0
             position += after + length
-        return found
+        return count

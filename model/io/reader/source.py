@@ -198,12 +198,12 @@ _held: weakref.WeakSet[FileSource] = weakref.WeakSet()
 def readers_of(path: Path) -> list[FileSource]:
     """Return the sources that hold a file open, where that prevents replacing it."""
     try:
-        found = identity_of(path.stat())
+        identity = identity_of(path.stat())
     except OSError:
         return []
     with _holding:
         held = list(_held)
-    return [source for source in held if not source.closed and source.identity == found]
+    return [source for source in held if not source.closed and source.identity == identity]
 
 
 def require_regular(path: Path) -> None:

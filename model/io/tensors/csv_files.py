@@ -48,8 +48,8 @@ def read_csv(
         raise ModelError(f"{file.name} is empty", "It has no cells; a table of values was expected.", str(file))
     table.has_titles = table.can_have_titles and wanted != table.rows * table.width
     rows = table.rows - table.has_titles
-    found = shape if shape is not None and wanted == rows * table.width else (rows, table.width)
-    return ArrayTensor(array_of(table.pieces(), kind.numpy_dtype, found), kind)
+    fitting = shape if shape is not None and wanted == rows * table.width else (rows, table.width)
+    return ArrayTensor(array_of(table.pieces(), kind.numpy_dtype, fitting), kind)
 
 
 class _Table:

@@ -57,18 +57,18 @@ class ExternalData(NamedTuple):
 
 def parse_entries(entries: Iterable[tuple[str, str]]) -> ExternalData:
     """Parse the entries of a tensor's external_data; Refused for duplicates, malformed numbers and too many."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for number, (key, value) in enumerate(entries):
         if number == _MOST_ENTRIES:
             raise ExternalDataRefused(f"more than {_MOST_ENTRIES:,} entries are given")
-        if key in found:
+        if key in values:
             raise ExternalDataRefused(f"the key {key!r} is given twice")
-        found[key] = value
-    if "location" not in found:
+        values[key] = value
+    if "location" not in values:
         raise ExternalDataRefused("no location is given")
-    length = _number("length", found["length"]) if "length" in found else None
-    offset = _number("offset", found["offset"]) if "offset" in found else 0
-    return ExternalData(found["location"], offset, length, found.get("checksum", ""))
+    length = _number("length", values["length"]) if "length" in values else None
+    offset = _number("offset", values["offset"]) if "offset" in values else 0
+    return ExternalData(values["location"], offset, length, values.get("checksum", ""))
 
 
 def _number(key: str, value: str) -> int:

@@ -111,13 +111,13 @@ class ProtoTensor(Tensor):
         """Return the same values with other texts, in a new message. Copies no payloads in files."""
         from onnx_workbench.model.io.writer.encode import set_entries, set_text
 
-        made = super().with_texts(name=name, doc_string=doc_string, metadata=metadata)
-        made.source = TensorProto()
-        made.source.CopyFrom(self.source)
-        set_text(made.source, "name", made.name)
-        set_text(made.source, "doc_string", made.doc_string)
-        set_entries(made.source, "metadata_props", made.metadata)
-        return made
+        tensor = super().with_texts(name=name, doc_string=doc_string, metadata=metadata)
+        tensor.source = TensorProto()
+        tensor.source.CopyFrom(self.source)
+        set_text(tensor.source, "name", tensor.name)
+        set_text(tensor.source, "doc_string", tensor.doc_string)
+        set_entries(tensor.source, "metadata_props", tensor.metadata)
+        return tensor
 
     def shares_values(self, other: Tensor) -> bool:
         """Return whether both messages differ in texts only. Copies the messages, not payloads in files."""

@@ -55,10 +55,10 @@ def creation_mode(like: Path | None) -> int:
 
 
 def _extended(path: Path) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
+    attributes: dict[str, bytes] = {}
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             for name in os.listxattr(path):
                 with contextlib.suppress(OSError):
-                    found[name] = os.getxattr(path, name)
-    return found
+                    attributes[name] = os.getxattr(path, name)
+    return attributes

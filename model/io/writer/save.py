@@ -140,10 +140,10 @@ class Saving:
         if self.expected is None:
             return
         try:
-            found = identity_of(target.stat())
+            identity = identity_of(target.stat())
         except FileNotFoundError:
             return  # if moved, nothing is lost
-        if found != self.expected:
+        if identity != self.expected:
             raise ModelError(
                 "The file was changed by another program",
                 f"{self.path} is not the file that was opened or saved last. Reload it, or save under another name.",
@@ -152,12 +152,12 @@ class Saving:
     def _unused(self, target: Path) -> Iterator[Path]:
         """Return data files of earlier saves that neither the old file nor the new one refers to."""
         with suppress(OSError, ModelError):
-            found = self.known.data_files
-            if not any(path.exists() for path in found) or not target.exists():
+            earlier = self.known.data_files
+            if not any(path.exists() for path in earlier) or not target.exists():
                 return
             old = scan(open_file(target), message_schema("ModelProto")).data
             new = b"".join(piece for piece in self.pieces if isinstance(piece, bytes))
-            for path in found:
+            for path in earlier:
                 name = os.fsencode(path.name)
                 if name in old and name not in new and path.exists():
                     yield path
@@ -209,8 +209,8 @@ def prepare(
     message = message_of(model)
     proto, data = _written(model, message, plan, progress)
     saving = Saving(target, [], plan, known, expected, origin=None if source is None else source.path)
-    found = FileFormat(chosen, message)
-    if source is not None and not plan.data_files and _is_unmodified(source, found, data):
+    file_format = FileFormat(chosen, message)
+    if source is not None and not plan.data_files and _is_unmodified(source, file_format, data):
         saving.pieces = [Payload(source.data, 0, source.data.size)]
         return saving
     progress.check()

@@ -141,12 +141,12 @@ class SavedAs:
 
     def beside(self) -> dict[Part, tuple[str, int]]:
         """Return data file and offset by range, for unchanged data files."""
-        found: dict[Part, tuple[str, int]] = {}
+        places: dict[Part, tuple[str, int]] = {}
         for name, (identity, offsets) in self._files.items():
             with suppress(OSError):
                 if identity_of((self.path.parent / name).stat()) == identity:
-                    found.update({part: (name, offset) for part, offset in offsets.items()})
-        return found
+                    places.update({part: (name, offset) for part, offset in offsets.items()})
+        return places
 
 
 class StoragePlan:

@@ -75,15 +75,15 @@ def check_target(
     for model in others:
         if model is not own:
             _check_read_by(model, path, progress, is_own=False)
-    found = _message_in(path)
-    if kind != "model" and found == "ModelProto":
+    message = _message_in(path)
+    if kind != "model" and message == "ModelProto":
         raise ModelError(
             f"{path.name} holds a model",
             f"What would be written is {_NAMES[kind]}. Choose another name, or remove it first.",
             str(path),
         )
     is_unclear = suffix not in _SUFFIXES[kind] or (kind == "model" and suffix == ".json")
-    if is_unclear and not (kind == "model" and found):
+    if is_unclear and not (kind == "model" and message):
         raise ModelError(
             f"{path.name} is not {_NAMES[kind]}",
             "Writing there would replace a file that holds something else. Choose another name, or remove it first.",
@@ -132,19 +132,19 @@ def data_files(model: Model, progress: Progress = SILENT) -> set[Path]:
 
     Takes about 1 µs per node of the message that was read, and per initializer of the model.
     """
-    found: set[Path] = set()
+    files: set[Path] = set()
     source = model.source if isinstance(model.source, ModelSource) else None
     if source is not None:
         folders = source.files.folders
-        found |= {folder / name for name in set(_locations(source.proto, progress)) for folder in folders}
+        files |= {folder / name for name in set(_locations(source.proto, progress)) for folder in folders}
     for graph in model.graphs(progress):
         for value in progress.paced(graph.initializers):  # a model that was merged into this one has its own folder
             tensor = value.initializer
             if isinstance(tensor, ConvertedTensor):
                 tensor = tensor.original
             if isinstance(tensor, ProtoTensor) and tensor.source.data_location == _EXTERNAL:
-                found |= {folder / name for name in _location(tensor.source) for folder in tensor.files.folders}
-    return found
+                files |= {folder / name for name in _location(tensor.source) for folder in tensor.files.folders}
+    return files
 
 
 def _locations(root: Any, progress: Progress) -> Iterator[str]:
