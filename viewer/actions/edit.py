@@ -100,10 +100,6 @@ def _deleting(chosen: Sequence[Node], values: list[Value], functions_: list[Func
     return f"Delete {plural(len(things), 'node' if len(things) == len(chosen) else 'thing')}"
 
 
-def _can_delete(context: MenuContext) -> bool:
-    return any(isinstance(item, (Node, Value, Function)) for item in context.selected)
-
-
 @Action(
     "edit.undo",
     "&Undo",
@@ -223,7 +219,7 @@ def _duplicate(context: MenuContext) -> None:
     Menu.EDIT.section(3),
     key="Del",
     on_graph=True,
-    when=_can_delete,
+    when=lambda context: any(isinstance(item, (Node, Value, Function)) for item in context.selected),
     icon="delete",
     on=("node", "value", "function"),
     tip="Delete nodes, edges, initializers, inputs, outputs or functions. Undo restores them.",

@@ -63,10 +63,6 @@ def _as(things: Sequence[object], one: str, many: str) -> str:
     return one if len(things) == 1 else many
 
 
-def _has_input(context: MenuContext) -> bool:
-    return any(value.is_input for value in context.selected_values)
-
-
 def _make_constant(context: MenuContext, values: Sequence[Value], text: str) -> None:
     """Turn inputs into constants: with their default, else with the values in a text."""
     from onnx_workbench.model.edits.constants import set_default_values
@@ -268,7 +264,7 @@ def _to_input(context: MenuContext) -> None:
     "value.only_constant",
     "Turn Input into Constant…",
     Submenu.CONSTANTS,
-    when=_has_input,
+    when=lambda context: any(value.is_input for value in context.selected_values),
     on=("value",),
     tip="Use the default of the input, or values that you enter if it has none.",
     words="convert initializer remove input default freeze fix values",

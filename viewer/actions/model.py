@@ -94,10 +94,6 @@ def _ask_how(window: QWidget, workspace: Workspace, graph: Graph, other: Model, 
 # -- edit scripts ----------------------------------------------------------------------------------------------
 
 
-def _has_history(context: MenuContext) -> bool:
-    return context.workspace.document.current.parent is not None
-
-
 def export_script(context: MenuContext, path: Path) -> None:
     """Export the edits from the opened model to its current state, to be replayed on a newer export of it."""
     from onnx_workbench.model.io.writer.atomic_file import replacing
@@ -300,7 +296,7 @@ def _merge_tab(context: MenuContext) -> None:
     "edit.export_script",
     "Export Edit Script…",
     Menu.EDIT.section(8),
-    when=_has_history,
+    when=lambda context: context.workspace.document.current.parent is not None,
     tip="Save all edits since the file was opened, to replay them on a newer export of the model.",
     words="record macro history save",
 )

@@ -59,14 +59,6 @@ def _calls_function(context: MenuContext) -> bool:
     return bool(keys) and any(node.operator in keys for node in context.selected_nodes)
 
 
-def _has_functions(context: MenuContext) -> bool:
-    return bool(context.workspace.model.functions)
-
-
-def _imports_microsoft(context: MenuContext) -> bool:
-    return "com.microsoft" in context.workspace.model.opset_imports
-
-
 def _at_once(title: str, context: MenuContext, **what: Any) -> None:
     """Return the action that converts the whole model in one respect."""
     from onnx_workbench.exec.transform.convert import ConvertOptions
@@ -234,7 +226,7 @@ _inline_all = Action(
     "Inline &All Functions",
     Submenu.FUNCTIONS,
     lambda context: _at_once("Inline all functions", context, functions="inline"),
-    when=_has_functions,
+    when=lambda context: bool(context.workspace.model.functions),
     words="function expand",
 )
 
@@ -243,7 +235,7 @@ _inline_all = Action(
     "model.standard_operators",
     "Replace by &Standard Operators…",
     Submenu.FUNCTIONS,
-    when=_imports_microsoft,
+    when=lambda context: "com.microsoft" in context.workspace.model.opset_imports,
     on=("node",),
     tip="Write out operators of com.microsoft, which only ONNX Runtime has, in those of ONNX.",
     words="com.microsoft contrib fused optimized deploy portable expand decompose onnx runtime",

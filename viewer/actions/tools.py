@@ -20,10 +20,6 @@ def _knows_types(context: MenuContext) -> bool:
     return context.workspace.types.inferred is not None
 
 
-def _knows_selected_types(context: MenuContext) -> bool:
-    return _knows_types(context) and bool(context.workspace.selection.nodes)
-
-
 def _custom_nodes(context: MenuContext) -> list[Node]:
     return [node for node in context.selected_nodes if node.domain]
 
@@ -85,7 +81,7 @@ def _write_types(context: MenuContext) -> None:
     "model.write_selected_types",
     "Write Inferred Types of the &Selection",
     Submenu.TYPES,
-    when=_knows_selected_types,
+    when=lambda context: _knows_types(context) and bool(context.workspace.selection.nodes),
     tip="Declare the inferred types of the outputs of the selected nodes, as one edit.",
     words="shape inference infer shapes value_info store node",
 )

@@ -32,18 +32,6 @@ def _tags(context: MenuContext) -> tuple[FoldTag, ...]:
     return view.scene.boxes[box].tags if view.scene is not None and box >= 0 else ()
 
 
-def _has_tags(context: MenuContext) -> bool:
-    return bool(_tags(context))
-
-
-def _has_open_tags(context: MenuContext) -> bool:
-    return any(tag.is_open for tag in _tags(context))
-
-
-def _has_devices(context: MenuContext) -> bool:
-    return bool(context.workspace.model.configurations)
-
-
 _CONTENTS = Menu.VIEW.section(2)
 
 
@@ -307,7 +295,7 @@ def _toggle_groups(context: MenuContext) -> None:
     "view.devices",
     "Colour by Device or Pipeline Stage",
     Menu.VIEW.section(3),
-    when=_has_devices,
+    when=lambda context: bool(context.workspace.model.configurations),
     checked=lambda context: context.view.node_colors.shows_devices,
     on=("canvas",),
     tip="Colour nodes by the device configurations of the model instead of the operator category.",
@@ -340,8 +328,8 @@ GROUPS = (
         "Show Folded Nodes",
         Menu.VIEW.section(3),
         lambda context: context.view.expansion.toggle_tags(context.view.picker.current_box()),
-        when=_has_tags,
-        checked=_has_open_tags,
+        when=lambda context: bool(_tags(context)),
+        checked=lambda context: any(tag.is_open for tag in _tags(context)),
         on=("node",),
         tip="Draw the nodes that compute the sizes or prepare the weights of the selected node, or fold them again.",
         words="unfold sizes weights shape arithmetic constants tag expand",

@@ -96,12 +96,11 @@ def text_row(
     tip: str = "",
     common: bool = True,
     middle: bool = False,
-    mono: bool = False,
 ) -> PropertyRow:
     """Return a row for a text in the file."""
     shown = one_line(text) if field is not None and field.lines else display(text, 300)
     full = display(text, 1000, keep_lines=True) if len(text) > 30 else ""
-    return PropertyRow(key, label, shown, field=field, tip=tip or full, common=common, middle=middle, mono=mono)
+    return PropertyRow(key, label, shown, field=field, tip=tip or full, common=common, middle=middle)
 
 
 # -- descriptions and metadata --------------------------------------------------------------------------------
@@ -265,9 +264,7 @@ def rename_field(value: Value) -> PropertyField:
 class ValueSuggestions:
     """Completions with values visible in a graph while a name is typed; `judge` says what speaks against one."""
 
-    def __init__(
-        self, workspace: Workspace, visible: VisibleValues, judge: Callable[[Value], str] = lambda _value: ""
-    ) -> None:
+    def __init__(self, workspace: Workspace, visible: VisibleValues, judge: Callable[[Value], str]) -> None:
         self._workspace = workspace
         self._visible = visible
         self._judge = judge
