@@ -35,12 +35,12 @@ SAMPLE = "--sample"
 class Application(QApplication):
     """The one application; on macOS files arrive as events rather than as arguments."""
 
-    def __init__(self, arguments: Sequence[str] = ()) -> None:
+    def __init__(self) -> None:
         use_one_heap()
         # Else Qt splits large fills among its own threads and waits for them: on a busy machine, as during a run,
         # longer than it takes to paint them.
         os.environ.setdefault("QT_NO_GUI_THREADPOOL", "1")
-        super().__init__(["onnx-workbench", *arguments])
+        super().__init__(["onnx-workbench"])
         self.setApplicationName("onnx-workbench")
         self.setApplicationDisplayName("ONNX Workbench")
         self.setDesktopFileName("onnx-workbench")

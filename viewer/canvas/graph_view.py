@@ -15,7 +15,6 @@ from PySide6.QtGui import (
     QResizeEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QWidget
 
 from onnx_workbench.model.ir.graph import Graph, Value
 from onnx_workbench.model.text.formatting import plural
@@ -49,8 +48,8 @@ class GraphView(Surface):
 
     trail_changed = Signal(object)  # list[Frame]: the open parts around the selection, see Navigator.trail
 
-    def __init__(self, workspace: DocumentContext, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, workspace: DocumentContext) -> None:
+        super().__init__()
         self.workspace: DocumentContext = workspace
         self._is_read_only = False
         self._kept: tuple[float, float, float] | None = None  # see `keep_in_place`

@@ -39,8 +39,8 @@ class DocumentArea(QWidget):
     view_added = Signal(object)  # GraphView: the graph of a tab, or the merged graph of two
     close_requested = Signal(object)  # DocumentTab
 
-    def __init__(self, start_page: QWidget, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, start_page: QWidget) -> None:
+        super().__init__()
         self.views = ViewStore()
         self.message_bar = MessageBar()
         self._tabs = DocumentTabs()

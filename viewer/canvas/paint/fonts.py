@@ -21,8 +21,8 @@ _CACHE_LIMIT = 200_000
 class Fonts:
     """The fonts of a canvas made from the system's UI font. GUI thread, or any one thread of an offscreen program."""
 
-    def __init__(self, base: QFont | None = None) -> None:
-        base = QGuiApplication.font() if base is None else base
+    def __init__(self) -> None:
+        base = QGuiApplication.font()
         size = max(float(QFontInfo(base).pixelSize()), SMALLEST + 1)
         self.size = size
         self._fonts = tuple(

@@ -61,8 +61,8 @@ class Surface(QWidget):
     scene_changed = Signal()
     labels_changed = Signal()  # labels of some edges were added, removed or changed
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.viewport = Viewport()
         self.scene: Scene | None = None
         self.type_of: TypeOf = _declared_type  # returns the type written beside the edges of a value

@@ -12,6 +12,8 @@ LARGEST = 8.0
 #: Fitting does not enlarge beyond 100 %.
 NATURAL = 1.0
 
+_REST = 48.0  # px of the graph that stay in view
+
 
 @dataclass(slots=True)
 class Viewport:
@@ -91,18 +93,18 @@ class Viewport:
         middle = (self.width + taken[0]) / 2, (self.height - taken[1]) / 2
         self.scroll_to((left + right) / 2, (top + bottom) / 2, *middle)
 
-    def clamp_to(self, area: Area, rest: float = 48.0) -> None:
-        """Clamp the origin so that at least `rest` px of an area stay in view."""
+    def clamp_to(self, area: Area) -> None:
+        """Clamp the origin so that a rest of an area stays in view."""
         left, top = self.to_widget(area[0], area[1])
         right, bottom = self.to_widget(area[2], area[3])
-        self.x += round((_excess(left, right, self.width, rest)) * self.ratio)
-        self.y += round((_excess(top, bottom, self.height, rest)) * self.ratio)
+        self.x += round((_excess(left, right, self.width)) * self.ratio)
+        self.y += round((_excess(top, bottom, self.height)) * self.ratio)
 
 
-def _excess(low: float, high: float, size: float, rest: float) -> float:
-    """Return the shift after which low..high overlaps 0..size by `rest`."""
-    if high < rest:
-        return high - rest
-    if low > size - rest:
-        return low - (size - rest)
+def _excess(low: float, high: float, size: float) -> float:
+    """Return the shift after which low..high overlaps 0..size by `_REST`."""
+    if high < _REST:
+        return high - _REST
+    if low > size - _REST:
+        return low - (size - _REST)
     return 0.0
