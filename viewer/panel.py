@@ -17,8 +17,8 @@ class Panel(QWidget):
     actions, navigation and edits of the document.
     """
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__()
         self.workspace = workspace
         #: Where the focus goes first. No focus proxy: Tab would jump to it, past the controls before it.
         self.entry: QWidget = self

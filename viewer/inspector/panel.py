@@ -44,8 +44,8 @@ _LONGEST_HELP = 200_000
 class InspectorPanel(Panel):
     """Shows the selection, or the graph when nothing is selected; several objects by their common rows."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
-        super().__init__(workspace, parent)
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
         self._items: tuple[Item, ...] = ()
         self._back: list[tuple[Item, ...]] = []
         self._going_back = False

@@ -80,8 +80,8 @@ class BookmarkTable(RowTable):
 class BookmarksPanel(Panel):
     """The list of bookmarks; Enter or a click shows the node or value."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
-        super().__init__(workspace, parent)
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
         self.bookmarks = workspace.bookmarks
         self.model = BookmarkModel(self.bookmarks)
         self.table = BookmarkTable(self.model, self)

@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QMenu,
     QPushButton,
     QToolButton,
-    QWidget,
 )
 
 from onnx_workbench.model.diff import Difference
@@ -62,8 +61,8 @@ class DifferenceModel(RowModel[Difference, Column]):
 class DifferencesPanel(Panel):
     """The list; a selected row is shown in both graphs, on Enter again."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
-        super().__init__(workspace, parent)
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
         self.model = DifferenceModel((), self)
         self.model.name_sides("", "")
         self._comparing: ModelComparison | None = None

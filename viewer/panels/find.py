@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QStyle,
     QStyleOptionViewItem,
     QVBoxLayout,
-    QWidget,
 )
 
 from onnx_workbench.model.analysis.search import parse, search
@@ -127,8 +126,8 @@ def fitted(item: Node | Value, metrics: QFontMetrics, room: int, prefix: str = "
 class FindPanel(Panel):
     """Ctrl+F. Results arrive incrementally; arrows move, Enter opens, Esc returns to the graph."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
-        super().__init__(workspace, parent)
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
         self.box = QLineEdit(self)
         self.box.setPlaceholderText("Find nodes and values")
         self.box.setToolTip(_HELP)

@@ -9,7 +9,7 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 from PySide6.QtGui import QFont, QMouseEvent
-from PySide6.QtWidgets import QListView, QWidget
+from PySide6.QtWidgets import QListView
 
 from onnx_workbench.model.history.document import Document, HistoryEntry
 from onnx_workbench.model.text.formatting import display
@@ -100,8 +100,8 @@ class _List(QListView):
 class HistoryPanel(Panel):
     """The list; a click restores a state."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
-        super().__init__(workspace, parent)
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
         self.model = HistoryModel(workspace.document, self)
         self.list = _List(self)
         self.list.setItemDelegate(WholeTextDelegate(self.list))

@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QPushButton,
     QVBoxLayout,
-    QWidget,
 )
 from shiboken6 import isValid
 
@@ -47,8 +46,8 @@ _HELP = "Filter: words, op:Conv, name:/regex/, attr:group=1, dtype:float16 …"
 class NodeTablePanel(Panel):
     """Choose an operator, filter, sort; edit cells, or set all selected cells with the field."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
-        super().__init__(workspace, parent)
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
         self.model = NodeTableModel(workspace.document, workspace.grouping, self)
         self.operator = QComboBox(self)
         self.operator.setAccessibleName("Operator")

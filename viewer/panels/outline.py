@@ -7,7 +7,7 @@ from itertools import islice
 
 from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QModelIndex, QObject, QPoint, Qt, QTimer
 from PySide6.QtGui import QKeyEvent, QKeySequence, QShowEvent
-from PySide6.QtWidgets import QAbstractItemView, QTreeView, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QTreeView
 
 from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.ir.graph import Graph, Node, Value
@@ -43,8 +43,8 @@ class OutlinePanel(Panel):
     The rows of all selected objects are marked; so is a group whose nodes are all selected.
     """
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
-        super().__init__(workspace, parent)
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
         self.model = OutlineModel(workspace.model, workspace.grouping, self)
         self.tree = MarkingTree(self._is_marked, self)
         self.tree.setModel(self.model)

@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QHeaderView,
     QMenu,
     QPushButton,
-    QWidget,
 )
 
 from onnx_workbench.model.checks import Problem
@@ -76,8 +75,8 @@ def _short_place(place: object) -> str:
 class ProblemsPanel(Panel):
     """The list, checked incrementally while idle; a click shows the location."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
-        super().__init__(workspace, parent)
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
         self.model = ProblemModel(_COLUMNS, self)
         self.table = RowTable(self.model, "Problems", self)
         header = self.table.horizontalHeader()

@@ -91,8 +91,8 @@ class ProfilePanel(Panel):
     A run of very many nodes is processed incrementally, and only while the panel is visible.
     """
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
-        super().__init__(workspace, parent)
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
         self._finding = ModelReader(self)
         self.view = QComboBox()
         self.view.setAccessibleName("View of the profile")

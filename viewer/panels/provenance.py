@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QPushButton,
     QSplitter,
     QToolButton,
-    QWidget,
 )
 
 from onnx_workbench.exec.inspect.receptive_field.trace import ElementTrace, TraceOrigin, trace
@@ -49,8 +48,8 @@ _ELEMENTS = (NumberColumn("Index", 0, number=False), NumberColumn("Value", 14))
 class ProvenancePanel(Panel):
     """Follows the selected value; Enter or a click on an input continues upstream."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
-        super().__init__(workspace, parent)
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
         self.traced: TracedElement | None = None
         self.trace: ElementTrace | None = None
         self._way: list[TracedElement] = []

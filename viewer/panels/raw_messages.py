@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTreeView, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTreeView
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.raw_view import (
@@ -42,8 +42,8 @@ class RawMessagesPanel(Panel):
     lead to another message by now.
     """
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
-        super().__init__(workspace, parent)
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
         self.model = RawMessageModel(self)
         self.tree = QTreeView(self)
         self.tree.setItemDelegate(WholeTextDelegate(self.tree))

@@ -79,8 +79,8 @@ class _Content(QWidget):
 class RunComparisonPanel(Panel):
     """Chooses a reference and lists the differences."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
-        super().__init__(workspace, parent)
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
         self.rows: list[Compared] = []
         self._outcome = ComparisonOutcome([])
         self._asked: tuple[str, Prepare] | None = None  # the comparison that gave the rows

@@ -26,7 +26,6 @@ from PySide6.QtWidgets import (
     QPushButton,
     QSpinBox,
     QStyleOptionViewItem,
-    QWidget,
 )
 
 from onnx_workbench.model.analysis.name_scopes import DEEPEST
@@ -221,8 +220,8 @@ class BarDelegate(WholeTextDelegate):
 class StatisticsPanel(Panel):
     """Cost of the model. Updates after edits and type inference; clicking a node's row shows the node."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
-        super().__init__(workspace, parent)
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
         self.found: ModelStatistics | None = None
         self._bound: Mapping[str, int] = {}
         self._is_colouring = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtWidgets import QPushButton, QWidget
+from PySide6.QtWidgets import QPushButton
 from shiboken6 import isValid
 
 from onnx_workbench.exec.inspect.overview import WatchedValue, watch
@@ -38,8 +38,8 @@ _COLUMNS = (
 class WatchPanel(Panel):
     """The list of watched values."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
-        super().__init__(workspace, parent)
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
         self.table = NumberTable("Watched values", _COLUMNS)
         self.hint = plain_label(wraps=False)
         self.pin_button = QPushButton("Watch selected")

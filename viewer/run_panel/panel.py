@@ -41,8 +41,8 @@ ARRAY_FILES = ("Arrays (*.npz)", "All files (*)")
 class RunPanel(Panel):
     """The options for a run of the document, and its buttons."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
-        super().__init__(workspace, parent)
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
         self.runs = workspace.runs
         self.inputs = self.runs.inputs
         self.rows: list[InputRow] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QSplitter, QWidget
+from PySide6.QtWidgets import QSplitter
 
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.viewer.panel import Panel
@@ -21,8 +21,8 @@ _IDLE_MS = 30
 class TensorPanel(Panel):
     """The first pane follows the selection; pinned ones keep their tensor. All share plane and zoom."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
-        super().__init__(workspace, parent)
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
         self._shown: set[Value] = set()  # of runs, in any pane
         self.splitter = QSplitter(Qt.Orientation.Horizontal)
         self.pane = self._add_pane(pinned=False)
