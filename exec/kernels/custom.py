@@ -65,9 +65,9 @@ def kernel(
 
     def register(function: F) -> F:
         key = (domain, op_type, since)
-        known = _own.pop(key, None)
-        if known is not None:
-            known()
+        unregister_before = _own.pop(key, None)
+        if unregister_before is not None:
+            unregister_before()
         if domain in traits.TABLES:
             kernels.load()  # so that a built-in operator of this name is found
         path = inspect.getsourcefile(function) or "<unknown>"

@@ -90,10 +90,10 @@ class _Registration:
     def kernel(self) -> Kernel:
         """Its Kernel, made on first use."""
         if self.described is None:
-            found = _describe(self.function, self.op_type, self.domain, self.since, self.without)
-            found.attributes.update(self.defaults)
-            found.prepare = self.prepare
-            self.described = found
+            described = _describe(self.function, self.op_type, self.domain, self.since, self.without)
+            described.attributes.update(self.defaults)
+            described.prepare = self.prepare
+            self.described = described
         return self.described
 
 
@@ -183,12 +183,12 @@ def keeps(index: int, make: Callable[..., Any], zero_index: int | None = None) -
             zero = constants[zero_index] if zero_index is not None and has_zero else None
             if constants[index] is None or (has_zero and zero is None):
                 return None
-            made = make(constants[index], zero, attributes)
+            kept = make(constants[index], zero, attributes)
 
             def run(*inputs: Any) -> Any:
-                return function(*inputs[:index], made, *inputs[index + 1 :], **attributes)
+                return function(*inputs[:index], kept, *inputs[index + 1 :], **attributes)
 
-            return None if made is None else run
+            return None if kept is None else run
 
         prepares(function)(prepare)
         return function

@@ -46,13 +46,13 @@ class OperatorCall:
 
     def tensor(self, index: int) -> TensorType | None:
         """Return the type of an input if it is a known tensor."""
-        found = self.inputs[index] if index < len(self.inputs) else None
-        return found if isinstance(found, TensorType) else None
+        kind = self.inputs[index] if index < len(self.inputs) else None
+        return kind if isinstance(kind, TensorType) else None
 
     def dims(self, index: int) -> tuple[Dimension, ...] | None:
         """Return the dimensions of an input, None when its rank is unknown."""
-        found = self.tensor(index)
-        return found.shape.dims if found is not None and found.shape is not None else None
+        kind = self.tensor(index)
+        return kind.shape.dims if kind is not None and kind.shape is not None else None
 
     def content(self, index: int) -> Sequence[Dimension] | None:
         """Return the contents of a small integer input, None where unknown."""
@@ -112,8 +112,8 @@ def _rule_of_function(function: Callable[..., Sequence[Type | None]]) -> Rule:
 
 def _seen_by_user(call: NodeCall) -> OperatorCall:
     node = call.node
-    given = {name: a.value for name, a in node.attributes.items() if a.kind in _PLAIN and not a.reference}
-    attributes = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+    plain = {name: a.value for name, a in node.attributes.items() if a.kind in _PLAIN and not a.reference}
+    attributes = {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
     inputs = range(len(node.inputs))
     return OperatorCall(
         [call.type(index) for index in inputs],
@@ -125,7 +125,7 @@ def _seen_by_user(call: NodeCall) -> OperatorCall:
 
 
 def _contents(call: NodeCall, index: int) -> Sequence[Dimension] | None:
-    found = call.content(index)
-    if found is None or found.ndim > 1:
+    content = call.content(index)
+    if content is None or content.ndim > 1:
         return None
-    return [to_dimension(size) if isinstance(size, (int, Size)) else None for size in found.reshape(-1)]
+    return [to_dimension(size) if isinstance(size, (int, Size)) else None for size in content.reshape(-1)]

@@ -278,12 +278,12 @@ class Inference:
         """
         if frame.depth >= _DEEPEST or self._budget < 0:
             return
-        given = _resolved(node, frame.attributes).attributes
+        attributes = _resolved(node, frame.attributes).attributes
         arguments = Arguments(frame.facts, node.inputs[: len(function.body.inputs)])
-        key = function, arguments.key, tuple((name, a.kind, a.value, a.reference) for name, a in given.items())
+        key = function, arguments.key, tuple((name, a.kind, a.value, a.reference) for name, a in attributes.items())
         if key not in self._answers:
             self._answers[key] = _Answer()  # for a call within itself
-            self._answers[key] = self._examine(frame, node, function, arguments, given)
+            self._answers[key] = self._examine(frame, node, function, arguments, attributes)
         answer = self._answers[key]
         for mismatch in answer.mismatches.values():  # told of the first call alone, which may be less sure
             _add(frame.mismatches, mismatch if frame.is_sure else replace(mismatch, is_sure=False))
@@ -396,8 +396,8 @@ class Inference:
         axes = _scan_axes(node, "scan_output_axes", len(results) - states)
         scanned = zip(results[states:], axes, strict=True)
         kept = map(_plainer, actual[:states], results)  # a state keeps its sizes
-        made = [*kept, *(_with_axis(found, axis, length) for found, axis in scanned)]
-        return [_with_axis(found, 0, batch) for found in made] if is_batched else made
+        results_of_steps = [*kept, *(_with_axis(found, axis, length) for found, axis in scanned)]
+        return [_with_axis(found, 0, batch) for found in results_of_steps] if is_batched else results_of_steps
 
     def _learn_map(self, frame: _Frame, node: Node, body: Graph) -> Sequence[Found]:
         kinds = [frame.facts.other(value) for value in node.inputs]

@@ -56,8 +56,8 @@ def _of_compress(call: NodeCall) -> str:
         if not isinstance(size, int):
             return ""
         length *= size
-    given = condition[0]
-    is_longer = isinstance(given, int) and given > length and bool(sizes or axis is None)
+    length_given = condition[0]
+    is_longer = isinstance(length_given, int) and length_given > length and bool(sizes or axis is None)
     return f"The condition is longer than {length}; its tail is ignored" if is_longer else ""
 
 

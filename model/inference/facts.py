@@ -99,13 +99,13 @@ class Facts:
         """Set the dimensions of a tensor (None: an unknown size), or replace those of unknown size."""
         if len(dims) > MOST_DIMENSIONS:
             return
-        found = tuple(self.unknown_size() if d is None or _is_no_size(d) else d for d in dims)
-        self.differences.update(size for size in found if not isinstance(size, int) and not is_never_negative(size))
-        known = self._dims.get(value)
-        if known is None:
-            self._dims[value] = found
-        elif len(known) == len(found):
-            self._dims[value] = tuple(b if is_unknown(a) else a for a, b in zip(known, found, strict=True))
+        sizes = tuple(self.unknown_size() if d is None or _is_no_size(d) else d for d in dims)
+        self.differences.update(size for size in sizes if not isinstance(size, int) and not is_never_negative(size))
+        before = self._dims.get(value)
+        if before is None:
+            self._dims[value] = sizes
+        elif len(before) == len(sizes):
+            self._dims[value] = tuple(b if is_unknown(a) else a for a, b in zip(before, sizes, strict=True))
 
     def set_contents(self, value: Value, contents: NDArray[Any]) -> None:
         """Set the elements of a small integer tensor."""
@@ -197,8 +197,8 @@ class Facts:
         dims = self.dims(value)
         if dims is None:
             return None
-        known = tuple(d for d in dims if isinstance(d, int))
-        return known if len(known) == len(dims) else None
+        numbers = tuple(d for d in dims if isinstance(d, int))
+        return numbers if len(numbers) == len(dims) else None
 
     def other(self, value: Value | None) -> Type | None:
         """Return the type of a value that is no dense tensor, or None."""

@@ -75,9 +75,9 @@ def _differences(
         if kind is None or value.producer is None:
             continue
         ours = inferred.types.get(value)
-        found = None if ours is None else _contradicts(ours, kind)
-        if found is not False:
-            yield TypeDifference(value, ours, kind, bool(found))
+        contradiction = None if ours is None else _contradicts(ours, kind)
+        if contradiction is not False:
+            yield TypeDifference(value, ours, kind, bool(contradiction))
 
 
 def _contradicts(ours: Type, theirs: Type) -> bool | None:

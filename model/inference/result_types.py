@@ -26,13 +26,13 @@ _FALLBACKS = {
 def result_type(call: NodeCall, index: int) -> ElementType | Type | None:
     """Return the type of an output: an element type, or a whole type that is no dense tensor."""
     node, schema = call.node, call.schema
-    known = traits.of(node)
-    if index == 0 and known.type_attribute:
-        given = call.attribute(known.type_attribute)
-        if isinstance(given, str):  # a name, as of Cast before version 6
-            given = ElementType.__members__.get(given.upper())
-        if given and given in ElementType.__members__.values():
-            return ElementType(given)
+    own_traits = traits.of(node)
+    if index == 0 and own_traits.type_attribute:
+        wanted = call.attribute(own_traits.type_attribute)
+        if isinstance(wanted, str):  # a name, as of Cast before version 6
+            wanted = ElementType.__members__.get(wanted.upper())
+        if wanted and wanted in ElementType.__members__.values():
+            return ElementType(wanted)
     output = None if schema is None else schema.output(index)
     if schema is not None and output is not None:
         if len(output.types) == 1:

@@ -56,7 +56,7 @@ def _parameters(values: Iterable[Value]) -> tuple[Parameter, ...]:
 
 
 def _attributes(function: Function) -> dict[str, AttributeSchema]:
-    found = {name: AttributeSchema(name, AttributeKind.UNDEFINED, required=True) for name in function.attributes}
+    schemas = {name: AttributeSchema(name, AttributeKind.UNDEFINED, required=True) for name in function.attributes}
     for default in function.attribute_defaults:
-        found[default.name] = AttributeSchema(default.name, default.kind, default=default)
-    return found
+        schemas[default.name] = AttributeSchema(default.name, default.kind, default=default)
+    return schemas

@@ -70,13 +70,13 @@ def _exact(op_type: str, since: int, domain: str) -> Schema:
 
 def operators(imports: Mapping[str, int], *, deprecated: bool = False) -> list[Schema]:
     """List the operators usable under these opset imports, sorted by name."""
-    found = []
+    usable = []
     for domain, name in {*onnx_package.versions(), *_registered, *((microsoft.DOMAIN, n) for n in microsoft.names())}:
         version = imports.get(domain)
         schema = None if version is None else find(name, version, domain)
         if schema is not None and (deprecated or not schema.deprecated):
-            found.append(schema)
-    return sorted(found, key=lambda s: (s.name.lower(), s.domain))
+            usable.append(schema)
+    return sorted(usable, key=lambda s: (s.name.lower(), s.domain))
 
 
 def newest_opset(domain: str = "") -> int:

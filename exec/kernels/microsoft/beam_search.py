@@ -108,13 +108,13 @@ class _Search:
 
     def crossed(self, ended: list[_Hypotheses]) -> Array:
         """Return the cross attention, (batch, wanted, pairs, longest length, frames), padded with 0."""
-        found = [[h.crossed for h in best.found[: self.wanted]] for best in ended]
-        known = [c for entry in found for c in entry if c is not None]
-        if not known:
+        by_entry = [[h.crossed for h in best.found[: self.wanted]] for best in ended]
+        present = [c for entry in by_entry for c in entry if c is not None]
+        if not present:
             return full((len(ended), self.wanted, 0, 0, 0), 0, np.float32)
-        pairs, _, frames = known[0].shape
-        whole = full((len(ended), self.wanted, pairs, max(c.shape[1] for c in known), frames), 0, np.float32)
-        for entry, ranks in enumerate(found):
+        pairs, _, frames = present[0].shape
+        whole = full((len(ended), self.wanted, pairs, max(c.shape[1] for c in present), frames), 0, np.float32)
+        for entry, ranks in enumerate(by_entry):
             for rank, crossed in enumerate(ranks):
                 if crossed is not None:
                     whole[entry, rank, :, : crossed.shape[1]] = crossed
@@ -246,8 +246,8 @@ def beam_search_1(
         beams = search.beams
         state = LoneDecoder(decoder, init_decoder, np.repeat(prompt, beams, 0), np.repeat(mask, beams, 0), vocab_size)
     elif model_type in (_T5, _WHISPER):
-        given = decoder_input_ids if model_type == _WHISPER else None
-        prompt = _start(given, decoder_start_token_id, len(input_ids))
+        start = decoder_input_ids if model_type == _WHISPER else None
+        prompt = _start(start, decoder_start_token_id, len(input_ids))
         room = search.room(prompt)
         attended = _counting(input_ids, attention_mask, pad_token_id) if model_type == _T5 else None
         state = EncodedDecoder(decoder, encode(encoder, input_ids, attended, prompt), prompt, room, vocab_size)

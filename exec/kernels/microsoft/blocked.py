@@ -25,8 +25,8 @@ NCHWC = "com.microsoft.nchwc"
 def block_size() -> int:
     """Channels per block in ONNX Runtime on this processor: 16 with AVX-512, else 8."""
     settings: Any = np.show_config(mode="dicts")
-    found = settings.get("SIMD Extensions", {})
-    names = {*found.get("baseline", ()), *found.get("found", ())}
+    extensions = settings.get("SIMD Extensions", {})
+    names = {*extensions.get("baseline", ()), *extensions.get("found", ())}
     return 16 if names & {"X86_V4", "AVX512F", "AVX512_SKX"} else 8
 
 

@@ -136,8 +136,8 @@ def prepare_matmul_nbits(constants: Sequence[Array | None], **attributes: Any) -
 
     With accuracy level 4 and codes of 4 or 8 bits the rows of A are quantized to 8 bits in the blocks of the weights.
     """
-    given = [*constants, *(None,) * 6][:6]
-    b, scales = given[1], given[2]
+    padded = [*constants, *(None,) * 6][:6]
+    b, scales = padded[1], padded[2]
     optional = [constants[i] if i < len(constants) else None for i in (3, 4)]
     if b is None or scales is None or attributes.get("weight_prepacked"):
         return None
@@ -251,7 +251,7 @@ def gather_block_quantized_1(
     """Slices of a block-quantized tensor, dequantized; zeros for indices out of range."""
     gathered, along = normal_axis(gather_axis, data.ndim), normal_axis(quantize_axis, data.ndim)
     inside = (indices >= -data.shape[gathered]) & (indices < data.shape[gathered])
-    known = np.where(inside, indices % max(1, data.shape[gathered]), 0)
+    places = np.where(inside, indices % max(1, data.shape[gathered]), 0)
     shift = indices.ndim - 1 if gathered < along else 0
     if is_narrow(data.dtype) and is_float(data.dtype):
         if zero_points is not None or scales.ndim != data.ndim:
@@ -259,15 +259,15 @@ def gather_block_quantized_1(
             raise KernelError(msg)
         block_size = block_size or max(1, data.shape[along])
         scales = unidirectional(scales, (*data.shape[:along], scales.shape[along], *data.shape[along + 1 :]))
-    codes = _codes(data, known, bits, gathered, along)
+    codes = _codes(data, places, bits, gathered, along)
 
     def per_element(values: Array) -> Array:
         """Return one value per element of the slices from one per block."""
         if gathered == along:
             if block_size < 1 or values.shape[along] * block_size < data.shape[along]:
                 _refuse_blocks(values, data, block_size, along)
-            return np.asarray(onnx("Gather", 13, values, known // block_size, axis=along))
-        return _per_element(onnx("Gather", 13, values, known, axis=gathered), along + shift, block_size, codes)
+            return np.asarray(onnx("Gather", 13, values, places // block_size, axis=along))
+        return _per_element(onnx("Gather", 13, values, places, axis=gathered), along + shift, block_size, codes)
 
     factor = per_element(scales)
     wide = codes.astype(np.float32)

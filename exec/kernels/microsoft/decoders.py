@@ -126,13 +126,13 @@ class Encoded:
 
 def encode(encoder: Body | None, source: Array, mask: Array | None, prompt: Array) -> Encoded:
     """Run an encoder once; `prompt` is the start of the decoder's sequences, (batch, length)."""
-    given = {"encoder_input_ids": source, "encoder_attention_mask": mask, "decoder_input_ids": prompt}
+    by_name = {"encoder_input_ids": source, "encoder_attention_mask": mask, "decoder_input_ids": prompt}
     names = encoder.input_names if encoder is not None else ()
-    if encoder is None or len(names) < 2 or any(given.get(name) is None for name in names):
-        known = ", ".join(name for name, value in given.items() if value is not None)
-        msg = f"the encoder takes {', '.join(names) or 'nothing'}; expected two or more of {known}"
+    if encoder is None or len(names) < 2 or any(by_name.get(name) is None for name in names):
+        names_given = ", ".join(name for name, value in by_name.items() if value is not None)
+        msg = f"the encoder takes {', '.join(names) or 'nothing'}; expected two or more of {names_given}"
         raise KernelError(msg)
-    outputs = encoder([given[name] for name in names])
+    outputs = encoder([by_name[name] for name in names])
     if "decoder_input_ids" not in names:
         return Encoded(mask, cross=outputs)
     if len(outputs) < 6 or len(outputs) % 4 != 2:
@@ -176,17 +176,17 @@ class EncodedDecoder:
 
     def _of_encoder(self, encoded: Encoded) -> list[Array]:
         """Return the inputs between the tokens and the first layer: the same at every step."""
-        given = {"encoder_attention_mask": encoded.mask, "encoder_hidden_states": encoded.hidden}
-        found = []
+        by_name = {"encoder_attention_mask": encoded.mask, "encoder_hidden_states": encoded.hidden}
+        inputs = []
         for name in self._body.input_names[1:]:
-            if name not in given:
+            if name not in by_name:
                 break
-            value = given[name]
+            value = by_name[name]
             if value is None:
                 msg = f"the decoder takes {name!r}, which the encoder does not give; expected an output of the encoder"
                 raise KernelError(msg)
-            found.append(self._room.for_beams(value))
-        return found
+            inputs.append(self._room.for_beams(value))
+        return inputs
 
     def _no_layers(self, start: int) -> list[Array]:
         """Return empty caches, by the declared shapes of the decoder's inputs."""

@@ -77,8 +77,8 @@ def bifurcation_detector_1(
         same = pred_tokens[:-1] == src_tokens[start:]
         kept = len(same) if same.all() else int(np.argmin(same))
         tokens = np.concatenate([cur_tokens, pred_tokens[: kept + 1]])
-    found = _suffix_end(src_tokens, tokens, min_ngram_size, max_ngram_size)
-    return tokens, np.array(found, np.int64).reshape(prev_suffix_match_idx.shape)
+    suffix = _suffix_end(src_tokens, tokens, min_ngram_size, max_ngram_size)
+    return tokens, np.array(suffix, np.int64).reshape(prev_suffix_match_idx.shape)
 
 
 def _suffix_end(source: Array, tokens: Array, least: int, most: int) -> int:

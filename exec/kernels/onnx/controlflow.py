@@ -37,10 +37,10 @@ def loop_1(
     # The specification ignores the body's condition when the input is absent; without a trip count as well that loop
     # would never end, so then the condition is used.
     heeds_body = cond is not None or m is None
-    given = np.array(True) if cond is None else cond
+    condition = np.array(True) if cond is None else cond
     count = len(v_initial)
     stacks = [_Stack(trips) for _ in range(len(body.output_names) - 1 - count)]
-    with body.loop(_Iterations([given, *v_initial], stacks)) as iterations:
+    with body.loop(_Iterations([condition, *v_initial], stacks)) as iterations:
         while iterations.done < trips and goes_on:
             checkpoint()
             iterations.store(_outputs(body, [np.array(iterations.done, np.int64), *iterations.carried]))
@@ -222,13 +222,13 @@ def _stacked(stacks: Sequence[_Stack], body: Body, first: int) -> list[Array]:
 
 
 def _declared(body: Body, index: int) -> Array:
-    found = body.output_types[index]
+    declared = body.output_types[index]
     dtype, dims = ElementType.FLOAT.numpy_dtype, []
-    if isinstance(found, TensorType):
-        if isinstance(found.element_type, ElementType) and found.element_type != ElementType.UNDEFINED:
-            dtype = found.element_type.numpy_dtype
-        if found.shape is not None:
+    if isinstance(declared, TensorType):
+        if isinstance(declared.element_type, ElementType) and declared.element_type != ElementType.UNDEFINED:
+            dtype = declared.element_type.numpy_dtype
+        if declared.shape is not None:
             # An unknown dimension is 0 too, as in ONNX Runtime.
-            dims = [d if isinstance(d, int) and d > 0 else 0 for d in found.shape.dims]
+            dims = [d if isinstance(d, int) and d > 0 else 0 for d in declared.shape.dims]
     check_size((0, *dims), dtype)
     return np.empty((0, *dims), dtype)

@@ -54,11 +54,11 @@ def constant_12(
         (value_strings, object),
     )
     values = (sparse_value, value, *(np.array(v, dtype) for v, dtype in plain if v is not None))
-    given = [v for v in values if v is not None]
-    if len(given) != 1:
-        msg = f"{len(given)} attributes give a value; expected exactly one"
+    present = [v for v in values if v is not None]
+    if len(present) != 1:
+        msg = f"{len(present)} attributes give a value; expected exactly one"
         raise KernelError(msg)
-    return given[0].dense() if isinstance(given[0], SparseArray) else given[0]
+    return present[0].dense() if isinstance(present[0], SparseArray) else present[0]
 
 
 @kernel("ConstantOfShape", since=9)

@@ -121,11 +121,11 @@ def _run(
 def _state(value: Array | None, shape: tuple[int, ...], layout: int, dtype: np.dtype[Any], name: str) -> Array:
     if value is None:
         return zeros(shape, dtype)
-    given = value.swapaxes(0, 1) if layout and value.ndim == 3 else value
-    if given.shape != shape:
+    state = value.swapaxes(0, 1) if layout and value.ndim == 3 else value
+    if state.shape != shape:
         msg = f"{name} has shape {value.shape}, expected {shape}, or with layout 1 the first two swapped"
         raise KernelError(msg)
-    return widen(given)
+    return widen(state)
 
 
 # RNN

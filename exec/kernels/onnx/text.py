@@ -35,12 +35,12 @@ def string_split_20(x: Array, *, delimiter: str | None = None, maxsplit: int | N
     most = -1 if maxsplit is None else maxsplit
     # "Leading or trailing whitespace is removed in the output", also behind the last split; str.split leaves it there.
     texts = _texts(x) if delimiter else [text.strip() for text in _texts(x)]
-    pieces = [text.split(delimiter or None, most) for part in parts(len(texts)) for text in texts[part]]
-    counts = np.array([len(p) for p in pieces], np.int64)
-    width = int(counts.max()) if pieces else 0
-    result = full((len(pieces), width), "", object)
-    for part in parts(len(pieces)):
-        for row, found in zip(result[part], pieces[part], strict=True):
+    matches = [text.split(delimiter or None, most) for part in parts(len(texts)) for text in texts[part]]
+    counts = np.array([len(p) for p in matches], np.int64)
+    width = int(counts.max()) if matches else 0
+    result = full((len(matches), width), "", object)
+    for part in parts(len(matches)):
+        for row, found in zip(result[part], matches[part], strict=True):
             row[: len(found)] = found
     return result.reshape(*x.shape, width), counts.reshape(x.shape)
 
@@ -78,11 +78,11 @@ def regex_full_match_20(x: Array, *, pattern: str | None = None) -> Array:
         msg = "attribute pattern is missing; expected an RE2 pattern"
         raise KernelError(msg)
     compiled = compile_pattern(pattern)
-    found = []
+    matches = []
     for text in _texts(x):
         checkpoint()
-        found.append(compiled.full_match(text))
-    return np.array(found, bool).reshape(x.shape)
+        matches.append(compiled.full_match(text))
+    return np.array(matches, bool).reshape(x.shape)
 
 
 def _texts(x: Array) -> list[str]:

@@ -116,6 +116,6 @@ def gradient_1(
     if ctx.body_runner is None:
         msg = "the run cannot evaluate a part of its graph, which Gradient needs"
         raise KernelError(msg)
-    given = dict(zip(names, inputs, strict=True))
-    region = ctx.body_runner(given, y)
-    return tuple(backward(region, y, given, xs))
+    by_name = dict(zip(names, inputs, strict=True))
+    region = ctx.body_runner(by_name, y)
+    return tuple(backward(region, y, by_name, xs))

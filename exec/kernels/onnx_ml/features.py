@@ -86,8 +86,8 @@ def imputer_1(
         msg = f"an input of {describe(x)} needs imputed_value_{'int64s' if whole else 'floats'}"
         raise KernelError(msg)
     replaced = replaced_value_int64 if whole else replaced_value_float
-    found = np.isnan(x) if replaced != replaced else x == x.dtype.type(replaced)
-    return np.where(found, _per_feature(values, x, x.dtype), x)
+    is_replaced = np.isnan(x) if replaced != replaced else x == x.dtype.type(replaced)
+    return np.where(is_replaced, _per_feature(values, x, x.dtype), x)
 
 
 @kernel("FeatureVectorizer", since=1, domain=ML)
@@ -149,8 +149,8 @@ class _Lookup:
     def places(self, values: Array) -> Array:
         """Return the index of the key equal to each value, in the shape of the values."""
         if self._keys is None or values.dtype.kind not in "iuf" or not len(self._keys):
-            found = [self._where.get(_nan_key(v), -1) for v in values.reshape(-1).tolist()]
-            return np.array(found, np.intp).reshape(values.shape)
+            indices = [self._where.get(_nan_key(v), -1) for v in values.reshape(-1).tolist()]
+            return np.array(indices, np.intp).reshape(values.shape)
         spot = np.minimum(np.searchsorted(self._keys, values), len(self._keys) - 1)
         places = np.where(self._keys[spot] == values, self._order[spot], -1)
         if values.dtype.kind == "f" and _NAN in self._where:
@@ -246,11 +246,11 @@ def _one_list(a: dict[str, Any], what: str) -> tuple[Array, Any]:
     """Return the keys or values, whichever list of them is given, as an array, and the default of its type."""
     kinds = (("floats", np.float32, "float"), ("int64s", np.int64, "int64"), ("strings", object, "string"))
     lists = [(a[f"{what}_{name}"], dtype, a[f"default_{kind}"]) for name, dtype, kind in kinds]
-    given = [(_column(list_, dtype), default) for list_, dtype, default in lists if list_ is not None]
-    if len(given) != 1:
-        msg = f"{len(given)} lists of {what} are given; expected one"
+    present = [(_column(list_, dtype), default) for list_, dtype, default in lists if list_ is not None]
+    if len(present) != 1:
+        msg = f"{len(present)} lists of {what} are given; expected one"
         raise KernelError(msg)
-    return given[0]
+    return present[0]
 
 
 @compiled("LabelEncoder", since=4, domain=ML)

@@ -177,8 +177,8 @@ def _combined(leaves: Array, votes: Votes, aggregate: str) -> Array:
     pick, start = (np.fmin, np.inf) if aggregate == "MIN" else (np.fmax, -np.inf)
     result = np.full((rows, votes.count), start)
     for tree in range(trees):
-        given = np.where(votes.voted.take(leaves[tree], 0), votes.weights.take(leaves[tree], 0), start)
-        pick(result, given, out=result)
+        voted = np.where(votes.voted.take(leaves[tree], 0), votes.weights.take(leaves[tree], 0), start)
+        pick(result, voted, out=result)
     return np.where(np.isinf(result), 0.0, result)
 
 

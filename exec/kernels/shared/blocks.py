@@ -134,8 +134,8 @@ def has_quick_halves(ufunc: np.ufunc) -> bool:
     """
     if ufunc in (np.absolute, np.negative, np.sign):  # changes or compares bits
         return True
-    found = np.lib.introspect.opt_func_info(func_name=f"^{ufunc.__name__}$", signature="float16")
-    return any(not loop["current"].startswith("baseline") for loops in found.values() for loop in loops.values())
+    dispatched = np.lib.introspect.opt_func_info(func_name=f"^{ufunc.__name__}$", signature="float16")
+    return any(not loop["current"].startswith("baseline") for loops in dispatched.values() for loop in loops.values())
 
 
 def at_least(x: Array, least: Any, out: Array | None = None) -> Array:

@@ -270,14 +270,14 @@ def _whole(text: Any) -> int:
 def _whole_or_decimal(text: Any) -> float:
     """Parse a decimal number that is all of a text, else the integer that it begins with, as C's strtoll does."""
     text = _text(text)
-    found = _INTEGER.match(text)
-    if found and found.end() == len(text.rstrip()):
-        return int(found[0])
+    match = _INTEGER.match(text)
+    if match and match.end() == len(text.rstrip()):
+        return int(match[0])
     decimal = _DECIMAL.match(text)
     if decimal and decimal.end() == len(text.rstrip()):
         return float(decimal[0])
-    if found:
-        return int(found[0])
+    if match:
+        return int(match[0])
     raise ValueError
 
 

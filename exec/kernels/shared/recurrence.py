@@ -58,10 +58,10 @@ class Cell:
 
     def packed(self, form: tuple[int, int], make: Callable[[], Array]) -> Array:
         """Return the recurrent weights in a number of slices, with those of so many directions, made on first use."""
-        found = self._packed.get(form)
-        if found is None:
-            found = self._packed[form] = make()
-        return found
+        weights = self._packed.get(form)
+        if weights is None:
+            weights = self._packed[form] = make()
+        return weights
 
     @property
     def by_rows(self) -> Array:
@@ -314,11 +314,11 @@ def activations(
     alpha, beta = iter(alphas or ()), iter(betas or ())
     result = []
     for name in names:
-        found = _FUNCTIONS.get(name.lower())
-        if found is None:
+        entry = _FUNCTIONS.get(name.lower())
+        if entry is None:
             msg = f"activation {name!r} is not one of {', '.join(sorted(_FUNCTIONS))}"
             raise KernelError(msg)
-        function, default_alpha, default_beta = found
+        function, default_alpha, default_beta = entry
         a = default_alpha if default_alpha is None else next(alpha, default_alpha)
         b = default_beta if default_beta is None else next(beta, default_beta)
         result.append(_bound(function, a, b))

@@ -161,12 +161,12 @@ def _window(
 
 
 def _count(size: int, extent: int, stride: int, before: int, after: int, *, is_up: bool, may_overhang: bool) -> int:
-    found = window_count(size, extent, stride, before, after, rounds_up=is_up, may_overhang=may_overhang)
-    if not isinstance(found, int):
+    count = window_count(size, extent, stride, before, after, rounds_up=is_up, may_overhang=may_overhang)
+    if not isinstance(count, int):
         given = f"a window of {extent} (kernel with dilation) does not fit an axis of {size}"
         msg = f"{given} padded by {before} and {after}; expected {extent} or more in all"
         raise KernelError(msg)
-    return found
+    return count
 
 
 def padded(x: Array, w: Window, value: float = 0) -> Array:

@@ -38,12 +38,12 @@ def rule_of(op_type: str, domain: str) -> Rule | None:
     own = RULES.get(domain, {}).get(op_type)
     if own is not None:
         return own
-    known = traits.find(op_type, domain)
-    if known.shape_of is not None:
-        return _of_shape(known.shape_of)
-    if known.broadcasts:
+    own_traits = traits.find(op_type, domain)
+    if own_traits.shape_of is not None:
+        return _of_shape(own_traits.shape_of)
+    if own_traits.broadcasts:
         return _broadcast
-    return reduced if known.is_reduction else None
+    return reduced if own_traits.is_reduction else None
 
 
 @cache

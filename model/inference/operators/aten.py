@@ -28,8 +28,8 @@ def aten(call: NodeCall) -> Sequence[Found]:
 
 def _number(call: NodeCall, index: int) -> int | None:
     """Return a constant input of one number."""
-    found = call.scalar(index)
-    return found if isinstance(found, int) else None
+    number = call.scalar(index)
+    return number if isinstance(number, int) else None
 
 
 def _like(call: NodeCall, dims: Sequence[AnySize | None] | None) -> Sized:

@@ -140,10 +140,10 @@ def _slice(call: NodeCall) -> NDArray[Any] | None:
 
 def _concat(call: NodeCall) -> NDArray[Any] | None:
     parts = [call.content(i) for i in range(len(call.node.inputs))]
-    known = [p for p in parts if p is not None]
-    if len(known) < len(parts):
+    present = [p for p in parts if p is not None]
+    if len(present) < len(parts):
         return None
-    return np.concatenate(known, axis=call.integer("axis"))
+    return np.concatenate(present, axis=call.integer("axis"))
 
 
 def _unsqueeze(call: NodeCall) -> NDArray[Any] | None:
@@ -155,9 +155,9 @@ def _squeeze(call: NodeCall) -> NDArray[Any] | None:
     content = call.content(0)
     if content is None:
         return None
-    given = call.integers("axes") is not None if call.opset < 13 else call.input(1) is not None
+    has_axes = call.integers("axes") is not None if call.opset < 13 else call.input(1) is not None
     axes = axes_of(call)
-    if given and axes is None:
+    if has_axes and axes is None:
         return None
     return _array(np.squeeze(content, axis=axes))
 

@@ -116,8 +116,8 @@ def _is_endless(bound: AnySize) -> bool:
 def split_lengths(call: NodeCall, size: AnySize) -> Sequence[AnySize | None]:
     """Return the sizes of the parts of a Split along its axis."""
     is_input = 1 if call.opset < 2 or call.opset >= 13 else None
-    given = call.input(1) is not None if is_input else "split" in call.node.attributes
-    if given or "split" in call.node.attributes:
+    has_lengths = call.input(1) is not None if is_input else "split" in call.node.attributes
+    if has_lengths or "split" in call.node.attributes:
         content = call.content(1) if is_input and call.input(1) is not None else call.integers("split")
         parts: Sequence[AnySize | None] | None = None if content is None else tuple(content)
         if parts is not None and len(parts) != call.outputs:

@@ -73,8 +73,8 @@ def _pre_mix(call: NodeCall) -> Sequence[Found]:
 def _python_op(call: NodeCall) -> Sequence[Found]:
     """First the context for backward; then tensors whose ranks are attributes."""
     kinds, ranks = call.attribute("output_tensor_types", ()), call.attribute("output_tensor_ranks", ())
-    made = (Sized(E(kind), (None,) * min(rank, 64)) for kind, rank in zip(kinds, ranks, strict=False))
-    return (Sized(E.INT64, ()), *made)
+    tensors = (Sized(E(kind), (None,) * min(rank, 64)) for kind, rank in zip(kinds, ranks, strict=False))
+    return (Sized(E.INT64, ()), *tensors)
 
 
 def _skip_normalization(call: NodeCall) -> Sequence[Found]:
@@ -142,8 +142,8 @@ def _like_first(rule: Rule) -> Rule:
         dims = call.dims(0)
         if call.integer("channels_last"):
             return (Sized(call.kind(0), None if dims is None else (None,) * len(dims)),)
-        found = next(iter(rule(call)), None)
-        return (Sized(call.kind(0), found if isinstance(found, tuple) else None),)
+        first = next(iter(rule(call)), None)
+        return (Sized(call.kind(0), first if isinstance(first, tuple) else None),)
 
     return typed
 

@@ -40,10 +40,10 @@ def _tree_ensemble(call: NodeCall) -> Sequence[Found]:
 def _label_encoder(call: NodeCall) -> Sequence[Found]:
     if call.opset < 2:
         return _category_mapper(call)
-    given = call.attribute("values_tensor")
+    values = call.attribute("values_tensor")
     kinds = {"values_strings": E.STRING, "values_int64s": E.INT64, "values_floats": E.FLOAT}
     kind = next((kind for name, kind in kinds.items() if name in call.node.attributes), None)
-    return (Sized(given.element_type if given is not None else kind, call.dims(0)),)
+    return (Sized(values.element_type if values is not None else kind, call.dims(0)),)
 
 
 def _one_hot_encoder(call: NodeCall) -> Sequence[Found]:
@@ -65,8 +65,8 @@ def _category_mapper(call: NodeCall) -> Sequence[Found]:
 
 def _dict_vectorizer(call: NodeCall) -> Sequence[Found]:
     words = call.attribute("string_vocabulary") or call.attribute("int64_vocabulary") or ()
-    given = call.type(0)
-    value = given.value if isinstance(given, MapType) else None
+    held = call.type(0)
+    value = held.value if isinstance(held, MapType) else None
     kind = value.element_type if isinstance(value, TensorType) else E.FLOAT
     return (Sized(kind if isinstance(kind, ElementType) else None, (1, len(words))),)
 

@@ -83,16 +83,16 @@ class NodeCall:
 
     def numbers(self, index: int) -> tuple[int, ...] | None:
         """Return the elements of a small integer input, when all are numbers."""
-        found = self.content(index)
-        if found is None:
+        content = self.content(index)
+        if content is None:
             return None
-        flat = found.reshape(-1).tolist()
+        flat = content.reshape(-1).tolist()
         return tuple(flat) if all(isinstance(v, int) for v in flat) else None
 
     def scalar(self, index: int) -> AnySize | None:
         """Return the only element of a small integer input."""
-        found = self.content(index)
-        return found.reshape(-1)[0] if found is not None and found.size == 1 else None
+        content = self.content(index)
+        return content.reshape(-1)[0] if content is not None and content.size == 1 else None
 
     def open_dims(self, index: int) -> tuple[None, ...] | None:
         """Return as many unknown sizes as a vector of sizes has elements; None if that is unknown."""
@@ -160,13 +160,13 @@ def same_as(index: int, kind: ElementType | None = None) -> Rule:
 
 def broadcast(*inputs: Sequence[AnySize | None] | None) -> tuple[AnySize | None, ...] | None:
     """Return the dimensions of an elementwise result under numpy broadcasting; None when a rank is unknown."""
-    known = [dims for dims in inputs if dims is not None]
-    if len(known) < len(inputs) or not known:
+    with_dims = [dims for dims in inputs if dims is not None]
+    if len(with_dims) < len(inputs) or not with_dims:
         return None
-    if len(known) == 2 and known[0] == known[1]:
-        return tuple(known[0])
-    rank = max(map(len, known))
-    columns = zip(*[(1,) * (rank - len(dims)) + tuple(dims) for dims in known], strict=True)
+    if len(with_dims) == 2 and with_dims[0] == with_dims[1]:
+        return tuple(with_dims[0])
+    rank = max(map(len, with_dims))
+    columns = zip(*[(1,) * (rank - len(dims)) + tuple(dims) for dims in with_dims], strict=True)
     return tuple(map(_common_size, columns))
 
 
@@ -214,8 +214,8 @@ def divided(size: AnySize | None, by: Any) -> AnySize | None:
     """Divide a dimension by a number, where it is exact."""
     if size is None or not isinstance(by, int) or by <= 0:
         return None
-    found = symbolic.divide(size, by)
-    return found if found is not None and found * by == size else None
+    quotient = symbolic.divide(size, by)
+    return quotient if quotient is not None and quotient * by == size else None
 
 
 def at(dims: Sequence[AnySize | None] | None, index: int) -> AnySize | None:
@@ -225,8 +225,8 @@ def at(dims: Sequence[AnySize | None] | None, index: int) -> AnySize | None:
 
 def merged(*sizes: AnySize | None) -> AnySize | None:
     """Return the plainest of several expressions of one size: a number, a formula, or None."""
-    known = [size for size in sizes if size is not None]
-    return next((size for size in known if isinstance(size, int)), known[0] if known else None)
+    present = [size for size in sizes if size is not None]
+    return next((size for size in present if isinstance(size, int)), present[0] if present else None)
 
 
 def total(*sizes: AnySize | None) -> AnySize | None:

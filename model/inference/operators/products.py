@@ -92,11 +92,11 @@ def _einsum(call: NodeCall) -> Sequence[Found]:
             return (None,) if "..." in left else ((None,) * len(_einsum_result(terms, right, arrow, 0)),)
         dots = max(dots, sum(label.startswith("...") for label in labels))
         for label, size in zip(labels, dims, strict=True):
-            known = sizes.get(label)
+            size_before = sizes.get(label)
             if not label.startswith("..."):
-                expect_equal(*((known, size) if 1 not in (known, size) else (1, 1)), f"Sizes of {label}")
-            is_better = known is None or known == 1 or (isinstance(size, int) and size != 1)
-            sizes[label] = size if is_better else known
+                expect_equal(*((size_before, size) if 1 not in (size_before, size) else (1, 1)), f"Sizes of {label}")
+            is_better = size_before is None or size_before == 1 or (isinstance(size, int) and size != 1)
+            sizes[label] = size if is_better else size_before
     return ([sizes.get(label) for label in _einsum_result(terms, right, arrow, dots)],)
 
 
@@ -227,16 +227,16 @@ def _dft(call: NodeCall) -> Sequence[Found]:
     dims = call.dims(0)
     if dims is None:
         return (None,)
-    given: AnySize | None = call.integer("axis", 1) if call.opset < 20 else -2
+    wanted: AnySize | None = call.integer("axis", 1) if call.opset < 20 else -2
     if call.opset >= 20 and call.input(2) is not None:
-        given = call.scalar(2)
+        wanted = call.scalar(2)
     onesided, inverse = bool(call.integer("onesided")), bool(call.integer("inverse"))
     last = 1 if onesided and inverse else 2
     if call.input(1) is None and not onesided:
         return ((*dims[:-1], last),)
-    if not isinstance(given, int):
+    if not isinstance(wanted, int):
         return ((*(None,) * (len(dims) - 1), last),)
-    axis = axis_of(given, len(dims))
+    axis = axis_of(wanted, len(dims))
     length = dims[axis] if call.input(1) is None else call.scalar(1)
     if call.input(1) is None and onesided and inverse:  # of the whole signal
         length = (length - 1) * 2 if length is not None else None

@@ -68,11 +68,11 @@ def _copy_where_zero(have: Dims, result: list[AnySize | None], dimensions: Conta
     None stands for the inferred entry, which a single zero entry then is too. Several of them, without an inferred one,
     are kept: were one of them 0, the element counts would differ.
     """
-    given = {name for d in have if isinstance(d, symbolic.Size) and len(d.terms) == 1 for name in d.terms[0][0]}
+    names = {name for d in have if isinstance(d, symbolic.Size) and len(d.terms) == 1 for name in d.terms[0][0]}
     places = {
         axis: size
         for axis, (size, copied) in enumerate(zip(result, have, strict=False))
-        if size is not None and size != copied and size not in dimensions and symbolic.may_vanish(size, given)
+        if size is not None and size != copied and size not in dimensions and symbolic.may_vanish(size, names)
     }
     if None in result:
         for axis, size in places.items():
@@ -114,14 +114,14 @@ def _reshape(call: NodeCall) -> Sequence[Found]:
     facts = call.facts
     if have is not None:
         _expect_same_count(have, sizes, allow_zero=allow_zero)
-    found = None if have is None else reshaped(have, sizes, allow_zero=allow_zero, dimensions=facts.differences)
-    if found is None:  # at least the rank is known
+    dims = None if have is None else reshaped(have, sizes, allow_zero=allow_zero, dimensions=facts.differences)
+    if dims is None:  # at least the rank is known
         return (tuple(s if isinstance(s, int) and s > 0 else None for s in sizes),)
     graph = call.node.graph
     is_always_run = graph is not None and graph.root is graph
     if -1 in sizes and is_always_run and have is not None and not symbolic.may_vanish(symbolic.product(have)):
-        facts.differences.add(found[sizes.index(-1)])  # an exact quotient, so not 0 where data has elements
-    return (found,)
+        facts.differences.add(dims[sizes.index(-1)])  # an exact quotient, so not 0 where data has elements
+    return (dims,)
 
 
 def _expand(call: NodeCall) -> Sequence[Found]:
@@ -182,11 +182,11 @@ def _squeeze(call: NodeCall) -> Sequence[Found]:
 
 def ignored_concat_inputs(inputs: Sequence[Dims | None], axis: int) -> set[int]:
     """Return the inputs of Concat without elements along the axis and with other sizes, which runtimes leave out."""
-    known = [dims for dims in inputs if dims is not None]
-    if len(known) < len(inputs) or any(len(dims) != len(known[0]) for dims in known):
+    with_dims = [dims for dims in inputs if dims is not None]
+    if len(with_dims) < len(inputs) or any(len(dims) != len(with_dims[0]) for dims in with_dims):
         return set()
-    first = next((n for n, dims in enumerate(known) if dims[axis] != 0), 0)
-    return {n for n, d in enumerate(known) if n != first and d[axis] == 0 and _differ(d, known[first], axis)}
+    first = next((n for n, dims in enumerate(with_dims) if dims[axis] != 0), 0)
+    return {n for n, d in enumerate(with_dims) if n != first and d[axis] == 0 and _differ(d, with_dims[first], axis)}
 
 
 def _differ(a: Dims, b: Dims, axis: int) -> bool:
@@ -200,23 +200,23 @@ def _concat(call: NodeCall) -> Sequence[Found]:
 
 def joined(call: NodeCall, parts: Sequence[Dims | None]) -> list[AnySize | None] | None:
     """The dimensions of parts one after the other along the attribute `axis`; None where none of them is known."""
-    known = [dims for dims in parts if dims is not None]
-    if not known:
+    with_dims = [dims for dims in parts if dims is not None]
+    if not with_dims:
         return None
-    rank = len(known[0])
-    for dims in known:
+    rank = len(with_dims[0])
+    for dims in with_dims:
         expect_rank(dims, "An input", rank)
     axis = axis_of(call.integer("axis", 1), rank)
     left_out = ignored_concat_inputs(parts, axis)
-    kept = [dims for number, dims in enumerate(known) if number not in left_out]
+    kept = [dims for number, dims in enumerate(with_dims) if number not in left_out]
     result: list[AnySize | None] = []
     for index, column in enumerate(zip(*kept, strict=True)):  # all equal: take a number where one has it
         numbers = [d for d in column if isinstance(d, int)]
         if index != axis and len(set(numbers)) > 1:
             raise SizeMismatch(f"Inputs have different sizes on axis {index}: {', '.join(map(str, numbers))}")
         result.append(next(iter(numbers), column[0]))
-    whole = len(known) == len(parts)
-    result[axis] = reduce(lambda a, b: a + b, (dims[axis] for dims in known)) if whole else None
+    whole = len(with_dims) == len(parts)
+    result[axis] = reduce(lambda a, b: a + b, (dims[axis] for dims in with_dims)) if whole else None
     return result
 
 

@@ -71,8 +71,8 @@ def _split(call: NodeCall) -> Sequence[Found]:
         is_even = rank == 0 and isinstance(whole, int) and not whole % parts[0]
         size = parts[0] if is_even or (len(set(parts)) == 1 and rank == 1) else None
     kept = () if call.input(1) is None and not call.integer("keepdims", 1) else (size,)
-    found = tuple(call.facts.unknown_size() if d is None else d for d in replaced(dims, axis, *kept))
-    return (SequenceType(call.facts.tensor_type(kind, found)),)
+    part_dims = tuple(call.facts.unknown_size() if d is None else d for d in replaced(dims, axis, *kept))
+    return (SequenceType(call.facts.tensor_type(kind, part_dims)),)
 
 
 def _concat(call: NodeCall) -> Sequence[Found]:
@@ -89,8 +89,8 @@ def _concat(call: NodeCall) -> Sequence[Found]:
 
 
 def _optional(call: NodeCall) -> Sequence[Found]:
-    given = call.attribute("type") if call.input(0) is None else call.type(0)
-    return (OptionalType(given),) if given is not None else ()
+    element = call.attribute("type") if call.input(0) is None else call.type(0)
+    return (OptionalType(element),) if element is not None else ()
 
 
 SEQUENCES: dict[str, Rule] = {

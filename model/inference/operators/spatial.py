@@ -36,10 +36,10 @@ Sizes = tuple[AnySize | None, ...]
 
 def _per_axis(call: NodeCall, name: str, rank: int, otherwise: int, times: int = 1) -> tuple[int, ...]:
     """Return an attribute with one number per spatial axis, or `times` as many."""
-    found = call.integers(name) or (otherwise,) * (rank * times)
-    if len(found) != rank * times:
-        raise SizeMismatch(f"{name} has {len(found)} numbers, expected {rank * times}")
-    return found
+    numbers = call.integers(name) or (otherwise,) * (rank * times)
+    if len(numbers) != rank * times:
+        raise SizeMismatch(f"{name} has {len(numbers)} numbers, expected {rank * times}")
+    return numbers
 
 
 def slid(call: NodeCall, sizes: Sequence[AnySize], kernel: Sequence[AnySize], *, is_pool: bool = False) -> Sizes:
@@ -74,12 +74,12 @@ def _count(
         return None
     extent = dilation * (window - 1) + 1
     rounds_up = bool(call.integer("ceil_mode"))
-    found = window_count(size, extent, stride, before, after, rounds_up=rounds_up, may_overhang=is_pool)
-    if found is None and isinstance(size, int):
+    count = window_count(size, extent, stride, before, after, rounds_up=rounds_up, may_overhang=is_pool)
+    if count is None and isinstance(size, int):
         raise SizeMismatch(
             f"A window of {extent} (kernel with dilation) does not fit an axis of {size} padded by {before} and {after}"
         )
-    return found
+    return count
 
 
 def convolution(data: int = 0, weight: int = 1, kind: ElementType | None = None) -> Rule:
@@ -183,21 +183,21 @@ def _resize(call: NodeCall) -> Sequence[Found]:
     dims = call.dims(0)
     if dims is None:
         return ()
-    given = call.integers("axes")
-    axes = tuple(range(len(dims))) if given is None else tuple(axis_of(a, len(dims)) for a in given)
+    wanted_axes = call.integers("axes")
+    axes = tuple(range(len(dims))) if wanted_axes is None else tuple(axis_of(a, len(dims)) for a in wanted_axes)
     is_new = call.opset >= 11 and call.node.op_type == "Resize"
     sizes = call.content(3) if is_new else None
     if sizes is not None and sizes.size:
-        found = _to_sizes(call, [dims[a] for a in axes], list(sizes))
+        resized = _to_sizes(call, [dims[a] for a in axes], list(sizes))
     else:
-        found = _by_scales(call, [dims[a] for a in axes], 2 if is_new else 1)
-    if found is None:
-        changed = range(len(dims)) if given is None else axes
+        resized = _by_scales(call, [dims[a] for a in axes], 2 if is_new else 1)
+    if resized is None:
+        changed = range(len(dims)) if wanted_axes is None else axes
         return (tuple(None if axis in changed else size for axis, size in enumerate(dims)),)
-    if len(found) != len(axes):
-        raise SizeMismatch(f"There are {len(found)} scales or sizes for {len(axes)} axes")
+    if len(resized) != len(axes):
+        raise SizeMismatch(f"There are {len(resized)} scales or sizes for {len(axes)} axes")
     result: list[AnySize | None] = list(dims)
-    for axis, size in zip(axes, found, strict=True):
+    for axis, size in zip(axes, resized, strict=True):
         result[axis] = size
     return (result,)
 
@@ -229,9 +229,9 @@ def _by_scales(call: NodeCall, lengths: Sequence[AnySize], index: int) -> Sequen
 
 def _factors(call: NodeCall, index: int) -> tuple[float, ...] | None:
     """Return the scale factors of Resize or Upsample for each axis."""
-    given = call.attribute("scales")
-    if isinstance(given, tuple):
-        return tuple(map(float, given))
+    scales = call.attribute("scales")
+    if isinstance(scales, tuple):
+        return tuple(map(float, scales))
     if call.node.op_type == "Upsample" and call.opset < 7:
         return (1.0, 1.0, float(call.attribute("height_scale", 1)), float(call.attribute("width_scale", 1)))
     return _real_numbers(call, index) or None
@@ -312,8 +312,8 @@ def _center_crop_pad(call: NodeCall) -> Sequence[Found]:
     dims, wanted = call.dims(0), call.content(1)
     if dims is None:
         return ()
-    given = call.integers("axes")
-    axes = tuple(range(len(dims))) if given is None else tuple(axis_of(a, len(dims)) for a in given)
+    wanted_axes = call.integers("axes")
+    axes = tuple(range(len(dims))) if wanted_axes is None else tuple(axis_of(a, len(dims)) for a in wanted_axes)
     sizes: Sequence[AnySize | None] = (None,) * len(axes) if wanted is None else list(wanted.reshape(-1))
     if len(sizes) != len(axes):
         raise SizeMismatch(f"There are {len(sizes)} sizes for {len(axes)} axes")

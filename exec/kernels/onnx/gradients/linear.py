@@ -75,12 +75,12 @@ class _Windows:
             return list(step.attribute("pads") or (0,) * 2 * rank)[:rank]
         if auto == "VALID":
             return [0] * rank
-        found = []
+        begins = []
         for i, n in enumerate(self.shape[2:]):
             reach = (self.counts[i] - 1) * self.strides[i] + (self.kernel[i] - 1) * self.dilations[i] + 1
             total = max(reach - n, 0)
-            found.append(total // 2 if auto == "SAME_UPPER" else total - total // 2)
-        return found
+            begins.append(total // 2 if auto == "SAME_UPPER" else total - total // 2)
+        return begins
 
     def padded(self, x: Array, fill: float = 0.0) -> Array:
         """Pad both sides of the spatial axes."""

@@ -128,8 +128,8 @@ def batch_normalization(step: TapeStep, grads: Sequence[Array]) -> Grads:
 def losses(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """By the scores or log-probabilities; labels and class weights are constants."""
     scores, labels = step.inputs[:2]
-    given = step.inputs[2] if len(step.inputs) > 2 else None
-    weights, hot = _weights(step, scores, labels, given)
+    bias = step.inputs[2] if len(step.inputs) > 2 else None
+    weights, hot = _weights(step, scores, labels, bias)
     g = grads[0]
     match step.attribute("reduction", "mean"):
         case "mean":

@@ -97,12 +97,12 @@ def _arriving(grads: Mapping[str, Array], name: str, value: RuntimeValue) -> Arr
 
 
 def _rule_of(node: RegionNode) -> Rule:
-    found = _rules.get(node.op_type) if not node.domain else None
-    if found is None:
+    rule = _rules.get(node.op_type) if not node.domain else None
+    if rule is None:
         name = f"{node.domain or 'ai.onnx'}::{node.op_type}"
         msg = f"{name} has no rule of differentiation; expected one of {', '.join(differentiable())}"
         raise KernelError(msg)
-    return found
+    return rule
 
 
 def _check_shape(node: RegionNode, name: str, grad: Array, values: Mapping[str, RuntimeValue]) -> None:

@@ -276,20 +276,20 @@ def flex_attention_1(
         msg = f"Q, K and V have shapes {q.shape}, {k.shape} and {v.shape}, expected 4 axes each"
         raise KernelError(msg)
     _check_heads(q, k, v)
-    given = q.dtype if softmax_precision is None else dtype_of(softmax_precision)
+    precision = q.dtype if softmax_precision is None else dtype_of(softmax_precision)
     if softmax_precision is None and q.dtype != np.float64:
-        given = np.dtype(np.float32)
-    dtype = compute_dtype(given)
+        precision = np.dtype(np.float32)
+    dtype = compute_dtype(precision)
     group = q.shape[1] // k.shape[1]
     key, value = (np.repeat(_as(x, dtype), group, axis=1) if group > 1 else _as(x, dtype) for x in (k, v))
     factor = scale if scale is not None else 1 / sqrt(q.shape[3] or 1)
     check_size((*q.shape[:3], k.shape[2]), dtype)
     scores = np.matmul(_as(q, dtype) * dtype.type(factor), key.swapaxes(2, 3))
-    scores = _modified(scores, score_mod, given, "score_mod").copy()
+    scores = _modified(scores, score_mod, precision, "score_mod").copy()
     rows = scores.reshape(-1, scores.shape[3])
     np.divide(rows, exponentials(rows), out=rows)
     checkpoint()
-    probabilities = _modified(scores, prob_mod, given, "prob_mod")
+    probabilities = _modified(scores, prob_mod, precision, "prob_mod")
     return narrow(np.matmul(probabilities, value).astype(compute_dtype(q.dtype), copy=False), q.dtype)
 
 

@@ -68,10 +68,10 @@ def _convolution(w: Array, b: Array | None, attributes: dict[str, Any]) -> Calla
     known: dict[tuple[int, ...], tuple[tuple[int, ...], _Flatten, strategies.Runner]] = {}
 
     def run(x: Array) -> Array:
-        found = known.get(x.shape)
-        if found is None:
+        prepared = known.get(x.shape)
+        if prepared is None:
             return first(x)
-        shape, flat, runner = found
+        shape, flat, runner = prepared
         out = empty(shape, x.dtype)
         x = x if x.flags.c_contiguous else np.ascontiguousarray(x)
         runner(flat(x), flat(out))

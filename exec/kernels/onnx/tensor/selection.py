@@ -56,12 +56,12 @@ def non_zero_9(x: Array) -> Array:
         return np.zeros((0, int(bool(x))), np.int64)
     check_size((x.ndim, x.size), np.int64)
     rows = widen(x)
-    found = []
+    blocks = []
     for part in parts(len(rows), prod(x.shape[1:])):
         places = np.stack(np.nonzero(rows[part]))
         places[0] += part.start
-        found.append(places)
-    return found[0] if len(found) == 1 else np.concatenate([np.empty((x.ndim, 0), np.int64), *found], axis=1)
+        blocks.append(places)
+    return blocks[0] if len(blocks) == 1 else np.concatenate([np.empty((x.ndim, 0), np.int64), *blocks], axis=1)
 
 
 @kernel("IsNaN", since=9)

@@ -135,8 +135,8 @@ def prepare_squeeze(
     constants: Sequence[Array | None], *, axes: Sequence[int] | None = None
 ) -> Callable[..., Array] | None:
     """Drop constant axes once for each shape."""
-    given = constants[1] if len(constants) > 1 else None
-    return _reshaping(_squeezed, axes if given is None else integers(given, "axes"))
+    constant_axes = constants[1] if len(constants) > 1 else None
+    return _reshaping(_squeezed, axes if constant_axes is None else integers(constant_axes, "axes"))
 
 
 @prepares(unsqueeze_1, unsqueeze_13)
@@ -144,8 +144,8 @@ def prepare_unsqueeze(
     constants: Sequence[Array | None], *, axes: Sequence[int] | None = None
 ) -> Callable[..., Array] | None:
     """Insert constant axes once for each shape."""
-    given = constants[1] if len(constants) > 1 else None
-    return _reshaping(_unsqueezed, axes if given is None else integers(given, "axes"))
+    constant_axes = constants[1] if len(constants) > 1 else None
+    return _reshaping(_unsqueezed, axes if constant_axes is None else integers(constant_axes, "axes"))
 
 
 def _reshaping(

@@ -38,10 +38,10 @@ def slice_10(data: Array, starts: Array, ends: Array, axes: Array | None = None,
 def prepare_slice(constants: Sequence[Array | None]) -> Callable[..., Array] | None:
     """Read constant bounds once, and clamp them once for each shape."""
     try:
-        given = [None if c is None else integers(c, "a bound") for c in constants[1:]]
+        bounds = [None if c is None else integers(c, "a bound") for c in constants[1:]]
     except KernelError:
         return None  # the plain kernel reports the error when it runs
-    starts, ends, axes, steps = [*given, None, None, None, None][:4]
+    starts, ends, axes, steps = [*bounds, None, None, None, None][:4]
     if starts is None or ends is None:
         return None
     known: dict[tuple[int, ...], tuple[slice, ...]] = {}
@@ -120,8 +120,8 @@ def split_1(
     split: Sequence[int] | None = None,
 ) -> tuple[Array, ...]:
     """The lengths are an input, of the type of the data, or an attribute; without either the parts are equal."""
-    given = split if lengths is None else integers(lengths.astype(np.int64), "split")
-    return split_axis(x, axis or 0, given, ctx.outputs)
+    sizes = split if lengths is None else integers(lengths.astype(np.int64), "split")
+    return split_axis(x, axis or 0, sizes, ctx.outputs)
 
 
 @kernel("Split", since=2)
