@@ -103,7 +103,7 @@ def test_diff_reports_what_differs_at_some_nodes(tmp_path, capsys):
         said[name] = capsys.readouterr().out
     assert "value w" in said["one"]
     assert "four" not in said["one"]
-    assert "operator: Add → Sub" in said["three"]
+    assert "operator, Add → Sub" in said["three"]
     assert "value w" not in said["three"]
     assert said["four"] == said["three"]
 
