@@ -312,7 +312,7 @@ def test_empty_inputs_past_those_of_the_version_are_nothing() -> None:
     np.testing.assert_array_equal(Session(model).run({"x": X}).values["y"], [1, 2, 2])
 
 
-def test_a_run_computes_what_is_asked_of_it_after_runs_for_other_values() -> None:
+def test_a_run_after_runs_for_other_values_computes_its_own() -> None:
     session = Session(
         parse("g (float[3] x) => (float[3] y) { a = Neg(x) b = Abs(a) c = Exp(b) d = Neg(c) y = Abs(d) }")
     )

@@ -106,7 +106,7 @@ def test_preview_apply_report_undo(dialog, qtbot):
     assert snapshot(document.model) == before
 
 
-def test_operators_of_onnxruntime_become_standard_ones_and_others_stay_with_a_reason(opened, qtbot):
+def test_onnxruntime_operators_become_standard_or_stay_with_a_reason(opened, qtbot):
     dialog = opened(FUSED, StandardOperatorsDialog)
     document = dialog.workspace.document
     qtbot.waitUntil(dialog.ok.isEnabled)
