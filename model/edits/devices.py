@@ -38,7 +38,6 @@ def remove_configuration(edit: Transaction, configuration: DeviceConfiguration) 
 
 
 def _parts_of(model: Model, name: str) -> Iterator[Node]:
-    """Return the nodes that refer to a configuration."""
     for graph in model.graphs():
         for node in graph.nodes:
             if any(c.configuration_id == name for c in node.device_configurations):

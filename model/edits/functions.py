@@ -137,7 +137,6 @@ def call_instead(
 
 
 def _references(body: Graph) -> dict[str, AttributeKind]:
-    """Return the attributes of the enclosing function that a graph refers to."""
     attributes = (a for graph in body.walk() for node in graph.nodes for a in node.attributes.values())
     return {a.reference: a.kind for a in attributes if a.reference}
 

@@ -465,7 +465,6 @@ class Document:
 
 
 def _apply_all(steps: Iterable[Step], listeners: Sequence[StepListener], inverses: list[Step]) -> None:
-    """Apply steps, and append their inverses."""
     for step in steps:
         for listener in listeners:
             listener.before(step)

@@ -98,7 +98,6 @@ def _decode_step(entry: Mapping[str, Any], read: ValueDecoder, references: ReadR
 
 
 def _decoded(entry: Mapping[str, Any], declared: Reference, read: ValueDecoder, references: ReadReferences) -> Any:
-    """Decode one field of a step from an entry."""
     if declared.role is Role.USES:
         return tuple(
             (references.find(u, kind), whole(index)) for kind, key in _USERS.items() for u, index in entry[key]
@@ -134,7 +133,6 @@ class _Codec(NamedTuple):
 
 
 def _each(codec: _Codec) -> _Codec:
-    """Return the codec of a list of values."""
     return _Codec(
         lambda write, contents: [codec.write(write, one) for one in contents],
         lambda read, entries: tuple([codec.read(read, one) for one in entries]),

@@ -217,7 +217,6 @@ class ValueEncoder:
         return self._new_graph(graph) if reference is None else reference
 
     def _new_graph(self, graph: Graph) -> dict[str, Any]:
-        """Encode a graph with all its contents."""
         return {
             "new": self._references.new(graph),
             "name": graph.name,

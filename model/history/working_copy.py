@@ -116,16 +116,12 @@ class WorkingCopy:
 
     def entries(self) -> list[tuple[str, list[Step]]]:
         """Return `steps` grouped by history entry, with its title. Call only one of the two, once."""
-        path = []
-        entry = self.document.current
-        while entry.parent is not None:
-            path.append(entry)
-            entry = entry.parent
+        way = self.document.way(self.document.root)
         self.document.go_to(self.document.root)
         entries, recording = [], self.recording
-        for entry in reversed(path):
+        for entry, steps, _ in way:
             carried = []
-            for step in entry.steps:
+            for step in steps:
                 # Before it is applied again, while the objects that it adds are as they were when they were added.
                 carried.append(self._carrier.carry(step))
                 if recording is not None:

@@ -123,7 +123,6 @@ class Value:
         return self.producer is not None or self.initializer is not None or self.is_input
 
     def _used_by(self, user: Node | Graph, index: int) -> None:
-        """Add a use by a node or graph."""
         uses, use = self._uses, (user, index)
         if uses is None:
             uses = self._uses = {}
@@ -132,7 +131,6 @@ class Value:
             self._returns += isinstance(user, Graph)
 
     def _not_used_by(self, user: Node | Graph, index: int) -> None:
-        """Remove a use by a node or graph."""
         uses, use = self._uses, (user, index)
         if uses is not None and use in uses:
             del uses[use]

@@ -242,7 +242,6 @@ class Journal:
             self._log.open()
 
     def _schedule_callbacks(self) -> None:
-        """Schedule the pending callbacks for when everything is written."""
         for call in list(self._until_kept if not self.problem else ()):
             self._log.after(partial(self._run_deferred, call))
 

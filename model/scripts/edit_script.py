@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.history.document import Document, HistoryEntry
+from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.step_codec import decode, is_known
 from onnx_workbench.model.scripts.object_names import ObjectNames
 from onnx_workbench.model.scripts.three_way_merge import adapted, noted
@@ -19,48 +19,28 @@ _VERSION = 1
 def export(document: Document) -> str:
     """Return the edits from the opened state of the model to the current one, one per line after a header.
 
-    Goes back and forward through the history, so it costs about as much as the edits did. Runs on the thread that owns
-    the model; listeners are notified of undo and redo.
+    Takes the edits back and makes them again, so it costs about as much as they did; listeners are not called. Runs on
+    the thread that owns the model.
     """
-    path = _path(document.current)
-    here = document.current
-    document.go_to(document.root)
-    names = ObjectNames(document.model)
     lines = [json.dumps({"format": FORMAT, "version": _VERSION, "model": document.model.graph.name})]
-    try:
-        for parent, entry in path:
-            parent.latest = entry
-            lines.append(json.dumps({"edit": entry.title, "steps": _steps(document, entry, names)}))
-    finally:
-        document.go_to(here)
+    way = document.way(document.root)
+    inverses = []
+    with document.at(document.root):
+        names = ObjectNames(document.model)
+        try:
+            for entry, steps, _ in way:
+                encoded = []
+                for step in steps:
+                    if is_known(step, names):
+                        encoded.append(noted(step, names))
+                    names.before(step)
+                    inverses.append(step.apply())
+                names.settled()
+                lines.append(json.dumps({"edit": entry.title, "steps": encoded}))
+        finally:
+            for inverse in reversed(inverses):
+                inverse.apply()
     return "\n".join(lines) + "\n"
-
-
-def _steps(document: Document, entry: HistoryEntry, names: ObjectNames) -> list[dict[str, Any]]:
-    """Encode each step while the model is in the state it applies to."""
-    applied = []
-    encoded = []
-    try:
-        for step in entry.steps:
-            if is_known(step, names):
-                encoded.append(noted(step, names))
-            names.before(step)
-            applied.append(step.apply())
-    finally:
-        names.settled()
-        for inverse in reversed(applied):
-            inverse.apply()
-    document.redo()
-    return encoded
-
-
-def _path(entry: HistoryEntry) -> list[tuple[HistoryEntry, HistoryEntry]]:
-    """Return the history entries from the root to this one, each with its parent."""
-    path = []
-    while entry.parent is not None:
-        path.append((entry.parent, entry))
-        entry = entry.parent
-    return path[::-1]
 
 
 def text_of(content: bytes) -> str:

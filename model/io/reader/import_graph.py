@@ -155,7 +155,6 @@ class ModelBuilder:
     # -- graphs ----------------------------------------------------------------------------------------------
 
     def _graph(self, proto: GraphProto, graph: Graph, outer: _Scope | None) -> _Scope:
-        """Fill a graph from its message."""
         graph._source = proto
         graph.name = text(proto.name)
         graph.doc_string = text(proto.doc_string)

@@ -137,7 +137,6 @@ def _open_npz(path: Path) -> WeightFile:
 
 
 def _npz_array(archive: zipfile.ZipFile, name: str) -> StoredArray:
-    """Read the head of an array in an archive."""
     try:
         with archive.open(f"{name}.npy") as stream:
             shape, _, dtype = npy_header(stream)

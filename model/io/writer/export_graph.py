@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
+from operator import is_
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from onnx_workbench.model.io.protobuf import (
@@ -192,10 +193,6 @@ def _listed(out: Any, field: str, original: Any, sources: Sequence[Any], progres
         if source is not None:
             message.CopyFrom(source)
     return messages
-
-
-def _is(first: object, second: object) -> bool:
-    return first is second
 
 
 class _Writer:
@@ -446,7 +443,7 @@ class _Writer:
             if first.setdefault(text(proto.name), proto) is proto:
                 places.append(index)
         sources = [_origin_proto(attribute) for attribute in attributes]
-        if len(sources) == len(places) and all(map(_is, first.values(), sources)):
+        if len(sources) == len(places) and all(map(is_, first.values(), sources)):
             messages: Sequence[AttributeProto] = [out.attribute[index] for index in places]
         else:
             messages = _listed(out, "attribute", None, sources)

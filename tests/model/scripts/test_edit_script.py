@@ -422,3 +422,19 @@ def test_every_kind_of_content_is_kept():
         properties.set_metadata(edit, node, "key", "value")
     edit_script.replay(again, edit_script.export(document))
     assert snapshot(again.model) == snapshot(document.model)
+
+
+def test_an_export_moves_nothing_in_the_history():
+    document = builders.document()
+    for number in range(3):
+        builders.one_edit(document, properties.set_model_version, number + 1)
+    document.undo()
+    before, revision, news = snapshot(document.model), document.revision, []
+    document.subscribe(news.append)
+    text = edit_script.export(document)
+    assert text.count('"edit"') == 2
+    assert (snapshot(document.model), document.revision, news) == (before, revision, [])
+    assert document.redo()
+    while document.undo():
+        pass
+    assert document.model.model_version == 0
