@@ -336,11 +336,13 @@ def mark_all(document):
 
 
 def delete_many(document):
-    builders.one_edit(document, nodes.delete_and_bridge, list(document.model.graph.nodes)[4::2])
+    with document.edit("Delete many") as edit:
+        nodes.delete_and_bridge(edit, list(document.model.graph.nodes)[4::2])
 
 
 def rename_one(document):
-    builders.one_edit(document, nodes.rename_node, document.model.graph.nodes.first, "only")
+    with document.edit("Rename one") as edit:
+        nodes.rename_node(edit, document.model.graph.nodes.first, "only")
 
 
 @pytest.mark.long
