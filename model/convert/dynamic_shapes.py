@@ -29,6 +29,7 @@ from onnx_workbench.model.ir.types import UNNAMED, Dimension, Shape, TensorType
 from onnx_workbench.model.schemas import traits
 from onnx_workbench.model.schemas.defaults import attribute
 from onnx_workbench.model.simplify.rules.shape_computations import reshape_entries
+from onnx_workbench.model.text.formatting import plural
 
 Place = tuple[str, int]  # name of an input, and axis
 
@@ -43,7 +44,9 @@ def free_dimensions(
     or axis that does not exist, and for one symbol for different sizes.
     """
     freeing = _Freeing(edit, graph, type_of)
-    freeing.name_inputs(wanted)
+    if renamed := freeing.name_inputs(wanted):
+        listed = ", ".join(f"{name} (was {'?' if was is None else was})" for name, was in renamed.items())
+        freeing.report.changed(f"sizes made dynamic: {listed}", graph)
     freeing.propagate_sizes()
     freeing.declare()
     return freeing.report
@@ -71,9 +74,15 @@ def change_batch(
         if size not in names:
             names[size] = unique_name(batch if isinstance(batch, str) else "batch", taken)
             taken.add(names[size])
-    report = free_dimensions(edit, graph, {(name, 0): names[size] for name, size in first.items()}, type_of)
+    freeing = _Freeing(edit, graph, type_of)
+    freeing.name_inputs({(name, 0): names[size] for name, size in first.items()})
+    listed = ", ".join("?" if size is None else str(size) for size in names)
+    to = "any number" if batch is None else batch
+    freeing.report.changed(f"the first size of {plural(len(first), 'input')} is {to} (was {listed})", graph)
+    freeing.propagate_sizes()
+    freeing.declare()
     substitute_dimensions(edit, graph, dict.fromkeys(names.values(), batch))
-    return report
+    return freeing.report
 
 
 def inputs_of(graph: Graph, among: Collection[Node] | None = None) -> list[Value]:
@@ -98,7 +107,8 @@ class _Freeing:
         self._inference = Inference(edit.model, custom_rules.rules({}), trusts_declared=False)
         self._facts = self._inference.facts
 
-    def name_inputs(self, wanted: Mapping[Place, str]) -> None:
+    def name_inputs(self, wanted: Mapping[Place, str]) -> dict[str, Dimension]:
+        """Give sizes of inputs their symbols; returns the symbols that are new, with the former size."""
         inputs = {v.name: v for v in self._graph.required_inputs}
         renamed: dict[str, Dimension] = {}
         if not wanted:
@@ -123,9 +133,7 @@ class _Freeing:
             if number != symbol:
                 renamed.setdefault(symbol, number)
         substitute_dimensions(self._edit, self._graph, self._renamed)
-        if renamed:
-            listed = ", ".join(f"{name} (was {'?' if was is None else was})" for name, was in renamed.items())
-            self.report.changed(f"sizes made dynamic: {listed}", self._graph)
+        return renamed
 
     # -- propagation -----------------------------------------------------------------------------------------------
 

@@ -75,10 +75,10 @@ def test_types_are_inferred_once_typing_rests(window, qtbot, monkeypatch):
     def edit(alpha):
         builders.one_edit(workspace.document, set_attribute, node(workspace.document, "last"), "alpha", alpha)
 
-    monkeypatch.setattr(type_inference, "_DELAY_MS", 3_600_000)
+    monkeypatch.setattr(type_inference, "AFTER_EDIT_MS", 3_600_000)
     edit(0.25)
     wait_for_background_work(qtbot)
     assert not asked
-    monkeypatch.setattr(type_inference, "_DELAY_MS", 0)
+    monkeypatch.setattr(type_inference, "AFTER_EDIT_MS", 0)
     edit(0.5)
     qtbot.waitUntil(lambda: bool(asked))
