@@ -52,7 +52,7 @@ def check_devices_of(node: Node, model: Model) -> Iterator[Problem]:
     """Check a node's device configurations and shardings. Decodes nothing for a node without any."""
     if not node.is_spread:
         return
-    known = {c.name for c in model.configurations}
+    known = {c.name: c for c in model.configurations}
     for used in node.device_configurations:
         if used.configuration_id not in known:
             yield error(
@@ -64,6 +64,8 @@ def check_devices_of(node: Node, model: Model) -> Iterator[Problem]:
             )
         for spec in used.sharding:
             yield from _check_sharding(node, spec)
+            if used.configuration_id in known:
+                yield from _check_devices(node, spec, known[used.configuration_id])
 
 
 def _remove_sharding(node: Node, name: str, edit: Transaction) -> None:
@@ -76,6 +78,18 @@ def _without(node: Node, used: NodeDeviceConfiguration) -> Fix:
         edit.do(SetField(node, "device_configurations", kept))
 
     return Fix(f"Remove {used.configuration_id or 'it'} from {node.title}", apply)
+
+
+def _check_devices(node: Node, spec: ShardingSpec, configuration: DeviceConfiguration) -> Iterator[Problem]:
+    groups = dict(spec.device_groups)
+    used = {device for device in spec.devices if device not in groups}.union(*groups.values())
+    if missing := sorted(device for device in used if not 0 <= device < configuration.num_devices):
+        yield error(
+            "sharding",
+            f"{node.title} puts {spec.tensor_name} on device {missing[0]} of {configuration.name}",
+            node,
+            f"Its devices are 0 to {configuration.num_devices - 1}; other numbers are those of groups.",
+        )
 
 
 def _check_sharding(node: Node, spec: ShardingSpec) -> Iterator[Problem]:

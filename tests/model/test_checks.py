@@ -54,6 +54,22 @@ def rules(model):
 
 
 @pytest.mark.long
+def test_a_sharding_names_devices_of_its_configuration():
+    document = builders.document(FIRST)
+    node = builders.node(document, "first")
+    SetField(document.model, "configurations", (DeviceConfiguration("c", 2),)).apply()
+    for devices, groups, count in (
+        ((0, 1), (), 0),
+        ((2,), (), 1),
+        ((5,), ((5, (0, 1)),), 0),
+        ((5,), ((5, (0, 2)),), 1),
+    ):
+        spec = ShardingSpec(node.inputs[0].name, devices, groups)
+        SetField(node, "device_configurations", (NodeDeviceConfiguration("c", (spec,)),)).apply()
+        problems = [p.message for p in check_model(document.model) if p.rule == "sharding"]
+        assert problems == [f"{node.title} puts {spec.tensor_name} on device 2 of c"] * count
+
+
 def test_legal_models_raise_no_false_alarm(onnx_models):
     for path in onnx_models:
         assert errors(load(path)) == [], path
