@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
+from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor, element_count
 from onnx_workbench.model.schemas.defaults import attribute
 
 
@@ -58,6 +58,16 @@ def constant_tensor(node: Node) -> Tensor | SparseTensor | None:
             case "value_string" | "value_strings":
                 return ArrayTensor(np.asarray(value, object))
     return None
+
+
+def constant_size(node: Node) -> tuple[int, int] | None:
+    """Count the elements and bytes of a Constant node's tensor; None for other nodes and for plain numbers and texts.
+
+    Imports no numpy.
+    """
+    held = node.attributes.get("value") if node.op_type == "Constant" and not node.domain else None
+    tensor = None if held is None else held.value
+    return (element_count(tensor.shape), tensor.nbytes) if isinstance(tensor, Tensor) else None
 
 
 def tensor_of(value: Value | None) -> Tensor | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from onnx_workbench.model.analysis.macs import Sizes, all_of, multiply_adds
 from onnx_workbench.model.analysis.name_scopes import scope_path
-from onnx_workbench.model.analysis.node_constants import constant_tensor, ints
+from onnx_workbench.model.analysis.node_constants import constant_size, ints
 from onnx_workbench.model.analysis.symbolic import AnySize, Monomial, Size, add_to, is_too_long, of_terms, parse
 from onnx_workbench.model.analysis.trip_counts import TripCounts, trip_counts
 from onnx_workbench.model.analysis.value_types import TypeOf
@@ -262,10 +262,10 @@ def _node(
             counted.add(value)
             parameters += element_count(value.initializer.shape)
             parameter_bytes += value.initializer.nbytes
-    constant = constant_tensor(node)
+    constant = constant_size(node)
     if constant is not None:
-        parameters += element_count(constant.shape)
-        parameter_bytes += constant.nbytes
+        parameters += constant[0]
+        parameter_bytes += constant[1]
     elements: AnySize | None = 0
     held: AnySize | None = 0
     for value in node.outputs:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnx_workbench import api
 from onnx_workbench.model.analysis.name_scopes import AT_A_GLANCE
-from onnx_workbench.model.analysis.node_constants import constant_tensor
+from onnx_workbench.model.analysis.node_constants import constant_size
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.ir.tensors import element_count
@@ -102,7 +102,7 @@ def collect_facts(model: Model, *, everything: bool = False) -> dict[str, Any]:
     graphs = list(model.graphs())
     operators = Counter(node.qualified_op_type for graph in graphs for node in graph.nodes)
     initializers = [value for graph in graphs for value in graph.initializers]
-    constants = [found for graph in graphs for node in graph.nodes if (found := constant_tensor(node)) is not None]
+    constants = [size for graph in graphs for node in graph.nodes if (size := constant_size(node)) is not None]
     problems = list(model.source.problems) if model.source is not None else []
     facts: dict[str, Any] = {
         "format": str(model.source.format) if model.source is not None else "",
@@ -124,8 +124,8 @@ def collect_facts(model: Model, *, everything: bool = False) -> dict[str, Any]:
         "parameters": sum(element_count(v.initializer.shape) for v in initializers if v.initializer is not None),
         "initializer_bytes": sum(v.initializer.nbytes for v in initializers if v.initializer is not None),
         "constants": len(constants),
-        "constant_parameters": sum(element_count(tensor.shape) for tensor in constants),
-        "constant_bytes": sum(tensor.nbytes for tensor in constants),
+        "constant_parameters": sum(elements for elements, _ in constants),
+        "constant_bytes": sum(size for _, size in constants),
         "functions": [{"domain": f.domain, "name": f.name, "overload": f.overload} for f in model.functions],
         "training_graphs": sum(
             graph is not None for t in model.training_info for graph in (t.initialization, t.algorithm)

@@ -13,7 +13,7 @@ from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT
 from onnx_workbench.exec.kernels.microsoft.quantized import dynamic_quantize_matmul_1
 from onnx_workbench.exec.kernels.registry import kernel, prepares
-from onnx_workbench.exec.kernels.shared.byte_products import ByteMatrix, numkong
+from onnx_workbench.exec.kernels.shared.byte_products import ByteMatrix, numkong, numkong_pays
 from onnx_workbench.exec.kernels.shared.recurrence import Cell, Times, checked_lengths, directions_of, run_layer
 from onnx_workbench.exec.kernels.shared.recurrence import activations as functions_of
 from onnx_workbench.exec.values.arrays import Array, zeros
@@ -79,7 +79,7 @@ class _Direction:
 
     def _by_bytes(self, batch: int) -> bool:
         hidden = self._plain.hidden
-        return numkong().pays(batch, hidden, 4 * hidden) and self._bytes is not None
+        return numkong_pays(batch, hidden, 4 * hidden) and self._bytes is not None
 
     @cached_property
     def _matrix(self) -> ByteMatrix:

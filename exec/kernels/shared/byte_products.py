@@ -52,11 +52,12 @@ class NumKong:
 
     def pays(self, rows: int, depth: int, columns: int) -> bool:
         """Return whether a product of these sizes is faster than by BLAS."""
-        if self.library is None or depth > _MOST_DEPTH:
-            return False
-        if rows <= _FEW_ROWS:
-            return depth * columns >= _LARGE
-        return self.has_byte_instructions and depth >= _DEEP
+        has_kernel = self.library is not None if rows <= _FEW_ROWS else self.has_byte_instructions
+        return has_kernel and _is_large(rows, depth, columns)
+
+
+def _is_large(rows: int, depth: int, columns: int) -> bool:
+    return depth <= _MOST_DEPTH and (depth * columns >= _LARGE if rows <= _FEW_ROWS else depth >= _DEEP)
 
 
 @cache
@@ -76,6 +77,11 @@ def numkong() -> NumKong:
     if there & _BYTE_INSTRUCTIONS:
         return NumKong(name, library, has_byte_instructions=True)
     return NumKong(f"{name} for few rows, else numpy (it has no quicker kernels for this processor)", library)
+
+
+def numkong_pays(rows: int, depth: int, columns: int) -> bool:
+    """Return whether a product of these sizes is faster by NumKong, which small ones do not import."""
+    return _is_large(rows, depth, columns) and numkong().pays(rows, depth, columns)
 
 
 def described(_: bytes) -> bytes:
@@ -140,7 +146,7 @@ class ByteMatrix:
         zero = self._zero_point
         if zero is not None and (zero.dtype != codes.dtype or (zero.size != 1 and zero.shape != codes.shape[1:])):
             return None
-        return self._packed if numkong().pays(rows, *codes.shape) else None
+        return self._packed if numkong_pays(rows, *codes.shape) else None
 
     @cached_property
     def _packed(self) -> PackedBytes:

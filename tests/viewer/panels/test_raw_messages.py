@@ -137,7 +137,7 @@ def test_an_edit_while_the_messages_are_read_begins_anew(qtbot, wide):
     read = []
     wide.model.modelReset.connect(lambda: read.append(cell(wide, (*GRAPH, ("name", 0))).data()))
     builders.do(document, SetField(document.model.graph, "name", "second"))
-    wide._start_encoding()
+    wide.refresh()
     builders.do(document, SetField(document.model.graph, "name", "third"))
     qtbot.waitUntil(lambda: bool(read))
     assert read == ["third"]
