@@ -152,6 +152,9 @@ class ResizeInPlace:
         if rank + 1 < len(bands):
             if bottom > bands[rank + 1, 0] - _GAP_LEFT * graph.spacing.rank:
                 return False
+            loops = graph.source[graph.source == graph.target]
+            if ((placed.part[loops] == part) & (placed.rank[loops] == rank + 1)).any():
+                return False  # they swing out into the gap
         elif graph.parent[node] >= 0 or len(placed.bands) > 1:
             return False
         bands = bands.copy()
