@@ -152,9 +152,10 @@ class ResizeInPlace:
         if rank + 1 < len(bands):
             if bottom > bands[rank + 1, 0] - _GAP_LEFT * graph.spacing.rank:
                 return False
-            loops = graph.source[graph.source == graph.target]
-            if ((placed.part[loops] == part) & (placed.rank[loops] == rank + 1)).any():
-                return False  # they swing out into the gap
+            source, target = placed.rank[graph.source], placed.rank[graph.target]
+            backward = (source >= target) & (placed.part[graph.target] == part)
+            if (backward & ((source == rank) | (target == rank + 1))).any():
+                return False  # its route swings out into the gap, further than its points
         elif graph.parent[node] >= 0 or len(placed.bands) > 1:
             return False
         bands = bands.copy()

@@ -175,11 +175,11 @@ def test_a_node_grows_in_place_in_a_container_that_stands_in_columns(asked: Layo
         assert over_nodes(grown.layout, after) == 0
 
 
-def test_no_node_grows_into_a_self_loop_of_the_next_rank() -> None:
-    """A loop swings out into the gap before its node, further than its corners."""
+@pytest.mark.parametrize("edges", [[(0, 1), (1, 2), (1, 1), (3, 1)], [(0, 1), (1, 2), (0, 2), (2, 1), (2, 3)]])
+def test_no_node_grows_into_an_edge_back_to_the_next_rank(edges: list[tuple[int, int]]) -> None:
+    """Such an edge swings out into the gap before its node, further than its points."""
     sizes = np.array([(219, 81), (212, 98), (203, 20), (160, 28)], np.float32)
-    edges = np.array([(0, 1), (1, 2), (1, 1), (3, 1)], np.int32)
-    asked = LayoutRequest(sizes, edges, direction="right")
+    asked = LayoutRequest(sizes, np.array(edges, np.int32), direction="right")
     grown_sizes = sizes + np.array([(30, 18), (0, 0), (0, 0), (0, 0)], np.float32)
     grown = resize(layout(asked), np.array([0], np.int32), grown_sizes[[0]], None, None)
     assert grown is None or over_nodes(grown.layout, dataclasses.replace(asked, sizes=grown_sizes)) == 0
