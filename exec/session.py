@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
 
@@ -49,7 +50,7 @@ class RunArguments(TypedDict, total=False):
     fresh: bool  # recompute everything
 
 
-class SessionBase:
+class SessionBase(ABC):
     """Base class of sessions: snapshots the model and makes requests from the arguments of a run.
 
     `request` reads the model, so it must be called on the thread that owns it; `run` is `request`, then `perform`.
@@ -126,9 +127,9 @@ class SessionBase:
         """
         return self.perform(self.request(feeds, **arguments), progress=progress, observer=observer)
 
+    @abstractmethod
     def perform(self, request: Request, *, progress: Progress = SILENT, observer: Observer | None = None) -> RunResult:
         """Perform a request, to the first breakpoint or the end."""
-        raise NotImplementedError
 
 
 class Session(SessionBase):

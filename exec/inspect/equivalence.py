@@ -14,13 +14,13 @@ import numpy as np
 
 from onnx_workbench.exec.engine.engine import Engine
 from onnx_workbench.exec.engine.request import Request, RunOptions
+from onnx_workbench.exec.engine.snapshot import SnapshotCache
 from onnx_workbench.exec.inputs.feeds import Feeds, in_precision_of, normalise
 from onnx_workbench.exec.inputs.recipe import interface_of
 from onnx_workbench.exec.inputs.sources import InputSource, Random, make_feeds, settle, symbols
 from onnx_workbench.exec.inspect.compare import ValueDifference, compare_values
 from onnx_workbench.exec.kernels.threads import allowed_cores
 from onnx_workbench.exec.results.run_result import RunResult
-from onnx_workbench.exec.session import SessionBase
 from onnx_workbench.exec.values.arrays import RuntimeValue
 from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
 from onnx_workbench.exec.worker.snapshot_protocol import SnapshotReceiver, SnapshotSender
@@ -215,8 +215,7 @@ def _comparison(
 ) -> _Comparison:
     sides = []
     for model in (before, after):
-        session = SessionBase(model)
-        snapshot = session.prepare()
+        snapshot = SnapshotCache(model).take()
         sides.append(_Side(snapshot, {v.name: (v.id, v.type) for v in model.graph.inputs}))
     graph = (feeding or before).graph
     sources = {v.name: settle(v, Random()) for v in graph.required_inputs}
