@@ -136,11 +136,8 @@ class SimplifyDialog(PreviewDialog):
     def _describe(self, survey: Survey, total: int) -> None:
         held = f" Left unchanged: {plural(len(survey.refusals), 'place')}." if survey.refusals else ""
         held += "".join(f"\n{display(reason, 300)}" for reason in survey.failed.values())
-        self.state.setText(
-            f"{plural(total, 'match', 'matches')}. A pass can create matches for other passes.{held}"
-            if total
-            else f"No matches.{held}"
-        )
+        more = " A pass can create matches for other passes." if len(self._searched()) > 1 else ""
+        self.state.setText(f"{plural(total, 'match', 'matches')}.{more}{held}" if total else f"No matches.{held}")
 
     def _enable(self) -> None:
         self.ok.setEnabled(not self._is_busy and bool(self.passes.choice().passes))

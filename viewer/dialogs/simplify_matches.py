@@ -86,6 +86,7 @@ class MatchTree(QTreeWidget):
                 is_out = (one.id, line.shown) in left_out if state == _Partly else state == _Unchecked
                 item.addChild(_child(line, text, _Unchecked if is_out else _Checked))
             _count(item)
+            item.setExpanded(len(passes) == 1)
         self.blockSignals(False)
         self.shown.emit(())
         self.choice_changed.emit()
